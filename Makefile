@@ -74,7 +74,8 @@ $(OUT)/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o \
-    build/release/lib/symbols/symbol_cursor.o: CFLAGS += -O3
+    build/release/lib/symbols/symbol_cursor.o build/release/agent/cfi_program.o build/release/agent/eh_frame.o \
+    build/release/agent/unwind_table.o build/release/agent/cfi_rules.o: CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
 # and these rooms compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
@@ -227,8 +228,8 @@ test-kernels-arm64:
 test-unwind: $(OUT)/tests/oracle/unwind_rows
 	$(PYTHON) tests/oracle/elf_files.py | $(OUT)/tests/oracle/unwind_rows
 test-unwind-arm64: $(OUT)/tests/oracle/unwind_rows
-	sh tests/oracle/arm64_files.sh build/arm64
-	$(PYTHON) tests/oracle/elf_files.py build/arm64/files | $(OUT)/tests/oracle/unwind_rows
+	sh tests/oracle/arm64_files.sh build/arm64-packages
+	$(PYTHON) tests/oracle/elf_files.py build/arm64-packages/files | $(OUT)/tests/oracle/unwind_rows
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@

@@ -1,6 +1,7 @@
 #include "agent/agent.h"
 
 #include "agent/interpreter.h"
+#include "agent/jit_names.h"
 #include "agent/kernel_program.h"
 #include "agent/kernel_symbols.h"
 #include "agent/labels.h"
@@ -27,6 +28,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* A sample that waits for the next window. */
+struct put_off {
+    struct put_off *next;
+    uint8_t event[]; /* a struct sample_event */
+};
+
 struct agent {
     struct agent_options options;
     struct label_source *label_source;
@@ -39,6 +46,7 @@ struct agent {
     struct kernel_program *program; /* NULL: without rights */
     struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
+    struct jit_budget jit_budget;
     struct window *window;
     struct window *live; /* NULL: nobody asks */
     struct waits *waits; /* NULL: nobody asks for them */
@@ -47,6 +55,7 @@ struct agent {
     uint32_t polled_count;
     int64_t swept_ns;
     int64_t gathered_ns;   /* when events were last waited for */
+    int64_t event_ns;      /* of the last one */
     uint32_t first_target; /* 0: none yet */
     uint64_t lost_events;
     uint64_t *told; /* serials of binaries by their numbers */
@@ -54,14 +63,21 @@ struct agent {
     uint64_t memory_bytes;
     uint64_t short_seconds;
     bool is_short;
+    bool is_early_due; /* once for each second that is_short */
     uint64_t stops[UNWIND_STOP_COUNT];
     bool has_stopped;
     uint64_t own_samples; /* without rights */
+    bool is_turning;      /* what the kernel counted is being collected */
+    uint32_t ended_turn;
+    struct put_off *put_off;
+    struct put_off **put_off_end;
 };
 
+#define JIT_MAX_BYTES (UINT64_C(64) << 20) /* names of code made at run time, of all processes */
 #define SWEEP_NS CLOCK_NS_PER_S
+#define SETTLED_NS (5 * CLOCK_NS_PER_S)
 #define GATHER_NS (2 * CLOCK_NS_PER_S / 1000)
-enum { GATHER_MS = 1, PRIORITY = -10, SLICE_NS = 100000, STATM_MAX_BYTES = 4096 };
+enum { GATHER_MS = 1, TURN_MS = 1, PRIORITY = -10, SLICE_NS = 100000, STATM_MAX_BYTES = 4096 };
 
 enum err_code agent_check_kernel(const char *release, struct err *err)
 {
@@ -76,6 +92,20 @@ enum err_code agent_check_kernel(const char *release, struct err *err)
     return ERR_NONE;
 }
 
+enum err_code agent_check_proc(struct err *err)
+{
+    char text[32];
+    uint64_t number;
+    const ssize_t size = readlink("/proc/self", text, sizeof(text));
+    if (size < 0)
+        return err_set_errno(err, ERR_CONFLICT, "/proc/self, which is needed");
+    if (!span_parse_u64(span_of(text, (size_t)size), &number) || number != (uint64_t)getpid())
+        return err_set(err, ERR_CONFLICT,
+                       "/proc is that of another PID namespace, so that nothing would have a name: "
+                       "mount this one's (unshare --mount-proc), or run in the host's (hostPID)");
+    return ERR_NONE;
+}
+
 /* ---- what comes in ---- */
 
 static void take_event(void *context, const struct side_band_event *event)
@@ -83,6 +113,7 @@ static void take_event(void *context, const struct side_band_event *event)
     struct agent *agent = context;
     if (event->kind == SIDE_BAND_LOST)
         agent->lost_events += event->lost_count;
+    agent->event_ns = clock_monotonic_ns();
     processes_apply(agent->processes, event);
 }
 
@@ -144,6 +175,7 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
     if (event->stack_bytes < SAMPLE_STACK_HEAD_BYTES || !event->user_count || !process)
         return event;
     unwinding_publish_process(agent->unwinding, process);
+    unwinding_build_process(agent->unwinding, process);
     if (!process->has_run)
         return event;
     struct stack_copy copy = {
@@ -161,8 +193,25 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
     return walked;
 }
 
+/* While a turn of tallies ends the first samples of the next one come already: they are the next
+ * window's. */
+static bool put_off(struct agent *agent, const struct sample_event *event)
+{
+    if (!agent->is_turning || !event->key || (event->key & 1) == agent->ended_turn)
+        return false;
+    const size_t bytes = sample_event_bytes(event);
+    struct put_off *later = mem_alloc(sizeof(*later) + bytes, 1);
+    *later = (struct put_off){.next = NULL};
+    memcpy(later->event, event, bytes);
+    *agent->put_off_end = later;
+    agent->put_off_end = &later->next;
+    return true;
+}
+
 static void take_tick(struct agent *agent, const struct sample_event *event)
 {
+    if (put_off(agent, event))
+        return;
     if (event->stack_bytes && agent->stack_walk)
         event = walk_stack(agent, event);
     struct process *process = find_process(agent, event);
@@ -187,6 +236,8 @@ static void read_names(struct agent *agent, const struct sample_event *event)
 
 static void take_wait_begin(struct agent *agent, const struct sample_event *event)
 {
+    if (event->stack_bytes && agent->stack_walk)
+        event = walk_stack(agent, event);
     read_names(agent, event);
     waits_begin(agent->waits, event);
 }
@@ -216,7 +267,7 @@ static void take_own_sample(void *context, struct sample_event *event,
     static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
     memcpy(event->comm, process->name, sizeof(event->comm));
     /* All that is known of its mappings is there: tables are in time for each sample. */
-    while (unwinding_publish(agent->unwinding))
+    while (agent->unwinding && unwinding_publish(agent->unwinding))
         ;
     if (copy && process->has_run)
         stack_walk_event(agent->stack_walk, &process->run, copy, event);
@@ -240,7 +291,7 @@ static void note_end(void *context, struct process *process)
         unwinding_forget(agent->unwinding, process);
 }
 
-/* Asked for each new address of a window: what was taken costs one comparison. */
+/* Asked for each new address of a window and each mapping: what was taken costs one comparison. */
 static void note_binary(void *context, const struct process *process,
                         const struct process_mapping *mapping)
 {
@@ -253,7 +304,7 @@ static void note_binary(void *context, const struct process *process,
                (count - agent->told_count) * sizeof(*agent->told));
         agent->told_count = count;
     }
-    if (agent->told[mapping->binary] == binary->serial || !binary->build_id[0])
+    if (agent->told[mapping->binary] == binary->serial)
         return;
     const struct agent_binary told = {.build_id = binary->build_id,
                                       .path = binary->path,
@@ -261,6 +312,11 @@ static void note_binary(void *context, const struct process *process,
                                       .mapping = mapping};
     if (agent->options.on_binary(agent->options.context, agent, &told))
         agent->told[mapping->binary] = binary->serial;
+}
+
+void agent_tell_binaries_again(struct agent *agent)
+{
+    memset(agent->told, 0, agent->told_count * sizeof(*agent->told));
 }
 
 int agent_open_binary(const struct agent *agent, const struct agent_binary *binary)
@@ -280,11 +336,19 @@ static enum err_code check_kernel(const struct agent_options *options, struct er
     return agent_check_kernel(host.release, err);
 }
 
+/* A quarter of the limit: what is too much then is left out, and the rest goes on. */
+static uint64_t most_jit_bytes(uint64_t limit_bytes)
+{
+    return limit_bytes && limit_bytes / 4 < JIT_MAX_BYTES ? limit_bytes / 4 : JIT_MAX_BYTES;
+}
+
 static void create_parts(struct agent *agent)
 {
+    const bool tells_files = agent->options.has_targets && agent->options.on_binary;
     const struct processes_options of_processes = {.has_targets = agent->options.has_targets,
                                                    .on_change = note_change,
                                                    .on_forget = note_end,
+                                                   .on_file = tells_files ? note_binary : NULL,
                                                    .context = agent};
     agent->binaries = binaries_create();
     if (agent->options.form == WINDOW_FOR_OTLP)
@@ -293,6 +357,7 @@ static void create_parts(struct agent *agent)
     agent->interpreters = interpreters_create(&(struct interpreters_options){
         .binaries = agent->binaries, .on_ready = note_change, .context = agent});
     agent->kernel_symbols = kernel_symbols_create();
+    agent->jit_budget.max_bytes = most_jit_bytes(agent->options.memory_limit_bytes);
     const struct window_options of_window = {
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,
@@ -304,6 +369,7 @@ static void create_parts(struct agent *agent)
         .binaries = agent->binaries,
         .processes = agent->processes,
         .kernel_symbols = agent->kernel_symbols,
+        .jit_budget = &agent->jit_budget,
         .label_source = agent->label_source,
         .on_binary = agent->options.on_binary ? note_binary : NULL,
         .context = agent,
@@ -316,12 +382,23 @@ static void create_parts(struct agent *agent)
     agent->stop_places = stop_places_create();
 }
 
+/* Of copies of stacks, in this process. */
+static void create_own_unwinding(struct agent *agent)
+{
+    struct unwind_memory memory;
+    agent->stack_walk = stack_walk_create(NULL);
+    stack_walk_memory(agent->stack_walk, &memory);
+    agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
+    unwinding_tell_refusals(agent->unwinding, agent->options.on_refusal, agent->options.context);
+}
+
 static enum err_code open_unprivileged(struct agent *agent, struct err *err)
 {
     const struct side_band_options of_band = {.on_event = take_event,
                                               .on_sample = take_own_sample,
                                               .frequency_hz = agent->options.frequency_hz,
                                               .event = agent->options.event,
+                                              .has_no_copies = agent->options.has_no_tables,
                                               .context = agent};
     kernel_program_close(agent->program);
     agent->program = NULL;
@@ -330,10 +407,8 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
     const enum err_code code = side_band_open(&of_band, &agent->side_band, err);
     if (code)
         return code;
-    struct unwind_memory memory;
-    agent->stack_walk = stack_walk_create(NULL);
-    stack_walk_memory(agent->stack_walk, &memory);
-    agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
+    if (!agent->options.has_no_tables)
+        create_own_unwinding(agent);
     return processes_scan(agent->processes, false, err);
 }
 
@@ -344,6 +419,7 @@ static void create_unwinding(struct agent *agent)
     kernel_program_unwind_memory(agent->program, &memory);
     agent->unwinding =
         unwinding_create(agent->program, &memory, agent->binaries, agent->interpreters);
+    unwinding_tell_refusals(agent->unwinding, agent->options.on_refusal, agent->options.context);
     kernel_program_tables(agent->program, &tables);
     agent->stack_walk = stack_walk_create(&tables);
     agent->walked = mem_new(struct sample_event, 1);
@@ -358,6 +434,7 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
         .has_targets = agent->options.has_targets,
         .has_no_tables = agent->options.has_no_tables,
         .has_bounded_loops = agent->options.has_bounded_loops,
+        .has_tallies = agent->options.has_tallies && !agent->options.has_live_window,
         .on_sample = take_sample,
         .context = agent,
     };
@@ -401,10 +478,13 @@ enum err_code agent_open(const struct agent_options *options, struct agent **ret
                          struct err *err)
 {
     enum err_code code = check_kernel(options, err);
+    if (!code)
+        code = agent_check_proc(err);
     if (code)
         return code;
     struct agent *agent = mem_new(struct agent, 1);
     agent->options = *options;
+    agent->put_off_end = &agent->put_off;
     create_parts(agent);
     code = open_kernel(agent, err);
     if (code) {
@@ -430,6 +510,11 @@ void agent_close(struct agent *agent)
     unwinding_destroy(agent->unwinding);
     stack_walk_destroy(agent->stack_walk);
     mem_free(agent->walked);
+    while (agent->put_off) {
+        struct put_off *next = agent->put_off->next;
+        mem_free(agent->put_off);
+        agent->put_off = next;
+    }
     kernel_program_close(agent->program);
     kernel_symbols_destroy(agent->kernel_symbols);
     label_source_destroy(agent->label_source);
@@ -504,14 +589,57 @@ static void come_first(void)
         (void)setpriority(PRIO_PROCESS, 0, PRIORITY);
 }
 
+/* Else the first sample in the kernel would have them read: 75 ms in which nobody looks at what
+ * programs begin, whose frames of scripts are missing for so long. */
+static void read_kernel_symbols(struct agent *agent)
+{
+    struct kernel_symbol ignored;
+    (void)kernel_symbols_find(agent->kernel_symbols, UINT64_MAX, clock_monotonic_ns(), &ignored);
+}
+
+/* Resident pages of this process, mapped tables among them. */
+static uint64_t resident_bytes(void)
+{
+    struct span text, first, second, rest;
+    struct err ignored;
+    uint64_t pages = 0;
+    buf_auto statm;
+    buf_init(&statm, STATM_MAX_BYTES);
+    if (small_file_read("/proc/self/statm", &statm, &ignored))
+        return 0;
+    text = buf_span(&statm);
+    if (!span_split(text, ' ', &first, &rest) || !span_split(rest, ' ', &second, &rest) ||
+        !span_parse_u64(second, &pages))
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Before the kernel ends the agent for it: what can grow does not, and what was sampled goes. */
+static void watch_memory(struct agent *agent)
+{
+    const uint64_t limit_bytes = agent->options.memory_limit_bytes;
+    agent->memory_bytes = resident_bytes();
+    agent->is_short = limit_bytes && agent->memory_bytes > limit_bytes;
+    agent->is_early_due = agent->is_short;
+    agent->jit_budget.is_closed = agent->is_short;
+    if (agent->is_short)
+        mem_trim();
+    if (agent->unwinding)
+        unwinding_close(agent->unwinding, agent->is_short);
+}
+
 enum err_code agent_start(struct agent *agent, struct err *err)
 {
+    if (agent->program)
+        read_kernel_symbols(agent);
+    agent->event_ns = clock_monotonic_ns();
     publish(agent);
     come_first();
     /* Reading what was there already took a while, in which nothing was sampled. */
     window_begin_time(agent->window);
     if (agent->live)
         window_begin_time(agent->live);
+    watch_memory(agent);
     return agent->program ? kernel_program_start(agent->program, err) : ERR_NONE;
 }
 
@@ -553,36 +681,6 @@ static void let_events_gather(struct agent *agent)
     agent->gathered_ns = clock_monotonic_ns();
 }
 
-/* Resident pages of this process, mapped tables among them. */
-static uint64_t resident_bytes(void)
-{
-    struct span text, first, second, rest;
-    struct err ignored;
-    uint64_t pages = 0;
-    buf_auto statm;
-    buf_init(&statm, STATM_MAX_BYTES);
-    if (small_file_read("/proc/self/statm", &statm, &ignored))
-        return 0;
-    text = buf_span(&statm);
-    if (!span_split(text, ' ', &first, &rest) || !span_split(rest, ' ', &second, &rest) ||
-        !span_parse_u64(second, &pages))
-        return 0;
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Before the kernel ends the agent for it: what can grow does not, and what was sampled goes. */
-static void watch_memory(struct agent *agent)
-{
-    const uint64_t limit_bytes = agent->options.memory_limit_bytes;
-    agent->memory_bytes = resident_bytes();
-    agent->is_short = limit_bytes && agent->memory_bytes > limit_bytes;
-    agent->short_seconds += agent->is_short;
-    if (agent->is_short)
-        mem_trim();
-    if (agent->unwinding)
-        unwinding_close(agent->unwinding, agent->is_short);
-}
-
 void agent_poll(struct agent *agent, int timeout_ms)
 {
     timeout_ms = interpreters_timeout_ms(agent->interpreters, clock_monotonic_ns(), timeout_ms);
@@ -594,6 +692,7 @@ void agent_poll(struct agent *agent, int timeout_ms)
         return;
     agent->swept_ns = now_ns;
     watch_memory(agent);
+    agent->short_seconds += agent->is_short;
     processes_sweep(agent->processes, now_ns);
     if (agent->unwinding)
         unwinding_sweep(agent->unwinding, now_ns);
@@ -601,11 +700,22 @@ void agent_poll(struct agent *agent, int timeout_ms)
         kernel_program_unmap_shards(agent->program);
 }
 
+bool agent_is_settled(const struct agent *agent)
+{
+    struct interpreter_counts counts;
+    uint64_t ready = 0;
+    interpreters_count(agent->interpreters, &counts);
+    for (uint32_t i = 0; i < INTERPRETER_KINDS; i++)
+        ready += counts.outcomes[i][INTERPRETER_READY];
+    return ready == 0 && clock_monotonic_ns() - agent->event_ns > SETTLED_NS;
+}
+
 /* ---- what comes out ---- */
 
 bool agent_is_full(const struct agent *agent)
 {
-    return window_is_full(agent->window) || (agent->is_short && window_has_samples(agent->window));
+    return window_is_full(agent->window) ||
+           (agent->is_early_due && window_has_samples(agent->window));
 }
 
 static enum err_code take(struct agent *agent, struct window *window,
@@ -617,9 +727,46 @@ static enum err_code take(struct agent *agent, struct window *window,
     return window_take(window, main, ret_result, err);
 }
 
+static void add_tally(void *context, uint64_t key, const struct sample_tally *tally)
+{
+    struct agent *agent = context;
+    window_add_tally(agent->window, key, tally);
+}
+
+/* Programs that began before the turn are done a moment later. */
+static void collect_tallies(struct agent *agent)
+{
+    agent->ended_turn = kernel_program_turn_tallies(agent->program);
+    agent->is_turning = true;
+    clock_sleep_ms(TURN_MS);
+    kernel_program_read(agent->program);
+    kernel_program_take_tallies(agent->program, agent->ended_turn, add_tally, agent);
+    agent->is_turning = false;
+}
+
+static void take_put_off(struct agent *agent)
+{
+    struct put_off *later = agent->put_off;
+    agent->put_off = NULL;
+    agent->put_off_end = &agent->put_off;
+    while (later) {
+        struct put_off *next = later->next;
+        take_sample(agent, (const struct sample_event *)later->event);
+        mem_free(later);
+        later = next;
+    }
+}
+
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result, struct err *err)
 {
-    return take(agent, agent->window, ret_result, err);
+    const bool has_tallies = agent->program && agent->options.has_tallies;
+    agent->is_early_due = false;
+    if (has_tallies)
+        collect_tallies(agent);
+    const enum err_code code = take(agent, agent->window, ret_result, err);
+    if (has_tallies)
+        take_put_off(agent);
+    return code;
 }
 
 enum err_code agent_take_live(struct agent *agent, struct window_result *ret_result,
@@ -652,6 +799,7 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     processes_count(agent->processes, &processes);
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);
     counts.samples = counters.samples;
+    counts.tallied = counters.tallied;
     counts.waits = counters.waits;
     counts.lost_samples = counters.lost;
     counts.foreign = counters.foreign;
@@ -661,7 +809,8 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     interpreters_count(agent->interpreters, &counts.interpreters);
     counts.processes = processes.processes;
     counts.mappings = processes.mappings;
-    counts.refused = processes.refused_processes + processes.refused_mappings;
+    counts.refused =
+        processes.refused_processes + processes.refused_mappings + agent->jit_budget.refused;
     if (agent->waits)
         counts.refused += counters.refused_waits + waits_refused(agent->waits);
     if (agent->unwinding) {

@@ -9,7 +9,7 @@
  *     agent_open(&options, &agent, err);
  *     agent_add_target(agent, process_id, err);      where not all are sampled
  *     agent_start(agent, err);
- *     while (…) agent_poll(agent, 200);
+ *     while (…) agent_poll(agent, agent_is_settled(agent) ? 1000 : 200);
  *     agent_stop(agent);
  *     agent_take(agent, &result, err);
  */
@@ -28,9 +28,9 @@
 struct agent;
 struct process_mapping;
 
-/* A binary with a build id, while it is told of. */
+/* A binary, while it is told of. */
 struct agent_binary {
-    const char *build_id; /* hexadecimal */
+    const char *build_id; /* hexadecimal; "": it has none */
     const char *path;     /* as the process has it */
     uint32_t process_id;  /* one that has it mapped, or a thread of it */
     const struct process_mapping *mapping;
@@ -52,22 +52,27 @@ struct agent_options {
     bool has_targets;       /* only processes that are named, and their children */
     bool has_no_tables;     /* stacks are walked by frame pointers alone */
     bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
+    bool has_tallies;       /* equal samples are counted in the kernel; not with has_live_window */
     /* Without the right to load programs: only what is named is sampled, of this user, without the
      * kernel's frames and those of interpreters. */
     bool may_be_unprivileged;
     bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
-    /* Resident memory of this process: beyond it windows are taken early and no new tables are
-     * built, until it is less again. 0: no limit. */
+    /* Resident memory of this process: beyond it windows are taken early, one in a second, and no
+     * new tables are built, until it is less again. 0: no limit. */
     uint64_t memory_limit_bytes;
     const struct label_settings *label_settings; /* OTLP; borrowed */
-    /* This binary was sampled. Told until it returns true, then not again while the binary is
+    /* This binary was sampled, or, with has_targets, one of them mapped it, which may be gone when
+     * its first sample is read. Told until it returns true, then not again while the binary is
      * known. NULL: nobody asks. */
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
+    /* There was no room for all of this file's unwind table; once for each. NULL: nobody asks. */
+    void (*on_refusal)(void *context, const char *path);
     void *context;
 };
 
 struct agent_counts {
     uint64_t samples;
+    uint64_t tallied;      /* of them, counted in the kernel */
     uint64_t waits;        /* of threads, chosen to be followed */
     uint64_t lost_samples; /* the ring was full */
     uint64_t lost_events;  /* of processes: /proc was read again */
@@ -79,7 +84,7 @@ struct agent_counts {
     struct interpreter_counts interpreters;
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused; /* processes and mappings that did not fit, tables beyond the memory limit */
+    uint64_t refused; /* processes, mappings and tables that did not fit, or for want of memory */
     uint64_t memory_bytes; /* resident */
     bool is_short_of_memory;
     uint64_t short_seconds; /* looks, one a second, that found more than the limit */
@@ -96,7 +101,7 @@ struct agent_counts {
 };
 
 /* Handles: ERR_FORBIDDEN (the message says what to grant), ERR_UNSUPPORTED (the kernel cannot, or
- * would hang), ERR_IO. */
+ * would hang), ERR_CONFLICT (/proc is another PID namespace's), ERR_IO. */
 enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,
                          struct err *err) MUST_USE;
 void agent_close(struct agent *agent); /* NULL is a no-op */
@@ -109,6 +114,9 @@ void agent_stop(struct agent *agent);
 
 /* Waits up to that long, takes what has come. */
 void agent_poll(struct agent *agent, int timeout_ms);
+/* No process has begun, mapped anything or ended for seconds, and none runs scripts, whose code may
+ * be gone at any time: there is no hurry to look at what samples name. */
+bool agent_is_settled(const struct agent *agent);
 /* There is so much that it should be taken before its time. */
 bool agent_is_full(const struct agent *agent);
 /* Handles: ERR_TOO_LARGE. */
@@ -119,7 +127,10 @@ enum err_code agent_take_live(struct agent *agent, struct window_result *ret_res
                               struct err *err) MUST_USE;
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts);
 
-/* The binary's file, of exactly that build id; -1: it is gone, or another. The caller closes it. */
+/* on_binary is asked of all that is sampled from now on, as if it had taken none yet. */
+void agent_tell_binaries_again(struct agent *agent);
+/* The binary's file, of exactly that build id, or the very one where there is none; -1: it is gone,
+ * or another. The caller closes it. */
 int agent_open_binary(const struct agent *agent, const struct agent_binary *binary);
 
 /* Why walks ended before the root of their stack: "3 frame-pointer, 1 stack-read"; appended, the
@@ -131,6 +142,10 @@ void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct 
 /* ERR_UNSUPPORTED for versions of Linux on which programs at perf events can hang the machine:
  * 5.19 to 6.0. release as of uname(2). */
 enum err_code agent_check_kernel(const char *release, struct err *err) MUST_USE;
+
+/* ERR_CONFLICT where /proc is another PID namespace's, or is not there: numbers of processes
+ * mean others there, and nothing that is sampled would have a name. */
+enum err_code agent_check_proc(struct err *err) MUST_USE;
 
 static inline void agent_cleanup(struct agent **agent)
 {

@@ -1,5 +1,6 @@
 #include "agent/binaries.h"
 
+#include "agent/fair_share.h"
 #include "agent/process_file.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -22,6 +23,7 @@ struct entry {
     char key[KEY_BYTES]; /* "": a free place */
     uint64_t key_hash;
     uint32_t ref_count;
+    uint64_t owner; /* who brought it when it was counted; 0: it was not */
     int64_t unused_ns;
 };
 
@@ -94,10 +96,22 @@ static void forget_oldest_unused(struct binaries *binaries)
     binaries->unused_kept--;
 }
 
+static uint32_t held_by(const struct binaries *binaries, uint64_t owner)
+{
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < binaries->count; i++)
+        held += binaries->entries[i].owner == owner;
+    return held;
+}
+
+static bool may_add(const struct binaries *binaries, uint64_t owner)
+{
+    const uint32_t held = owner ? held_by(binaries, owner) : 0;
+    return fair_share_allows(binaries->used, BINARIES_MAX, held, 1);
+}
+
 static uint32_t free_place(struct binaries *binaries)
 {
-    if (binaries->used == BINARIES_MAX)
-        forget_oldest_unused(binaries);
     for (uint32_t i = 0; binaries->used < binaries->count && i < binaries->count; i++) {
         if (binaries->entries[i].key[0] == 0)
             return i;
@@ -115,11 +129,18 @@ static uint32_t free_place(struct binaries *binaries)
 
 /* ---- reading ---- */
 
-/* What the process has mapped now need not be what the path names: files are replaced. */
-static bool is_same(const struct elf_file *file, const struct binary_source *source)
+static int64_t modified_ns(const struct stat *status)
 {
-    return source->build_id.size == 0 ||
-           span_equal(source->build_id, span_of(file->build_id, file->build_id_bytes));
+    return (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
+}
+
+/* What the process has mapped now need not be what the path names: files are replaced. */
+static bool is_same(const struct elf_file *file, const struct binary_source *source,
+                    const struct stat *status)
+{
+    if (source->build_id.size)
+        return span_equal(source->build_id, span_of(file->build_id, file->build_id_bytes));
+    return source->modified_ns == 0 || source->modified_ns == modified_ns(status);
 }
 
 static bool read_file(int fd, const struct binary_source *source, struct elf_file *ret_file,
@@ -127,7 +148,14 @@ static bool read_file(int fd, const struct binary_source *source, struct elf_fil
 {
     struct err ignored;
     return fd >= 0 && !elf_file_read(fd, "a mapped file", ret_file, &ignored) &&
-           is_same(ret_file, source) && fstat(fd, ret_status) == 0;
+           fstat(fd, ret_status) == 0 && is_same(ret_file, source, ret_status);
+}
+
+/* Overlays tell other devices than mappings do, and may have a layer's number in the high half. */
+static bool is_inode(const struct binary_source *source, const struct stat *status)
+{
+    return source->build_id.size || source->inode == 0 ||
+           (uint32_t)source->inode == (uint32_t)status->st_ino;
 }
 
 /* By its path, by its mapping, and, when the process has ended, by its path here; -1. */
@@ -135,7 +163,7 @@ static int open_source(const struct binary_source *source, struct elf_file *ret_
                        struct stat *ret_status)
 {
     int fd = source->is_deleted ? -1 : process_file_open(source->process_id, source->path);
-    if (read_file(fd, source, ret_file, ret_status))
+    if (read_file(fd, source, ret_file, ret_status) && is_inode(source, ret_status))
         return fd;
     os_close(fd);
     fd = process_file_open_mapping(source->process_id, source->start, source->limit);
@@ -172,7 +200,9 @@ int binaries_open(const struct binaries *binaries, uint32_t number, uint32_t pro
         .start = start,
         .limit = limit,
         .path = span_text(binary->path),
-        .build_id = span_of(binary->file.build_id, binary->file.build_id_bytes)};
+        .build_id = span_of(binary->file.build_id, binary->file.build_id_bytes),
+        .inode = binary->inode,
+        .modified_ns = binary->modified_ns};
     struct elf_file file;
     struct stat status;
     return open_source(&source, &file, &status);
@@ -187,29 +217,40 @@ static void make_key(const struct binary_source *source, const struct elf_file *
     if (id.size)
         digest_hex(id, key);
     else
-        snprintf(key, KEY_BYTES, "%x:%x:%" PRIx64 ":%" PRIx64, source->device_major,
-                 source->device_minor, source->inode, (uint64_t)status->st_ctim.tv_sec);
+        snprintf(key, KEY_BYTES, "%x:%x:%" PRIx64 ":%" PRIx64 ".%lx", source->device_major,
+                 source->device_minor, source->inode, (uint64_t)status->st_ctim.tv_sec,
+                 (unsigned long)status->st_ctim.tv_nsec);
 }
 
 static void fill(struct entry *entry, const char *key, const struct binary_source *source,
-                 const struct elf_file *file)
+                 const struct elf_file *file, const struct stat *status)
 {
     char *path = mem_new(char, source->path.size + 1);
     memcpy(path, source->path.data, source->path.size);
     *entry = (struct entry){.binary = {.path = path, .file = *file}, .ref_count = 0};
     snprintf(entry->key, sizeof(entry->key), "%s", key);
     entry->key_hash = hash_of(key);
-    if (!strchr(key, ':'))
+    if (!strchr(key, ':')) {
         snprintf(entry->binary.build_id, sizeof(entry->binary.build_id), "%s", key);
+        return;
+    }
+    entry->binary.inode = source->inode;
+    entry->binary.modified_ns = modified_ns(status);
 }
 
 static uint32_t add(struct binaries *binaries, const char *key, const struct binary_source *source,
-                    const struct elf_file *file)
+                    const struct elf_file *file, const struct stat *status)
 {
-    const uint32_t place = free_place(binaries);
+    if (binaries->used == BINARIES_MAX)
+        forget_oldest_unused(binaries);
+    const uint64_t owner = fair_share_is_counted(binaries->used, BINARIES_MAX)
+                               ? process_file_owner(source->process_id)
+                               : 0;
+    const uint32_t place = may_add(binaries, owner) ? free_place(binaries) : BINARY_NONE;
     if (place == BINARY_NONE)
         return BINARY_NONE;
-    fill(&binaries->entries[place], key, source, file);
+    fill(&binaries->entries[place], key, source, file, status);
+    binaries->entries[place].owner = owner;
     binaries->entries[place].binary.serial = ++binaries->last_serial;
     binaries->used++;
     binaries->unused_kept++;
@@ -238,7 +279,7 @@ uint32_t binaries_take(struct binaries *binaries, const struct binary_source *so
         number = find(binaries, key);
     }
     if (number == BINARY_NONE)
-        number = add(binaries, key, source, &file);
+        number = add(binaries, key, source, &file, &status);
     if (number != BINARY_NONE)
         binaries_ref(binaries, number);
     return number;
@@ -258,6 +299,12 @@ void binaries_release(struct binaries *binaries, uint32_t number)
     entry->unused_ns = clock_monotonic_ns();
     if (++binaries->unused_kept > KEPT_UNUSED_MAX)
         forget_oldest_unused(binaries);
+}
+
+int64_t binaries_unused_ns(const struct binaries *binaries, uint32_t number)
+{
+    const struct entry *entry = &binaries->entries[number];
+    return entry->ref_count ? 0 : entry->key[0] ? entry->unused_ns : 1;
 }
 
 const struct binary *binaries_get(const struct binaries *binaries, uint32_t number)

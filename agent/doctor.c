@@ -61,6 +61,12 @@ static void check_kernel(void)
     say(!agent_check_kernel(host.release, &err), text, err.message);
 }
 
+static void check_proc(void)
+{
+    struct err err = {0};
+    say(!agent_check_proc(&err), "/proc of this PID namespace", err.message);
+}
+
 /* What older kernels lack and what is done without it. */
 static void check_features(void)
 {
@@ -81,17 +87,25 @@ static void check_features(void)
          " are not there (Linux 6.1 has them): at most 16,384 processes are known");
 }
 
+/* What perf_event_open said: a kernel that lets nobody does not tell what it could. */
+static void note_event(int fd, const char *what, const char *remark)
+{
+    const bool is_refused = fd < 0 && (errno == EACCES || errno == EPERM);
+    note(fd >= 0, what,
+         is_refused ? ": not known, since perf_event_open is refused (see above)" : remark);
+}
+
 static void check_events(void)
 {
     fd_auto clock_fd = perf_event_open_sampler(0, 19, EVENT_CPU_CLOCK);
     say(clock_fd >= 0, "a timer of the kernel to sample by",
         "perf_event_open is refused: CAP_PERFMON, and a seccomp profile that allows it");
     fd_auto cycles_fd = perf_event_open_sampler(0, 19, EVENT_CYCLES);
-    note(cycles_fd >= 0, "the processor's cycle counter",
-         " is not there; the timer serves as well, but for code that has interrupts off");
+    note_event(cycles_fd, "the processor's cycle counter",
+               " is not there; the timer serves as well, but for code that has interrupts off");
     fd_auto build_id_fd = perf_event_open_side_band(0, true);
-    note(build_id_fd >= 0, "build ids with mappings",
-         " are not told (Linux 5.12 does); files are read for them");
+    note_event(build_id_fd, "build ids with mappings",
+               " are not told (Linux 5.12 does); files are read for them");
 }
 
 static void check_symbols(void)
@@ -150,6 +164,7 @@ bool doctor_run(void)
 {
     check_rights();
     check_kernel();
+    check_proc();
     check_features();
     check_events();
     check_symbols();

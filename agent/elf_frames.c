@@ -137,6 +137,10 @@ static void add_section(struct elf_frames *frames, const Elf64_Shdr *section, co
         frames->eh_frame_hdr = extent;
     else if (strcmp(name, ".debug_frame") == 0)
         frames->debug_frame = extent;
+    else if (strcmp(name, ".gopclntab") == 0 || strcmp(name, ".data.rel.ro.gopclntab") == 0)
+        frames->go_table = extent;
+    else if (strcmp(name, ".text") == 0)
+        frames->text_address = section->sh_addr;
 }
 
 static void add_sections(struct elf_frames *frames, const Elf64_Shdr *sections, uint32_t count,

@@ -32,6 +32,8 @@ struct elf_frames {
     struct elf_extent eh_frame;
     struct elf_extent eh_frame_hdr;
     struct elf_extent debug_frame;
+    struct elf_extent go_table; /* Go's pclntab */
+    uint64_t text_address;      /* of .text; 0: there is none */
     uint32_t code_count;
     struct elf_extent code[ELF_FRAMES_CODE_MAX]; /* ascending; offset is of the file */
 };

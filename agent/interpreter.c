@@ -141,7 +141,7 @@ static void try_to_attach(struct interpreter *interpreter, int64_t now_ns)
 {
     const struct interpreter_target target = {.file = &interpreter->file,
                                               .bias = interpreter->bias,
-                                              .process_id = interpreter->process->process_id};
+                                              .process_id = interpreter->process->shown_id};
     enum interpreter_outcome outcome =
         interpreter->file.kind->attach(&target, &interpreter->settings, &interpreter->own);
     /* What runs meanwhile may look wrong once. */
@@ -281,7 +281,7 @@ bool interpreter_is_ready(struct interpreter *interpreter)
 bool interpreter_find_name(struct interpreter *interpreter, const struct interpreted_frame *frame,
                            struct interpreter_name *ret_name)
 {
-    return interpreter->file.kind->find_name(interpreter->own, interpreter->process->process_id,
+    return interpreter->file.kind->find_name(interpreter->own, interpreter->process->shown_id,
                                              frame, ret_name);
 }
 

@@ -1,7 +1,7 @@
 #include "agent/jitdump.h"
 
 #include "agent/file_window.h"
-#include "lib/base/clock.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
@@ -20,9 +20,9 @@ enum {
     TEXT_MAX_BYTES = 32 << 20,
     FUNCTIONS_MAX = 500000,
     LINES_MAX = 1000000,
+    RECORDS_MAX = 200000, /* that are read at a time */
     LOOK_BACK = 16,
 };
-#define READ_PAUSE_NS CLOCK_NS_PER_S
 
 /* Others (unwind tables, the end) say nothing of names. */
 enum record { RECORD_LOAD, RECORD_MOVE, RECORD_DEBUG };
@@ -37,7 +37,6 @@ struct function {
     uint64_t bytes;
     uint64_t index; /* what the compiler calls it, when it moves */
     struct text name;
-    uint32_t order;
     uint32_t lines_order; /* of the load that its lines are of */
     uint64_t lines_start; /* where that was */
 };
@@ -50,15 +49,18 @@ struct line {
 };
 
 struct jitdump {
-    int64_t read_ns;
     uint64_t offset; /* of what was not read yet */
     bool is_broken;
+    bool is_full;
     bool has_new;
     struct buf text;
-    struct function *functions; /* by start, then order */
+    struct function *functions; /* as they came, which is their order */
     uint32_t count;
     uint32_t capacity;
-    struct line *lines; /* by order, then address */
+    uint32_t *by_start;   /* their numbers by start, then order */
+    struct map_u64 codes; /* what the compiler calls a function -> number in newest */
+    uint32_t *newest;     /* the last function of each; as many as functions at most */
+    struct line *lines;   /* by order, then address */
     uint32_t line_count;
     uint32_t line_capacity;
 };
@@ -66,7 +68,6 @@ struct jitdump {
 struct jitdump *jitdump_create(void)
 {
     struct jitdump *dump = mem_new(struct jitdump, 1);
-    dump->read_ns = INT64_MIN / 2;
     buf_init(&dump->text, TEXT_MAX_BYTES);
     return dump;
 }
@@ -76,7 +77,10 @@ void jitdump_destroy(struct jitdump *dump)
     if (!dump)
         return;
     buf_fini(&dump->text);
+    map_u64_fini(&dump->codes);
     mem_free(dump->functions);
+    mem_free(dump->by_start);
+    mem_free(dump->newest);
     mem_free(dump->lines);
     mem_free(dump);
 }
@@ -136,29 +140,34 @@ static bool is_text(struct span text)
 static struct text keep_text(struct jitdump *dump, struct span text)
 {
     const struct text kept = {.offset = (uint32_t)dump->text.size, .bytes = (uint32_t)text.size};
-    if (!is_text(text) || text.size > TEXT_MAX_BYTES - dump->text.size)
+    if (!is_text(text))
         return (struct text){0};
     buf_append_span(&dump->text, text);
-    return kept;
+    dump->is_full |= buf_failed(&dump->text);
+    return buf_failed(&dump->text) ? (struct text){0} : kept;
 }
 
-static struct function *add_function(struct jitdump *dump, uint64_t start, uint64_t bytes)
+static void grow_functions(struct jitdump *dump)
 {
-    if (dump->count == FUNCTIONS_MAX || start + bytes < start)
-        return NULL;
-    if (dump->count == dump->capacity) {
-        dump->capacity = dump->capacity ? 2 * dump->capacity : 256;
-        dump->functions = mem_resize(dump->functions, dump->capacity, sizeof(*dump->functions));
+    dump->capacity = dump->capacity ? 2 * dump->capacity : 256;
+    dump->functions = mem_resize(dump->functions, dump->capacity, sizeof(*dump->functions));
+    dump->by_start = mem_resize(dump->by_start, dump->capacity, sizeof(*dump->by_start));
+    dump->newest = mem_resize(dump->newest, dump->capacity, sizeof(*dump->newest));
+}
+
+static void add_function(struct jitdump *dump, const struct function *function)
+{
+    if (function->start + function->bytes < function->start)
+        return;
+    if (dump->count == FUNCTIONS_MAX) {
+        dump->is_full = true;
+        return;
     }
-    struct function *function = &dump->functions[dump->count];
-    *function = (struct function){.start = start,
-                                  .bytes = bytes,
-                                  .order = dump->count,
-                                  .lines_order = dump->count,
-                                  .lines_start = start};
-    dump->count++;
+    if (dump->count == dump->capacity)
+        grow_functions(dump);
+    dump->newest[map_u64_add(&dump->codes, function->index, dump->codes.count)] = dump->count;
+    dump->functions[dump->count++] = *function;
     dump->has_new = true;
-    return function;
 }
 
 static void take_load(struct jitdump *dump, struct span body)
@@ -167,38 +176,35 @@ static void take_load(struct jitdump *dump, struct span body)
     if (body.size < LOAD_BYTES ||
         !take_text(span_of(body.data + LOAD_BYTES, body.size - LOAD_BYTES), &name))
         return;
-    struct function *function = add_function(dump, u64_at(body, 16), u64_at(body, 24));
-    if (!function)
-        return;
-    function->index = u64_at(body, 32);
-    function->name = keep_text(dump, name);
+    add_function(dump, &(struct function){.start = u64_at(body, 16),
+                                          .bytes = u64_at(body, 24),
+                                          .index = u64_at(body, 32),
+                                          .name = keep_text(dump, name),
+                                          .lines_order = dump->count,
+                                          .lines_start = u64_at(body, 16)});
 }
 
-/* Looked for from the newest on: what moves was made lately, or moves rarely. */
 static void take_move(struct jitdump *dump, struct span body)
 {
     if (body.size < MOVE_BYTES)
         return;
-    const uint64_t old = u64_at(body, 16), index = u64_at(body, 40);
-    for (uint32_t i = dump->count; i-- > 0;) {
-        const struct function from = dump->functions[i];
-        if (from.start != old || from.index != index)
-            continue;
-        struct function *to = add_function(dump, u64_at(body, 24), u64_at(body, 32));
-        if (!to)
-            return;
-        to->index = index;
-        to->name = from.name;
-        to->lines_order = from.lines_order;
-        to->lines_start = from.lines_start;
+    const uint32_t code = map_u64_find(&dump->codes, u64_at(body, 40));
+    if (code == MAP_ABSENT)
         return;
-    }
+    struct function moved = dump->functions[dump->newest[code]];
+    if (moved.start != u64_at(body, 16))
+        return;
+    moved.start = u64_at(body, 24);
+    moved.bytes = u64_at(body, 32);
+    add_function(dump, &moved);
 }
 
 static void add_line(struct jitdump *dump, const struct line *line)
 {
-    if (dump->line_count == LINES_MAX)
+    if (dump->line_count == LINES_MAX) {
+        dump->is_full = true;
         return;
+    }
     if (dump->line_count == dump->line_capacity) {
         dump->line_capacity = dump->line_capacity ? 2 * dump->line_capacity : 256;
         dump->lines = mem_resize(dump->lines, dump->line_capacity, sizeof(*dump->lines));
@@ -286,12 +292,13 @@ static bool take_next(struct jitdump *dump, struct file_window *window)
     return true;
 }
 
-static int compare_functions(const void *a, const void *b)
+static int compare_functions(const void *a, const void *b, void *dump)
 {
-    const struct function *x = a, *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    const struct function *functions = ((const struct jitdump *)dump)->functions;
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (functions[x].start != functions[y].start)
+        return functions[x].start < functions[y].start ? -1 : 1;
+    return x < y ? -1 : x > y;
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -302,30 +309,39 @@ static int compare_lines(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-bool jitdump_is_due(const struct jitdump *dump, int64_t now_ns)
+static void put_in_order(struct jitdump *dump)
 {
-    return !dump->is_broken && now_ns - dump->read_ns >= READ_PAUSE_NS;
-}
-
-void jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, int64_t now_ns)
-{
-    struct file_window window;
-    dump->read_ns = now_ns;
-    if (fd < 0 || dump->is_broken)
-        return;
-    file_window_init(&window, fd, file_bytes);
-    if (dump->offset || take_header(dump, &window)) {
-        while (take_next(dump, &window))
-            ;
-    }
-    file_window_fini(&window);
-    if (!dump->has_new)
-        return;
-    dump->has_new = false;
+    for (uint32_t i = 0; i < dump->count; i++)
+        dump->by_start[i] = i;
     if (dump->count)
-        qsort(dump->functions, dump->count, sizeof(*dump->functions), compare_functions);
+        qsort_r(dump->by_start, dump->count, sizeof(*dump->by_start), compare_functions, dump);
     if (dump->line_count)
         qsort(dump->lines, dump->line_count, sizeof(*dump->lines), compare_lines);
+    dump->has_new = false;
+}
+
+uint64_t jitdump_bytes(const struct jitdump *dump)
+{
+    return dump->text.capacity + (uint64_t)dump->line_capacity * sizeof(*dump->lines) +
+           (uint64_t)dump->capacity *
+               (sizeof(*dump->functions) + sizeof(*dump->by_start) + sizeof(*dump->newest)) +
+           (uint64_t)dump->codes.capacity * sizeof(*dump->codes.slots);
+}
+
+bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes)
+{
+    struct file_window window;
+    if (dump->is_broken || dump->is_full || file_bytes <= dump->offset)
+        return !dump->is_full;
+    file_window_init(&window, fd, file_bytes);
+    if (dump->offset || take_header(dump, &window)) {
+        for (uint32_t i = 0; i < RECORDS_MAX && !dump->is_full && take_next(dump, &window); i++)
+            dump->is_full |= jitdump_bytes(dump) > max_bytes;
+    }
+    file_window_fini(&window);
+    if (dump->has_new)
+        put_in_order(dump);
+    return !dump->is_full;
 }
 
 /* ---- looking up ---- */
@@ -340,15 +356,16 @@ static const struct function *find_function(const struct jitdump *dump, uint64_t
     uint32_t low = 0, high = dump->count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (dump->functions[middle].start <= address)
+        if (dump->functions[dump->by_start[middle]].start <= address)
             low = middle + 1;
         else
             high = middle;
     }
     const struct function *best = NULL;
     for (uint32_t i = 0; i < LOOK_BACK && i < low; i++) {
-        const struct function *function = &dump->functions[low - 1 - i];
-        if (address - function->start < function->bytes && (!best || function->order > best->order))
+        const struct function *function = &dump->functions[dump->by_start[low - 1 - i]];
+        /* The later one stands behind in the file's order. */
+        if (address - function->start < function->bytes && (!best || function > best))
             best = function;
     }
     return best;

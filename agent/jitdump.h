@@ -4,11 +4,10 @@
  * --perf-prof, Java with perf's agent, .NET, Julia, wasmtime, PHP. The file is found as perf finds
  * it: the process maps its first page executable.
  *
- * The file grows while the process runs: what is new is read, at most once a second, when an
- * address is not in it. It has to belong to the process's user or to root. Its bytes are a
- * stranger's: what is broken ends the reading for good, names that are no text are none, count and
- * size are bounded. Of two functions that had the same address at different times the later is
- * true. Threads: one.
+ * The file grows while the process runs, and what is new is read. Its bytes are a stranger's: what
+ * is broken ends the reading for good, and so does what there is no room for; names that are no
+ * text are none, and what is read at a time is bounded. Of two functions that had the same address
+ * at different times the later is true. Threads: one.
  */
 #ifndef AGENT_JITDUMP_H
 #define AGENT_JITDUMP_H
@@ -26,18 +25,17 @@ struct jitdump_place {
     uint32_t line;    /* 0: not known */
 };
 
-/* Never NULL: the file may come later. */
 struct jitdump *jitdump_create(void);
 void jitdump_destroy(struct jitdump *dump); /* NULL is a no-op */
 
 /* Is that the name of such a file? */
 bool jitdump_is_path(struct span path);
 
-/* Is it time to look whether there is more? */
-bool jitdump_is_due(const struct jitdump *dump, int64_t now_ns);
-/* Reads what is new in fd, of the file's present size; -1: there is none, to be asked later. */
-void jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, int64_t now_ns);
+/* Reads what is new in fd, of the file's present size, of which a part may be left for the next
+ * time; with at most max_bytes of memory. False: there is no room for more of it. */
+bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes);
 /* Borrowed until the next call of jitdump_read; false: nobody knows. */
 bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place);
+uint64_t jitdump_bytes(const struct jitdump *dump); /* of memory */
 
 #endif

@@ -65,6 +65,7 @@ struct kernel_program {
     uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not read lately */
     uint32_t shard_count;
     enum event_kind event;
+    uint32_t tally_turn;
     int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
 };
 
@@ -124,6 +125,7 @@ static bool is_with_loop(const struct kernel_program *program)
 }
 
 enum { WALK_FRAME_POINTERS_ONLY = 1 }; /* UNWIND_OPTION_FP_ONLY of bpf/unwind_core.h */
+enum { LOAD_TRIES = 20 };
 
 /* Where a constant of the program lies in its memory, by its name, as the program's own description
  * of types has it; false when there is none of that name and size. */
@@ -161,6 +163,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     arena_auto arena = arena_create();
     const uint32_t agent_namespace = own_namespace();
     const uint8_t has_targets = program->options.has_targets;
+    const uint8_t has_tallies = program->options.has_tallies;
     const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
     /* Together half of it: each CPU counts what ticks and what waits have written. */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
@@ -178,6 +181,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"walk_options", &walk_options, sizeof(walk_options)},
         {"thin_hz", &thin_hz, sizeof(thin_hz)},
         {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
+        {"has_tallies", &has_tallies, sizeof(has_tallies)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
         {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of bounded loops alone */
     };
@@ -199,6 +203,8 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const int error = bpf_map__set_initial_value(map, memory, size);
     return error ? fail(error, "setting the kernel program's constants", err) : ERR_NONE;
 }
+
+static const char *const tally_maps[] = {"tallies_even", "tallies_odd"};
 
 /* Before 6.1 programs at perf events may only use tables that take their memory at once. */
 static int fix_tables(const struct kernel_program *program)
@@ -226,6 +232,16 @@ static int prepare_waits(const struct kernel_program *program)
     return error || !has_waits ? error : bpf_map__set_max_entries(waits, SAMPLE_WAITS_MAX);
 }
 
+static int prepare_tallies(const struct kernel_program *program)
+{
+    int error = 0;
+    for (uint32_t turn = 0; !error && turn < 2 && program->options.has_tallies; turn++) {
+        struct bpf_map *map = bpf_object__find_map_by_name(program->object, tally_maps[turn]);
+        error = map ? bpf_map__set_max_entries(map, SAMPLE_TALLIES_MAX) : -ENOENT;
+    }
+    return error;
+}
+
 static enum err_code prepare(const struct kernel_program *program, struct err *err)
 {
     const uint32_t ring_bytes = choose_ring_bytes(program);
@@ -237,6 +253,8 @@ static enum err_code prepare(const struct kernel_program *program, struct err *e
         error = fix_tables(program);
     if (!error)
         error = prepare_waits(program);
+    if (!error)
+        error = prepare_tallies(program);
     return error ? fail(error, "preparing the kernel program", err)
                  : set_constants(program, ring_bytes, err);
 }
@@ -252,10 +270,7 @@ static int take_sample(void *context, void *data, size_t size)
 {
     const struct kernel_program *program = context;
     const struct sample_event *event = data;
-    if (size < SAMPLE_EVENT_HEAD_BYTES ||
-        size < SAMPLE_EVENT_HEAD_BYTES + 8 * ((size_t)event->kernel_count + event->user_count) +
-                   sizeof(struct interpreted_frame) * (size_t)event->interpreted_count +
-                   event->stack_bytes)
+    if (size < SAMPLE_EVENT_HEAD_BYTES || size < sample_event_bytes(event))
         return 0;
     program->options.on_sample(program->options.context, event);
     return 0;
@@ -411,6 +426,46 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
+/* What a kernel program has put there that was held for longer than its turn's end was waited for:
+ * whoever would be counted under such a key in the next turn has no stack there. */
+static void drop_late_tallies(const struct kernel_program *program, uint32_t turn)
+{
+    const int fd = map_fd(program, tally_maps[turn]);
+    uint64_t key;
+    while (bpf_map_get_next_key(fd, NULL, &key) == 0 && bpf_map_delete_elem(fd, &key) == 0)
+        ;
+}
+
+uint32_t kernel_program_turn_tallies(struct kernel_program *program)
+{
+    const uint32_t zero = 0, ended = program->tally_turn;
+    program->tally_turn = ended ^ 1;
+    drop_late_tallies(program, program->tally_turn);
+    (void)bpf_map_update_elem(map_fd(program, "tally_turn"), &zero, &program->tally_turn, BPF_ANY);
+    return ended;
+}
+
+void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
+                                 void (*take)(void *context, uint64_t key,
+                                              const struct sample_tally *tally),
+                                 void *context)
+{
+    const int fd = map_fd(program, tally_maps[turn]);
+    uint64_t key, next;
+    struct sample_tally tally;
+    bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
+    /* The next is asked for before this one goes: from the first on all buckets would be walked. No
+     * program adds to this table any more. */
+    while (has_key) {
+        has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
+        if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
+            take(context, key, &tally);
+        if (bpf_map_delete_elem(fd, &key))
+            break;
+        key = next;
+    }
+}
+
 /* *ret_error is what the kernel says of the programs themselves. */
 static enum err_code load_object(struct kernel_program *program, int *ret_error, struct err *err)
 {
@@ -427,6 +482,26 @@ static enum err_code load_object(struct kernel_program *program, int *ret_error,
     return ERR_NONE;
 }
 
+static void close_object(struct kernel_program *program)
+{
+    bpf_object__close(program->object);
+    program->object = NULL;
+}
+
+/* A verifier that a signal comes to gives up. libbpf tries a few times, which is too little for who
+ * is stopped and goes on all the time. */
+static enum err_code load_in_the_end(struct kernel_program *program, int *ret_error,
+                                     struct err *err)
+{
+    enum err_code code = load_object(program, ret_error, err);
+    for (int i = 0; i < LOAD_TRIES && !code && *ret_error == -EAGAIN; i++) {
+        close_object(program);
+        *ret_error = 0;
+        code = load_object(program, ret_error, err);
+    }
+    return code;
+}
+
 /* EPERM is a right that is missing, the others are the verifier's: it gives up (E2BIG), or takes a
  * step for a forbidden one (EACCES, EINVAL). */
 static bool is_refusal(int error)
@@ -438,13 +513,12 @@ static bool is_refusal(int error)
 static enum err_code load_either(struct kernel_program *program, struct err *err)
 {
     int error = 0;
-    enum err_code code = load_object(program, &error, err);
+    enum err_code code = load_in_the_end(program, &error, err);
     if (!code && is_refusal(error) && is_with_loop(program)) {
-        bpf_object__close(program->object);
-        program->object = NULL;
+        close_object(program);
         program->loop_error = -error;
         error = 0;
-        code = load_object(program, &error, err);
+        code = load_in_the_end(program, &error, err);
     }
     if (!code && error && error != -EPERM)
         code = kernel_features_check(&program->features, err);
@@ -613,6 +687,7 @@ void kernel_program_count(const struct kernel_program *program,
         return;
     for (int i = 0; i < possible; i++) {
         ret_counters->samples += each[i].samples;
+        ret_counters->tallied += each[i].tallied;
         ret_counters->lost += each[i].lost;
         ret_counters->waits += each[i].waits;
         ret_counters->refused_waits += each[i].refused_waits;

@@ -30,6 +30,7 @@ struct kernel_program_options {
     bool has_no_tables; /* stacks are walked by frame pointers alone */
     bool
         has_bounded_loops; /* the program for kernels before 5.17, also where the other could run */
+    bool has_tallies;      /* samples that are like one before them are counted in the kernel */
     uint32_t ring_bytes;   /* 0: by CPUs and frequency */
     void (*on_sample)(void *context, const struct sample_event *event);
     void *context;
@@ -72,6 +73,18 @@ bool kernel_program_put_process(struct kernel_program *program, uint32_t process
 /* It has ended: if those are still its mappings in the kernel, nobody has its number by now. */
 void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
                                    const struct unwind_run *run);
+
+/*
+ * With has_tallies: from now on samples are counted anew, and each stack is sent once more. Returns
+ * the turn that has ended, the lowest bit of its keys. A moment later, when all of its first
+ * samples were read, what was counted after them can be taken.
+ */
+uint32_t kernel_program_turn_tallies(struct kernel_program *program);
+struct sample_tally;
+void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
+                                 void (*take)(void *context, uint64_t key,
+                                              const struct sample_tally *tally),
+                                 void *context);
 
 /* Readable once the ring is half full. */
 int kernel_program_fd(const struct kernel_program *program);

@@ -190,7 +190,7 @@ static struct span path_in_proc(const struct search *search)
     char link[64], path[PATH_BYTES];
     snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", search->process->shown_id);
     const ssize_t size = readlink(link, path, sizeof(path));
-    if (search->process->ended_ns || size <= 0 || size == sizeof(path) || path[0] != '/')
+    if (process_has_ended(search->process) || size <= 0 || size == sizeof(path) || path[0] != '/')
         return (struct span){0};
     struct span found = span_of(path, (size_t)size);
     if (span_ends_with(found, " (deleted)"))
@@ -467,7 +467,7 @@ static bool is_there(const struct process *process)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%" PRIu32, process->shown_id);
-    return !process->ended_ns && access(path, F_OK) == 0;
+    return !process_has_ended(process) && access(path, F_OK) == 0;
 }
 
 void process_labels_renew(struct process_labels **labels, struct label_source *source,

@@ -28,6 +28,7 @@
 
 enum {
     POLL_MS = 200,
+    SETTLED_POLL_MS = 1000, /* each look costs a tenth of a millisecond: all caches are cold */
     BATCH_MAX_BYTES = 256 << 20,
     LAST_PATIENCE_MS = 3000,
     REPORT_S = 60,
@@ -54,6 +55,7 @@ struct service {
     struct symbol_sender *symbols; /* NULL: none are sent */
     struct monitor *monitor;       /* NULL: nobody asks */
     uint64_t lost_batches;         /* could not be made or kept */
+    int64_t refusal_ns;            /* when one was last said; 0: none was */
 };
 
 /* ---- batches ---- */
@@ -148,13 +150,14 @@ static void report(const struct service *service)
     log_event(LOG_INFO, "so far",
               "samples=%" PRIu64 " lost_samples=%" PRIu64 " lost_events=%" PRIu64
               " processes=%u mappings=%u binaries=%u unread_binaries=%u sent=%" PRIu64
-              " refused=%" PRIu64 " waiting=%u dropped=%" PRIu64 " lost_batches=%" PRIu64
-              " memory=%" PRIu64 " symbols_sent=%" PRIu64,
+              " refused=%" PRIu64 " kept=%" PRIu64 " waiting=%u dropped=%" PRIu64
+              " lost_batches=%" PRIu64 " memory=%" PRIu64 " symbols_sent=%" PRIu64,
               counts.agent.samples, counts.agent.lost_samples, counts.agent.lost_events,
               counts.agent.processes, counts.agent.mappings, counts.agent.binaries,
               counts.agent.unread_binaries, counts.sender.sent_batches,
-              counts.sender.refused_batches, counts.spool.batches, counts.spool.dropped_batches,
-              service->lost_batches, counts.agent.memory_bytes, counts.symbols.sent_tables);
+              counts.sender.refused_batches, counts.spool.put_batches, counts.spool.batches,
+              counts.spool.dropped_batches, service->lost_batches, counts.agent.memory_bytes,
+              counts.symbols.sent_tables);
     report_stops(service->agent, &counts.agent);
     report_interpreters(&counts.agent);
 }
@@ -169,7 +172,8 @@ static void publish(const struct service *service)
                                      .spool = &counts.spool,
                                      .sender = &counts.sender,
                                      .symbols = &counts.symbols,
-                                     .lost_batches = service->lost_batches},
+                                     .lost_batches = service->lost_batches,
+                                     .is_offline = service->settings.is_offline},
                    &text);
     monitor_publish(service->monitor, buf_span(&text));
 }
@@ -191,7 +195,9 @@ static void run(struct service *service)
     int64_t publish_ns = 0;
     int64_t memory_ns = 0;
     while (!is_ending) {
-        agent_poll(service->agent, POLL_MS);
+        agent_poll(service->agent, agent_is_settled(service->agent) ? SETTLED_POLL_MS : POLL_MS);
+        if (service->symbols && symbol_sender_has_forgotten(service->symbols))
+            agent_tell_binaries_again(service->agent);
         const int64_t now_ns = clock_monotonic_ns();
         if (now_ns >= window_ns || agent_is_full(service->agent)) {
             send_window(service);
@@ -219,10 +225,25 @@ static void run(struct service *service)
 
 /* ---- life ---- */
 
+/* All are counted; of many, one a minute is said. */
+static void say_refusal(void *context, const char *path)
+{
+    struct service *service = context;
+    const int64_t now_ns = clock_monotonic_ns();
+    char quoted[4096];
+    if (service->refusal_ns && now_ns - service->refusal_ns < REPORT_S * CLOCK_NS_PER_S)
+        return;
+    service->refusal_ns = now_ns;
+    log_event(LOG_WARN, "there is no room for all of a file's unwind table: some stacks end in it",
+              "path=%s", log_quote(path, quoted, sizeof(quoted)));
+}
+
 /* A binary that was sampled: its file is opened while a process has it. */
 static bool give_binary(void *context, const struct agent *agent, const struct agent_binary *binary)
 {
     const struct service *service = context;
+    if (!binary->build_id[0])
+        return true; /* the server knows files by their build ids */
     const enum symbol_want want = symbol_sender_wants(service->symbols, binary->build_id);
     if (want != SYMBOL_WANT_NOW)
         return want == SYMBOL_WANT_NEVER;
@@ -255,10 +276,12 @@ static enum err_code open_service(struct service *service,
                                            .off_cpu_min_ns = settings->min_wait_ns,
                                            .has_no_tables = settings->has_no_tables,
                                            .has_bounded_loops = settings->has_bounded_loops,
+                                           .has_tallies = settings->has_tallies,
                                            .is_forced = settings->is_forced,
                                            .memory_limit_bytes = settings->memory_limit_bytes,
                                            .label_settings = label_settings,
                                            .on_binary = has_symbols ? give_binary : NULL,
+                                           .on_refusal = say_refusal,
                                            .context = service};
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
@@ -278,6 +301,62 @@ static enum err_code open_service(struct service *service,
     return code;
 }
 
+static void report_loop(const struct service *service)
+{
+    struct agent_counts counts;
+    char quoted[256];
+    agent_count(service->agent, &counts);
+    if (counts.loop_error)
+        log_event(LOG_WARN, "this kernel refuses the program with bpf_loop; bounded loops are used",
+                  "why=%s", log_quote(strerror(counts.loop_error), quoted, sizeof(quoted)));
+}
+
+static void report_memory(const struct service *service)
+{
+    struct agent_counts counts;
+    agent_count(service->agent, &counts);
+    if (counts.is_short_of_memory)
+        log_event(
+            LOG_WARN,
+            "the memory limit is below what the agent has at its start: raise it, else stacks "
+            "are walked by frame pointers and batches are small",
+            "limit=%" PRIu64 " memory=%" PRIu64, service->settings.memory_limit_bytes,
+            counts.memory_bytes);
+}
+
+static enum err_code serve(struct service *service, const struct relabel_rules *rules,
+                           struct err *err)
+{
+    const struct settings *settings = &service->settings;
+    struct pods *pods = NULL;
+    enum err_code code = ERR_NONE;
+    if (settings->pods.server)
+        code = pods_start(&settings->pods, &pods, err);
+    const struct label_settings label_settings = {.external = settings->labels,
+                                                  .external_count = settings->label_count,
+                                                  .environment = settings->environment,
+                                                  .environment_count = settings->environment_count,
+                                                  .rules = rules,
+                                                  .pods = pods,
+                                                  .host_root = settings->host_root};
+    if (!code)
+        code = open_service(service, &label_settings, err);
+    if (!code) {
+        log_event(LOG_INFO, "sampling", "frequency_hz=%u interval_s=%u",
+                  service->settings.frequency_hz, service->settings.interval_s);
+        report_loop(service);
+        report_memory(service);
+        run(service);
+    }
+    monitor_stop(service->monitor);
+    sender_stop(service->sender, code ? 0 : LAST_PATIENCE_MS);
+    agent_close(service->agent);
+    symbol_sender_stop(service->symbols);
+    pods_stop(pods);
+    spool_close(service->spool);
+    return code;
+}
+
 static enum err_code read_rules(const struct settings *settings, struct arena *arena,
                                 struct relabel_rules **ret_rules, struct err *err)
 {
@@ -293,53 +372,14 @@ static enum err_code read_rules(const struct settings *settings, struct arena *a
     return code ? err_add(err, "%s", settings->relabel_file) : ERR_NONE;
 }
 
-static void report_loop(const struct service *service)
-{
-    struct agent_counts counts;
-    char quoted[256];
-    agent_count(service->agent, &counts);
-    if (counts.loop_error)
-        log_event(LOG_WARN, "this kernel refuses the program with bpf_loop; bounded loops are used",
-                  "why=%s", log_quote(strerror(counts.loop_error), quoted, sizeof(quoted)));
-}
-
-static enum err_code serve(struct service *service, struct arena *arena, struct err *err)
-{
-    const struct settings *settings = &service->settings;
-    struct relabel_rules *rules = NULL;
-    struct pods *pods = NULL;
-    enum err_code code = read_rules(settings, arena, &rules, err);
-    if (!code && settings->pods.server)
-        code = pods_start(&settings->pods, &pods, err);
-    const struct label_settings label_settings = {.external = settings->labels,
-                                                  .external_count = settings->label_count,
-                                                  .environment = settings->environment,
-                                                  .environment_count = settings->environment_count,
-                                                  .rules = rules,
-                                                  .pods = pods,
-                                                  .host_root = settings->host_root};
-    if (!code)
-        code = open_service(service, &label_settings, err);
-    if (!code) {
-        log_event(LOG_INFO, "sampling", "frequency_hz=%u interval_s=%u",
-                  service->settings.frequency_hz, service->settings.interval_s);
-        report_loop(service);
-        run(service);
-    }
-    monitor_stop(service->monitor);
-    sender_stop(service->sender, code ? 0 : LAST_PATIENCE_MS);
-    agent_close(service->agent);
-    symbol_sender_stop(service->symbols);
-    pods_stop(pods);
-    spool_close(service->spool);
-    return code;
-}
-
 static void catch_signals(void)
 {
     const struct sigaction action = {.sa_handler = note_signal};
+    struct sigaction before;
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -357,7 +397,10 @@ int main(int argc, char **argv)
     arena_auto arena = arena_create();
     struct service service = {0};
     struct err err = {0};
+    struct relabel_rules *rules = NULL;
     enum err_code code = settings_read(argc, argv, arena, &service.settings, &err);
+    if (!code && service.settings.action == SETTINGS_RUN)
+        code = read_rules(&service.settings, arena, &rules, &err);
     if (code) {
         fprintf(stderr, "perfolio-agent: %s\n", err.message);
         return 2;
@@ -367,7 +410,7 @@ int main(int argc, char **argv)
     if (service.settings.action == SETTINGS_SHOW_UNWIND)
         return show(&service.settings);
     catch_signals();
-    code = serve(&service, arena, &err);
+    code = serve(&service, rules, &err);
     if (code)
         fprintf(stderr, "perfolio-agent: %s\n", err.message);
     return code ? EXIT_FAILURE : EXIT_SUCCESS;

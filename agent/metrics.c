@@ -54,6 +54,8 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
 {
     append_count(text, "samples_total", "Samples taken.", agent->samples);
     append_count(text, "waits_total", "Waits of threads that were followed.", agent->waits);
+    append_count(text, "tallied_samples_total",
+                 "Samples counted in the kernel (--aggregate=kernel).", agent->tallied);
     append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
                  agent->lost_samples);
     append_count(text, "lost_events_total", "Events of processes lost; /proc was read again.",
@@ -61,8 +63,10 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
     append_count(text, "foreign_samples_total", "Samples outside of the agent's PID namespace.",
                  agent->foreign);
     append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);
-    append_count(text, "refused_total", "Processes, mappings and unwind tables that did not fit.",
-                 agent->refused);
+    append_count(
+        text, "refused_total",
+        "Processes, mappings, unwind tables and processes' names of code that did not fit.",
+        agent->refused);
     append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
                  agent->failed_tables);
     append_stacks(agent, text);
@@ -110,9 +114,14 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
     append_count(text, "lost_batches_total", "Batches that could not be made or kept.",
                  metrics->lost_batches);
     append_count(text, "dropped_batches_total",
-                 "Batches for which the spool had no room, or which could not be read.",
+                 "Batches in the spool that made room for others, or could not be read.",
                  metrics->spool->dropped_batches);
+    append_count(text, "kept_batches_total", "Batches put into the spool, or --offline-dir.",
+                 metrics->spool->put_batches);
+    append_count(text, "kept_bytes_total", "Bytes of them.", metrics->spool->put_bytes);
     append_symbols(metrics->symbols, text);
+    if (metrics->is_offline) /* what still waits is known to who takes it away */
+        return;
     append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);
     append_gauge(text, "spool_bytes", "Bytes of them.", metrics->spool->bytes);
 }

@@ -4,6 +4,7 @@
 #ifndef AGENT_METRICS_H
 #define AGENT_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct agent_counts;
@@ -18,6 +19,7 @@ struct metrics {
     const struct sender_counts *sender;
     const struct symbol_sender_counts *symbols;
     uint64_t lost_batches;
+    bool is_offline; /* nothing is sent from the spool */
 };
 
 void metrics_append(const struct metrics *metrics, struct buf *text);

@@ -94,14 +94,23 @@ static void remove_left_behind(const union address *address)
         (void)os_unlinkat(AT_FDCWD, address->local.sun_path);
 }
 
+enum err_code monitor_check(const char *text, struct err *err)
+{
+    union address ignored;
+    if (read_address(text, &ignored))
+        return ERR_NONE;
+    return err_set(err, ERR_INVALID, "metrics is 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not %s",
+                   text);
+}
+
 static enum err_code listen_at(struct monitor *monitor, const char *text, struct err *err)
 {
     union address address;
     const int yes = 1;
+    const enum err_code code = monitor_check(text, err);
+    if (code)
+        return code;
     socklen_t size = read_address(text, &address);
-    if (!size)
-        return err_set(err, ERR_INVALID,
-                       "metrics is 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not %s", text);
     if (address.any.sa_family == AF_UNIX)
         remove_left_behind(&address);
     monitor->listener =

@@ -16,7 +16,9 @@
 struct monitor;
 
 /* address: "127.0.0.1:PORT", "[::1]:PORT" (0: any port, which the log tells) or "unix:/PATH". A
- * socket that an agent left behind is replaced. Handles: ERR_INVALID (another address), ERR_IO. */
+ * socket that an agent left behind is replaced. Handles: ERR_INVALID (another address), ERR_IO;
+ * the check, ERR_INVALID alone. */
+enum err_code monitor_check(const char *address, struct err *err) MUST_USE;
 enum err_code monitor_start(const char *address, struct monitor **ret_monitor,
                             struct err *err) MUST_USE;
 void monitor_stop(struct monitor *monitor); /* NULL is a no-op */

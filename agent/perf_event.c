@@ -92,14 +92,13 @@ static uint32_t stack_bytes(uint32_t hz)
     return hz <= 100 ? 16 << 10 : hz <= 500 ? 8 << 10 : hz <= 1000 ? 4 << 10 : 0;
 }
 
-int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum event_kind kind,
-                        bool has_build_ids)
+int perf_event_open_own(uint32_t thread_id, uint32_t cpu, const struct perf_event_own *wanted)
 {
     struct perf_event_attr attributes = {
         .size = sizeof(attributes),
-        .type = event_facts(kind)->perf_type,
-        .config = event_facts(kind)->perf_config,
-        .sample_freq = hz,
+        .type = event_facts(wanted->kind)->perf_type,
+        .config = event_facts(wanted->kind)->perf_config,
+        .sample_freq = wanted->hz,
         .freq = 1,
         .sample_type =
             PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
@@ -116,8 +115,8 @@ int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum even
         .comm_exec = 1,
         .task = 1,
     };
-    attributes.build_id = has_build_ids;
-    attributes.sample_stack_user = stack_bytes(hz);
+    attributes.build_id = wanted->has_build_ids;
+    attributes.sample_stack_user = wanted->has_no_stacks ? 0 : stack_bytes(wanted->hz);
     if (attributes.sample_stack_user) {
         attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
         attributes.sample_regs_user = REGISTERS_MASK;

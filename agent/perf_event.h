@@ -33,7 +33,12 @@ enum { PERF_EVENT_REGISTER_COUNT = 17 };
 /* The DWARF number of the i-th register of such a sample. */
 uint32_t perf_event_register(uint32_t i);
 int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes);
-int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum event_kind kind,
-                        bool has_build_ids);
+struct perf_event_own {
+    uint32_t hz;
+    enum event_kind kind;
+    bool has_build_ids; /* of mapped files: since 5.12 */
+    bool has_no_stacks; /* else, up to 1,000 Hz, registers and the newest part of each stack */
+};
+int perf_event_open_own(uint32_t thread_id, uint32_t cpu, const struct perf_event_own *wanted);
 
 #endif

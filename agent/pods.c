@@ -159,7 +159,7 @@ enum err_code pods_start(const struct server_access *access, struct pods **ret_p
     const struct http_client_settings settings = {
         .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
     pthread_condattr_t attributes;
-    enum err_code code = server_access_check(access->server, err);
+    enum err_code code = server_access_check_url(access->server, err);
     if (code)
         return code;
     struct pods *pods = mem_new(struct pods, 1);

@@ -84,6 +84,29 @@ bool proc_text_stat(struct span text, struct proc_status *ret_status)
     return true;
 }
 
+/* The number before the next tabulator of *rest. */
+static bool take_user(struct span *rest, uint32_t *ret_user)
+{
+    struct span text;
+    uint64_t number;
+    span_split(*rest, '\t', &text, rest);
+    *ret_user = 0;
+    if (!span_parse_u64(text, &number) || number > UINT32_MAX)
+        return false;
+    *ret_user = (uint32_t)number;
+    return true;
+}
+
+bool proc_text_users(struct span text, uint32_t *ret_real, uint32_t *ret_effective)
+{
+    struct span line, name, numbers;
+    while (span_take_line(&text, &line)) {
+        if (span_split(line, '\t', &name, &numbers) && span_equal_text(name, "Uid:"))
+            return take_user(&numbers, ret_real) && take_user(&numbers, ret_effective);
+    }
+    return false;
+}
+
 /* Where both hierarchies are there, the unified one may be unused: all are at its root then. */
 struct span proc_text_cgroup(struct span text)
 {

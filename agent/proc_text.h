@@ -1,5 +1,6 @@
 /*
- * proc_text: the formats of /proc that the agent reads (proc(5)): a line of maps, stat, cgroup.
+ * proc_text: the formats of /proc that the agent reads (proc(5)): a line of maps, stat, status,
+ * cgroup.
  *
  * Paths and names in them are of any process: any bytes, line breaks as the kernel writes them
  * ("\012"). Pure functions; spans point into the text given. Threads: any.
@@ -36,6 +37,9 @@ struct proc_status {
 
 /* Of /proc/PID/stat, where the name may hold blanks and parentheses. */
 bool proc_text_stat(struct span text, struct proc_status *ret_status);
+
+/* The users that /proc/PID/status says: the real one, and the one that it acts as. */
+bool proc_text_users(struct span text, uint32_t *ret_real, uint32_t *ret_effective);
 
 /* The path of the unified hierarchy in /proc/PID/cgroup, else, or where that is at its root, that
  * of systemd's; empty: none. */

@@ -18,7 +18,14 @@ int process_file_open(uint32_t process_id, struct span path);
 /* The file of a mapping, by its addresses: finds deleted files, too, where the kernel allows it
  * (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). -1. */
 int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limit);
-/* Does the file belong to the process's user, or to root? */
-bool process_file_is_trusted(uint32_t process_id, int fd);
+/* Has the process ended? Then it shows its files no more, which others that map them may. */
+bool process_file_has_ended(uint32_t process_id);
+/* A file that the process's user has written: it is that user's and no link, since its path is one
+ * where anybody may put something (/tmp), and by a link or a mount a program could have others'
+ * files read, or what reading changes (/proc/kmsg). process_id 0: as we see it. -1. */
+int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path);
+/* Whom it belongs to, as a number that is never 0: its user, or where that is root, or not to be
+ * found out, the process itself. */
+uint64_t process_file_owner(uint32_t process_id);
 
 #endif

@@ -1,10 +1,10 @@
 #include "agent/processes.h"
 
 #include "agent/interpreter.h"
-#include "agent/jitdump.h"
+#include "agent/jit_names.h"
 #include "agent/labels.h"
-#include "agent/perf_map.h"
 #include "agent/proc_text.h"
+#include "agent/process_file.h"
 #include "agent/side_band.h"
 #include "agent/small_file.h"
 #include "lib/base/clock.h"
@@ -23,11 +23,14 @@ enum {
     MAPS_MAX_BYTES = 64 << 20,
     STAT_MAX_BYTES = 4096,
     PATH_BYTES = 64,
+    TOLD_MAX = 256,  /* mappings of one process in a second, which are taken as they come */
+    SCAN_SHARE = 10, /* of the time one process is asked for, at most this part */
 };
 
 #define USER_ADDRESS_END (UINT64_C(1) << 63)
 #define KEPT_AFTER_END_NS (3 * CLOCK_NS_PER_S)
 #define RESCAN_PAUSE_NS CLOCK_NS_PER_S
+#define REFUSED_PAUSE_NS (10 * CLOCK_NS_PER_S)
 
 struct processes {
     struct binaries *binaries;
@@ -81,10 +84,8 @@ static void drop_program(struct processes *processes, struct process *process)
     drop_mappings(processes, process);
     process_labels_destroy(process->labels);
     process->labels = NULL;
-    perf_map_destroy(process->perf_map);
-    process->perf_map = NULL;
-    jitdump_destroy(process->jitdump);
-    process->jitdump = NULL;
+    jit_names_release(process->jit_names);
+    process->jit_names = NULL;
     interpreter_destroy(process->interpreter);
     process->interpreter = NULL;
 }
@@ -237,8 +238,80 @@ static bool is_file(const struct binary_source *source)
            !span_starts_with(path, "/anon_hugepage");
 }
 
+/* Files that are deleted by now have a path that says so in one of the two sources. */
+static bool is_path_of(const struct binary *binary, struct span path)
+{
+    const struct span known = span_text(binary->path);
+    if (known.size < path.size || memcmp(known.data, path.data, path.size) != 0)
+        return false;
+    const struct span rest = span_of(known.data + path.size, known.size - path.size);
+    return rest.size == 0 || span_equal_text(rest, " (deleted)");
+}
+
+/* A place that has a file already, and the same is told again. A scan, which has no build ids and
+ * reads all, is believed to tell what the side band has told where its path is the same. What the
+ * side band tells is a mapping of its own, and so may be of another file that has the path by now:
+ * the file is asked. */
+static bool is_told_again(const struct processes *processes, const struct process *process,
+                          const struct binary_source *source, uint64_t file_offset)
+{
+    const uint32_t i = lower_bound(process, source->start);
+    if (i == process->mapping_count)
+        return false;
+    const struct process_mapping *old = &process->mappings[i];
+    return old->start == source->start && old->limit == source->limit &&
+           old->binary != BINARY_NONE && old->file_offset == file_offset &&
+           source->build_id.size == 0 &&
+           is_path_of(binaries_get(processes->binaries, old->binary), source->path);
+}
+
+/* Of the mapping that is_told_again: its file may not have opened when it was told before. */
+static bool was_read(const struct processes *processes, const struct process *process,
+                     const struct binary_source *source)
+{
+    const uint32_t number = process->mappings[lower_bound(process, source->start)].binary;
+    return binaries_get(processes->binaries, number)->file.segment_count > 0;
+}
+
+/* A place that is known to have none, and the same is found again. */
+static bool is_without_file(const struct process *process, const struct binary_source *source)
+{
+    const struct process_mapping *old = process_find_mapping(process, source->start);
+    return old && old->start == source->start && old->limit == source->limit &&
+           old->binary == BINARY_NONE && !old->is_refused &&
+           old->is_vdso == is_vdso(source->path) && !is_file(source);
+}
+
+/* The binary of the mapping that is_told_again, or where that is no ELF file that can be read (any
+ * more) the one that is known there. */
+static uint32_t take_again(struct processes *processes, struct process *process,
+                           const struct binary_source *source)
+{
+    const uint32_t old = process->mappings[lower_bound(process, source->start)].binary;
+    const uint32_t number = binaries_take(processes->binaries, source);
+    if (number != BINARY_NONE && binaries_get(processes->binaries, number)->file.segment_count) {
+        if (process->program == old)
+            process->program = number;
+        return number;
+    }
+    if (number != BINARY_NONE)
+        binaries_release(processes->binaries, number);
+    binaries_ref(processes->binaries, old);
+    return old;
+}
+
+/* Counted once, however often it is tried. */
+static void note_refusal(struct processes *processes, struct process *process,
+                         const struct process_mapping *mapping)
+{
+    const struct process_mapping *old = process_find_mapping(process, mapping->start);
+    process->has_refused = true;
+    if (!old || !old->is_refused || old->start != mapping->start || old->limit != mapping->limit)
+        processes->counts.refused_mappings++;
+}
+
 static void put_mapping(struct processes *processes, struct process *process,
-                        const struct binary_source *source, uint64_t file_offset)
+                        const struct binary_source *source, uint64_t file_offset, bool is_scan)
 {
     struct process_mapping mapping = {.start = source->start,
                                       .limit = source->limit,
@@ -248,19 +321,23 @@ static void put_mapping(struct processes *processes, struct process *process,
     /* [vsyscall] lies among the kernel's addresses, which programs do not run at. */
     if (source->limit > USER_ADDRESS_END)
         return;
-    const uint32_t i = lower_bound(process, source->start);
-    if (i < process->mapping_count && process->mappings[i].start == source->start &&
-        process->mappings[i].limit == source->limit && process->mappings[i].binary != BINARY_NONE &&
-        process->mappings[i].file_offset == file_offset && source->build_id.size == 0)
-        return; /* as a scan finds what the side band has told already */
-    if (!make_room(processes, process))
+    const bool is_known = is_told_again(processes, process, source, file_offset);
+    if ((is_known && is_scan && was_read(processes, process, source)) ||
+        (is_scan && is_without_file(process, source)) || !make_room(processes, process))
         return;
-    if (is_file(source))
+    if (is_known)
+        mapping.binary = take_again(processes, process, source);
+    else if (is_file(source))
         mapping.binary = binaries_take(processes->binaries, source);
+    mapping.is_refused = mapping.binary == BINARY_NONE && is_file(source);
+    if (mapping.is_refused)
+        note_refusal(processes, process, &mapping);
     cut_out(processes, process, source->start, source->limit);
     insert_at(processes, process, lower_bound(process, source->start), &mapping);
     if (process->program == BINARY_NONE && mapping.binary != BINARY_NONE)
         process->program = mapping.binary;
+    if (mapping.binary != BINARY_NONE && processes->options.on_file)
+        processes->options.on_file(processes->options.context, process, &mapping);
 }
 
 /* ---- /proc ---- */
@@ -280,7 +357,8 @@ static bool read_status(uint32_t process_id, struct proc_status *ret_status)
     return read_proc(process_id, "stat", &text) && proc_text_stat(buf_span(&text), ret_status);
 }
 
-/* A first thread that has ended shows nothing more, the others of its process do: one of them. */
+/* A first thread that has ended shows nothing more, the others of its process do: one of them, or
+ * the first where it is alone. */
 static uint32_t find_survivor(uint32_t process_id)
 {
     char path[PATH_BYTES];
@@ -300,14 +378,21 @@ static uint32_t find_survivor(uint32_t process_id)
     return (uint32_t)found;
 }
 
-static void scan_maps(struct processes *processes, struct process *process)
+/* True: the thread that showed the process has ended, and another one does it from now on. */
+static bool is_shown_by_another(struct process *process)
+{
+    const uint32_t old = process->shown_id;
+    if (!process_file_has_ended(old))
+        return false;
+    process->shown_id = find_survivor(process->process_id);
+    return process->shown_id != old;
+}
+
+static void put_maps(struct processes *processes, struct process *process)
 {
     buf_auto text;
     buf_init(&text, MAPS_MAX_BYTES);
-    if (read_proc(process->shown_id, "maps", &text) && text.size == 0) {
-        process->shown_id = find_survivor(process->process_id);
-        (void)read_proc(process->shown_id, "maps", &text);
-    }
+    (void)read_proc(process->shown_id, "maps", &text);
     struct span rest = buf_span(&text), line;
     struct proc_mapping found;
     while (span_take_line(&rest, &line)) {
@@ -321,8 +406,16 @@ static void scan_maps(struct processes *processes, struct process *process)
                                              .inode = found.inode,
                                              .device_major = found.device_major,
                                              .device_minor = found.device_minor};
-        put_mapping(processes, process, &source, found.file_offset);
+        put_mapping(processes, process, &source, found.file_offset, true);
     }
+}
+
+static void scan_maps(struct processes *processes, struct process *process)
+{
+    put_maps(processes, process);
+    /* It may have ended before or meanwhile, and its files did not open then. */
+    if (is_shown_by_another(process))
+        put_maps(processes, process);
 }
 
 static bool scan_status(struct processes *processes, struct process *process)
@@ -335,6 +428,7 @@ static bool scan_status(struct processes *processes, struct process *process)
     if (!process->is_start_exact)
         process->started_ns = status.start_ticks * processes->ns_per_tick;
     process->parent_id = status.parent_id;
+    process->has_threads = status.thread_count > 1;
     if (read_proc(process->process_id, "comm", &text)) {
         const struct span name = span_trim(buf_span(&text));
         snprintf(process->name, sizeof(process->name), "%.*s", SPAN_PRINT(name));
@@ -344,10 +438,15 @@ static bool scan_status(struct processes *processes, struct process *process)
 
 static void scan_process(struct processes *processes, struct process *process)
 {
-    process->scanned_ns = clock_monotonic_ns();
+    const int64_t begin_ns = clock_monotonic_ns();
     process->is_known = true;
+    process->is_scan_due = process->has_refused = false;
     if (scan_status(processes, process))
         scan_maps(processes, process);
+    const int64_t now_ns = clock_monotonic_ns();
+    const int64_t least_ns = process->has_refused ? REFUSED_PAUSE_NS : RESCAN_PAUSE_NS;
+    const int64_t pause_ns = SCAN_SHARE * (now_ns - begin_ns);
+    process->scan_ns = now_ns + (pause_ns > least_ns ? pause_ns : least_ns);
     tell_change(processes, process);
 }
 
@@ -382,11 +481,26 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings, str
 
 /* ---- events ---- */
 
+/* A program's start takes some hundred mappings. One that maps and unmaps in a loop would have its
+ * file read each time, and what others do would be lost. */
+static bool tells_too_much(struct process *process, int64_t time_ns)
+{
+    if (time_ns - process->told_ns >= CLOCK_NS_PER_S) {
+        process->told_ns = time_ns;
+        process->told_count = 0;
+    }
+    return process->told_count++ >= TOLD_MAX;
+}
+
 static void apply_map(struct processes *processes, const struct side_band_event *event)
 {
     struct process *process = add(processes, event->process_id);
     if (!process)
         return;
+    if (tells_too_much(process, event->time_ns)) {
+        process->is_scan_due = true;
+        return;
+    }
     const struct binary_source source = {.process_id = process->shown_id,
                                          .start = event->start,
                                          .limit = event->start + event->bytes,
@@ -396,7 +510,7 @@ static void apply_map(struct processes *processes, const struct side_band_event 
                                          .inode = event->inode,
                                          .device_major = event->device_major,
                                          .device_minor = event->device_minor};
-    put_mapping(processes, process, &source, event->file_offset);
+    put_mapping(processes, process, &source, event->file_offset, false);
     tell_change(processes, process);
 }
 
@@ -410,6 +524,9 @@ static void apply_name(struct processes *processes, const struct side_band_event
         process->is_known = true;
         process->shown_id = process->process_id;
         process->ended_ns = 0; /* the first thread ends when another one executes a program */
+        process->has_threads = false;
+        process->is_scan_due = process->has_refused = false;
+        process->told_count = 0;
         tell_change(processes, process);
     }
     if (event->process_id == event->thread_id)
@@ -439,9 +556,12 @@ static void copy_mappings(struct processes *processes, struct process *to,
 
 static void apply_fork(struct processes *processes, const struct side_band_event *event)
 {
-    if (event->parent_id == event->process_id)
-        return;
     struct process **place = place_of(processes, event->process_id);
+    if (event->process_id != event->thread_id) {
+        if (*place)
+            (*place)->has_threads = true;
+        return;
+    }
     if (*place) /* a number is given again */
         forget(processes, place);
     struct process *process = add(processes, event->process_id);
@@ -452,6 +572,8 @@ static void apply_fork(struct processes *processes, const struct side_band_event
     process->is_target = parent && parent->is_target;
     if (parent && parent->is_known) {
         process->is_known = true;
+        process->is_scan_due = parent->is_scan_due;
+        process->has_refused = parent->has_refused;
         snprintf(process->name, sizeof(process->name), "%s", parent->name);
         copy_mappings(processes, process, parent);
         process->interpreter = interpreter_inherit(parent->interpreter, process);
@@ -459,12 +581,16 @@ static void apply_fork(struct processes *processes, const struct side_band_event
     }
 }
 
+/* Other threads may outlive the first one. They show their files, and what of them did not open
+ * since it ended opens now. */
 static void apply_exit(struct processes *processes, const struct side_band_event *event)
 {
     struct process *process = *place_of(processes, event->process_id);
-    /* Other threads may outlive the first one: processes_sweep() asks. */
-    if (process && event->process_id == event->thread_id)
-        process->ended_ns = event->time_ns;
+    if (!process || event->process_id != event->thread_id)
+        return;
+    process->ended_ns = event->time_ns;
+    if (process->has_threads && process->is_known && is_shown_by_another(process))
+        scan_process(processes, process);
 }
 
 /* After each loss, but not without a pause: else what is lost during a scan brings the next one,
@@ -551,6 +677,11 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
     return process;
 }
 
+bool process_has_ended(const struct process *process)
+{
+    return process->ended_ns && process->shown_id == process->process_id;
+}
+
 const struct process *processes_get(struct processes *processes, uint32_t process_id)
 {
     return *place_of(processes, process_id);
@@ -561,7 +692,7 @@ const struct process_mapping *processes_find_mapping(struct processes *processes
 {
     const struct process_mapping *mapping = process_find_mapping(process, address);
     const int64_t now_ns = clock_monotonic_ns();
-    if (mapping || process->ended_ns || now_ns - process->scanned_ns < RESCAN_PAUSE_NS)
+    if (mapping || process_has_ended(process) || now_ns < process->scan_ns)
         return mapping;
     /* A file whose pages became executable after it was mapped is told by no event. */
     scan_process(processes, process);
@@ -584,10 +715,14 @@ void processes_sweep(struct processes *processes, int64_t now_ns)
         struct process **place = &processes->buckets[i];
         while (*place) {
             const int64_t ended_ns = (*place)->ended_ns;
-            if (ended_ns && now_ns - ended_ns > KEPT_AFTER_END_NS && is_over(*place, now_ns))
+            if (ended_ns && now_ns - ended_ns > KEPT_AFTER_END_NS && is_over(*place, now_ns)) {
                 forget(processes, place);
-            else
-                place = &(*place)->next;
+                continue;
+            }
+            if (((*place)->is_scan_due || (*place)->has_refused) && now_ns >= (*place)->scan_ns &&
+                !process_has_ended(*place))
+                scan_process(processes, *place);
+            place = &(*place)->next;
         }
     }
 }

@@ -7,7 +7,9 @@
  * stay for a moment, since samples of their last steps may still come.
  *
  * Memory is bounded: processes, mappings of each, and all mappings together; what does not fit is
- * counted and has addresses without a binary. Threads: one.
+ * counted and has addresses without a binary. So is the work for one process: of more than 256
+ * executable mappings in a second it is only noted that there were more, and /proc is asked for all
+ * of them, at most once a second and for a tenth of the time. Threads: one.
  */
 #ifndef AGENT_PROCESSES_H
 #define AGENT_PROCESSES_H
@@ -20,9 +22,8 @@
 #include <stdint.h>
 
 struct interpreter;
-struct jitdump;
+struct jit_names;
 struct process_labels;
-struct perf_map;
 struct processes;
 struct side_band_event;
 
@@ -34,6 +35,7 @@ struct process_mapping {
     uint64_t file_offset;
     uint32_t binary; /* BINARY_NONE: no file */
     bool is_vdso;
+    bool is_refused; /* it has a file, for which there was no room */
 };
 
 struct process {
@@ -46,22 +48,27 @@ struct process {
     struct process_mapping *mappings; /* ascending, none over another */
     uint32_t mapping_count;
     uint32_t mapping_capacity;
-    int64_t ended_ns;   /* 0: its first thread runs */
-    int64_t scanned_ns; /* when /proc was last asked */
-    bool is_target;     /* inherited by children */
-    bool is_known;      /* its mappings are: it was scanned, forked or has executed */
-    uint32_t program;   /* the binary that it executes, of its mappings; BINARY_NONE */
+    int64_t ended_ns; /* 0: its first thread runs */
+    int64_t scan_ns;  /* /proc may be asked again from then on */
+    bool has_refused; /* mappings, since it was asked: they are tried again */
+    bool is_scan_due; /* it told more mappings than it may: /proc is asked in a while */
+    int64_t told_ns;  /* when the second began in which it told */
+    uint32_t told_count;
+    bool is_target;   /* inherited by children */
+    bool has_threads; /* or had: some may outlive the first one */
+    bool is_known;    /* its mappings are: it was scanned, forked or has executed */
+    uint32_t program; /* the binary that it executes, of its mappings; BINARY_NONE */
     struct process *next;
 
     /* For who uses them; freed with the process. */
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
-    struct perf_map *perf_map;       /* NULL: not looked for yet */
-    struct jitdump *jitdump;         /* NULL: not looked for yet */
+    struct jit_names *jit_names;     /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
     struct unwind_run run;           /* its mappings as the kernel program has them */
     bool has_run;
     int64_t published_ns; /* when it was made */
     bool is_waiting;      /* for its run to be made anew */
+    bool is_refused;      /* there was no room for it */
     bool is_starved;      /* and so it is in a second, if nothing changes before */
     struct process *next_waiting;
 };
@@ -72,6 +79,9 @@ struct processes_options {
      * forgotten. NULL: nobody asks. */
     void (*on_change)(void *context, struct process *process);
     void (*on_forget)(void *context, struct process *process);
+    /* A file is mapped. NULL: nobody asks. */
+    void (*on_file)(void *context, const struct process *process,
+                    const struct process_mapping *mapping);
     void *context;
 };
 
@@ -103,15 +113,18 @@ void processes_apply(struct processes *processes, const struct side_band_event *
  */
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
+/* Has it, as far as is known? Then /proc shows nothing more of it. */
+bool process_has_ended(const struct process *process);
 /* What is known of a process; NULL: nothing. */
 const struct process *processes_get(struct processes *processes, uint32_t process_id);
-/* The mapping at an address, or NULL; after asking /proc again where may_scan and that was not done
+/* The mapping at an address, or NULL; the second one asks /proc again where that was not done
  * within the last second. */
 const struct process_mapping *process_find_mapping(const struct process *process, uint64_t address);
 const struct process_mapping *processes_find_mapping(struct processes *processes,
                                                      struct process *process, uint64_t address);
 
-/* Once a second: forgets who ended more than a moment ago, and asks /proc again after losses. */
+/* Once a second: forgets who ended more than a moment ago, and asks /proc again after losses, and
+ * of those that told too much, or of files for which there was no room. */
 void processes_sweep(struct processes *processes, int64_t now_ns);
 
 void processes_count(const struct processes *processes, struct processes_counts *ret_counts);

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 enum {
@@ -21,9 +22,11 @@ enum {
     PAUSE_MAX_MS = 60000,
     DEADLINE_MS = 120000,
     ANSWER_MAX_BYTES = 1 << 20,
+    SHOWN_BYTES = 60, /* of an answer that is none */
 };
 
 #define PATH "/v1development/profiles"
+#define CONTENT_TYPE "application/x-protobuf"
 
 struct sender {
     struct server_access access;
@@ -68,7 +71,7 @@ static enum err_code post(struct sender *sender, const struct spool_batch *batch
     if (code)
         return code;
     const struct http_client_field fields[] = {
-        {"Content-Type", "application/x-protobuf"},
+        {"Content-Type", CONTENT_TYPE},
         {"Content-Encoding", "zstd"},
         {"Perfolio-Batch-Id", batch->id},
         {"Otlp-Profiles-Version", "1.10"},
@@ -87,6 +90,42 @@ static enum err_code post(struct sender *sender, const struct spool_batch *batch
     return http_client_send(sender->client, &request, answer, err);
 }
 
+static bool is_of_type(struct span field, const char *type)
+{
+    const size_t size = strlen(type);
+    return field.size >= size && strncasecmp((const char *)field.data, type, size) == 0 &&
+           (field.size == size || field.data[size] == ';');
+}
+
+/* Was it a server of OTLP that took the batch? A login page has status 200, too, as has what stands
+ * between here and a server. All of an answer may be that nothing is wrong: no byte, of any type.
+ */
+static bool is_otlp(const struct http_client_answer *answer)
+{
+    char ignored[OTLP_MESSAGE_BYTES];
+    uint64_t rejected;
+    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span body = buf_span(&answer->body);
+    if (!body.size)
+        return !is_of_type(type, "text/html");
+    return (type.size == 0 || is_of_type(type, CONTENT_TYPE)) &&
+           otlp_read_response(body, &rejected, ignored);
+}
+
+static enum err_code check_answer(const struct http_client_answer *answer, struct err *err)
+{
+    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span body = buf_span(&answer->body);
+    const int shown = (int)(body.size < SHOWN_BYTES ? body.size : SHOWN_BYTES);
+    if (answer->status < 200 || answer->status >= 300 || is_otlp(answer))
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK,
+                   "what answered is no server of OTLP: is it a login page or a proxy? its "
+                   "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
+                   (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES),
+                   (const char *)type.data, shown, (const char *)body.data);
+}
+
 /* What was left out of a batch that was taken. */
 static void note_partial(struct sender *sender, const struct http_client_answer *answer)
 {
@@ -100,16 +139,16 @@ static void note_partial(struct sender *sender, const struct http_client_answer 
 }
 
 static void note_failure(const struct http_client_answer *answer, const struct err *err,
-                         bool is_final)
+                         enum err_code code, bool is_final)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
-    if (answer->status)
+    if (!code)
         (void)otlp_read_status(buf_span(&answer->body), message);
-    const char *why = answer->status ? message : err->message;
     log_event(is_final ? LOG_ERROR : LOG_WARN,
               is_final ? "the server refused a batch, which is dropped"
                        : "a batch could not be sent and waits",
-              "status=%d why=%s", answer->status, log_quote(why, quoted, sizeof(quoted)));
+              "status=%d why=%s", answer->status,
+              log_quote(code ? err->message : message, quoted, sizeof(quoted)));
 }
 
 static enum outcome outcome_of(enum err_code code, int status)
@@ -129,7 +168,9 @@ static enum outcome send_batch(struct sender *sender, const struct spool_batch *
     struct err err = {0};
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
-    const enum err_code code = post(sender, batch, bytes, &answer, &err);
+    enum err_code code = post(sender, batch, bytes, &answer, &err);
+    if (!code)
+        code = check_answer(&answer, &err);
     const enum outcome outcome = outcome_of(code, answer.status);
     *ret_retry_after_s = answer.retry_after_s;
     pthread_mutex_lock(&sender->mutex);
@@ -141,7 +182,7 @@ static enum outcome send_batch(struct sender *sender, const struct spool_batch *
         note_partial(sender, &answer);
     pthread_mutex_unlock(&sender->mutex);
     if (outcome != OUTCOME_TAKEN)
-        note_failure(&answer, &err, outcome == OUTCOME_REFUSED);
+        note_failure(&answer, &err, code, outcome == OUTCOME_REFUSED);
     return outcome;
 }
 

@@ -4,9 +4,9 @@
  * OTLP over HTTPS: POST of /v1development/profiles, zstd, with the token and the batch's id, so
  * that a batch whose answer was lost counts once when it is sent again. What may pass (no
  * connection, 429, 5xx) is tried again with doubling, jittered pauses of at most a minute, or as
- * Retry-After says; so is what a person may mend (401, 403, an unreadable token file). What the
- * server will never take (other 4xx) is dropped and counted. The token file is read for every
- * batch, so that it may be replaced.
+ * Retry-After says; so is what a person may mend (401, 403, an unreadable token file), and a 200
+ * that no server of OTLP has given (a login page's). What the server will never take (other 4xx) is
+ * dropped and counted. The token file is read for every batch, so that it may be replaced.
  */
 #ifndef AGENT_SENDER_H
 #define AGENT_SENDER_H

@@ -18,8 +18,11 @@ struct server_access {
     const char *proxy;      /* NULL: the environment's */
 };
 
-/* A token must not travel in the clear. Handles: ERR_INVALID. */
+/* A token must not travel in the clear. Paths are put behind this address. Handles:
+ * ERR_INVALID (also: no host, a query, or a user's name or password in it). */
 enum err_code server_access_check(const char *server, struct err *err) MUST_USE;
+/* Likewise, of an address that is asked as it is and may have a query. */
+enum err_code server_access_check_url(const char *url, struct err *err) MUST_USE;
 
 /* Appends the value of the Authorization field, with a NUL; nothing without a token file. The file
  * is read each time, so that it may be replaced. Handles: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,

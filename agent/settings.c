@@ -1,11 +1,15 @@
 #include "agent/settings.h"
 
 #include "agent/agent.h"
+#include "agent/monitor.h"
+#include "agent/spool.h"
 #include "lib/base/config.h"
 #include "lib/base/mem.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -36,6 +40,7 @@ enum {
     OPTION_FORCE,
     OPTION_FRAME_POINTERS,
     OPTION_BOUNDED_LOOPS,
+    OPTION_AGGREGATE,
     OPTION_JSON,
     OPTION_METRICS,
     OPTION_SYMBOLS,
@@ -67,6 +72,8 @@ static const struct argp_option options[] = {
      "Walk stacks by frame pointers alone, without unwind tables", 1},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
      "Use the kernel program for Linux before 5.17, also on later ones", 1},
+    {"aggregate", OPTION_AGGREGATE, "WHERE", 0,
+     "Where equal samples are added up: user, in the agent, or kernel (user)", 1},
     {"label", OPTION_LABEL, "NAME=VALUE", 0, "Label of all that is sent; may be repeated", 1},
     {"environment", OPTION_ENVIRONMENT, "NAME,...", 0,
      "Environment variables of processes that become labels (none)", 1},
@@ -84,8 +91,8 @@ static const struct argp_option options[] = {
      "Where the host's files are, for the state of containers (process 1's root)", 1},
     {"spool-dir", OPTION_SPOOL_DIR, "FOLDER", 0,
      "Where batches wait (/var/lib/perfolio-agent, or systemd's state folder)", 2},
-    {"spool-max", OPTION_SPOOL_MAX, "MB", 0, "At most so much waits; then the oldest goes (256)",
-     2},
+    {"spool-max", OPTION_SPOOL_MAX, "MB", 0,
+     "At most so much waits; then the oldest goes (256; with --offline-dir no bound)", 2},
     {"offline-dir", OPTION_OFFLINE_DIR, "FOLDER", 0,
      "Keep all batches there and send nothing; perfolio push --format otlp sends them", 2},
     {"symbols", OPTION_SYMBOLS, "WHICH", 0,
@@ -109,6 +116,9 @@ static const struct argp_option options[] = {
 struct reader {
     struct settings *settings;
     struct arena *arena;
+    const char *spool_dir;   /* NULL: not named, as the next */
+    const char *offline_dir; /* likewise */
+    bool has_hidden_label;
 };
 
 /* ---- single values ---- */
@@ -132,13 +142,15 @@ static enum err_code read_share(const char *text, double *ret_share, struct err 
     return ERR_NONE;
 }
 
-static enum err_code read_label(struct settings *settings, struct span text, struct err *err)
+static enum err_code read_label(struct reader *reader, struct span text, struct err *err)
 {
+    struct settings *settings = reader->settings;
     struct span name, value;
     if (!span_split(text, '=', &name, &value) || name.size == 0 || !span_is_utf8(text))
         return err_set(err, ERR_INVALID, "label is NAME=VALUE, not %.*s", SPAN_PRINT(text));
     if (settings->label_count == SETTINGS_LABELS_MAX)
         return err_set(err, ERR_INVALID, "more than %d labels", SETTINGS_LABELS_MAX);
+    reader->has_hidden_label |= span_starts_with(span_trim(name), "__");
     settings->labels[settings->label_count++] =
         (struct batch_text_label){.name = span_trim(name), .value = span_trim(value)};
     return ERR_NONE;
@@ -201,11 +213,10 @@ static enum err_code apply(struct reader *reader, int key, const char *text, str
         settings->access.proxy = text;
         break;
     case OPTION_OFFLINE_DIR:
-        settings->is_offline = true;
-        settings->spool_dir = text;
+        reader->offline_dir = text;
         break;
     case OPTION_SPOOL_DIR:
-        settings->spool_dir = text;
+        reader->spool_dir = text;
         break;
     case OPTION_SPOOL_MAX:
         code = read_number("spool-max", text, 1, SPOOL_MAX_MB, &number, err);
@@ -227,7 +238,7 @@ static enum err_code apply(struct reader *reader, int key, const char *text, str
         settings->min_wait_ns = (int64_t)number * 1000;
         break;
     case OPTION_LABEL:
-        code = read_label(settings, span_text(text), err);
+        code = read_label(reader, span_text(text), err);
         break;
     case OPTION_FORCE:
         settings->is_forced = true;
@@ -237,6 +248,11 @@ static enum err_code apply(struct reader *reader, int key, const char *text, str
         break;
     case OPTION_BOUNDED_LOOPS:
         settings->has_bounded_loops = true;
+        break;
+    case OPTION_AGGREGATE:
+        settings->has_tallies = strcmp(text, "kernel") == 0;
+        if (!settings->has_tallies && strcmp(text, "user") != 0)
+            code = err_set(err, ERR_INVALID, "aggregate is user or kernel, not %.40s", text);
         break;
     case OPTION_METRICS:
         settings->metrics = text;
@@ -292,7 +308,7 @@ static enum err_code read_labels(struct reader *reader, const char *text, struct
     enum err_code code = ERR_NONE;
     while (!code && rest.size) {
         span_split(rest, ',', &one, &rest);
-        code = read_label(reader->settings, span_trim(one), err);
+        code = read_label(reader, span_trim(one), err);
     }
     return code;
 }
@@ -403,16 +419,108 @@ static void set_pods_defaults(struct server_access *pods)
 
 static void set_defaults(struct settings *settings)
 {
-    const char *state = getenv("STATE_DIRECTORY");
     *settings = (struct settings){
         .config_file = SETTINGS_FILE,
-        .spool_dir = state && state[0] == '/' ? state : "/var/lib/perfolio-agent",
-        .spool_max_bytes = (uint64_t)DEFAULT_SPOOL_MB << 20,
         .symbols = SYMBOL_POLICY_MISSING,
         .symbols_memory_bytes = (uint64_t)DEFAULT_SYMBOLS_MB << 20,
         .frequency_hz = DEFAULT_HZ,
         .interval_s = DEFAULT_INTERVAL_S,
     };
+}
+
+/* Where batches go, and how many may be there. */
+static enum err_code set_spool(const struct reader *reader, struct err *err)
+{
+    struct settings *settings = reader->settings;
+    const char *state = getenv("STATE_DIRECTORY");
+    if (reader->spool_dir && reader->offline_dir)
+        return err_set(err, ERR_INVALID,
+                       "batches wait in spool-dir to be sent, or stay in offline-dir: name one of "
+                       "them");
+    settings->is_offline = reader->offline_dir != NULL;
+    settings->spool_dir = reader->offline_dir        ? reader->offline_dir
+                          : reader->spool_dir        ? reader->spool_dir
+                          : state && state[0] == '/' ? state
+                                                     : "/var/lib/perfolio-agent";
+    if (!settings->spool_max_bytes)
+        settings->spool_max_bytes =
+            settings->is_offline ? SPOOL_NO_LIMIT : (uint64_t)DEFAULT_SPOOL_MB << 20;
+    return ERR_NONE;
+}
+
+static enum err_code check_folder(const char *name, const char *folder, struct err *err)
+{
+    struct stat status;
+    if (stat(folder, &status))
+        return err_set_errno(err, ERR_INVALID, "%s %s", name, folder);
+    return S_ISDIR(status.st_mode) ? ERR_NONE
+                                   : err_set(err, ERR_INVALID, "%s %s is no folder", name, folder);
+}
+
+/* What would do nothing, or something else than was meant. */
+static enum err_code check_together(const struct reader *reader, struct err *err)
+{
+    const struct settings *settings = reader->settings;
+    if (!settings->access.server && !settings->is_offline)
+        return err_set(err, ERR_INVALID,
+                       "name a server to send to, --server=https://HOST:PORT, or a folder to keep "
+                       "batches in, --offline-dir");
+    const struct server_access *access = &settings->access;
+    if (settings->is_offline &&
+        (access->server || access->token_file || access->ca_file || access->proxy))
+        return err_set(err, ERR_INVALID,
+                       "server, token-file, ca-file and proxy are of sending, and with offline-dir "
+                       "nothing is sent: leave either out");
+    if (settings->min_wait_ns && settings->off_cpu_share == 0)
+        return err_set(err, ERR_INVALID, "min-wait is of waits: add off-cpu");
+    if (reader->has_hidden_label && !settings->relabel_file)
+        return err_set(err, ERR_INVALID,
+                       "labels whose names begin with __ are not sent: they are for rules of "
+                       "relabel-file, which is not there");
+    return ERR_NONE;
+}
+
+static enum err_code check_addresses(const struct settings *settings, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    if (settings->access.server)
+        code = server_access_check(settings->access.server, err);
+    if (!code && settings->pods.server && server_access_check_url(settings->pods.server, err))
+        code = err_add(err, "pods");
+    if (!code && settings->metrics)
+        code = monitor_check(settings->metrics, err);
+    return code;
+}
+
+static enum err_code check(const struct reader *reader, struct err *err)
+{
+    const struct settings *settings = reader->settings;
+    enum err_code code = check_together(reader, err);
+    if (!code)
+        code = check_addresses(settings, err);
+    if (!code && settings->host_root)
+        code = check_folder("host-root", settings->host_root, err);
+    return code;
+}
+
+/* Over what the file has, which a command line that keeps batches, in place of sending them, does
+ * without. */
+static void read_command_line(struct reader *reader, int argc, char **argv)
+{
+    struct server_access *access = &reader->settings->access;
+    const struct server_access of_file = *access;
+    const char *spool_of_file = reader->spool_dir, *offline_of_file = reader->offline_dir;
+    *access = (struct server_access){0};
+    reader->spool_dir = reader->offline_dir = NULL;
+    argp_parse(&argp, argc, argv, 0, NULL, reader);
+    if (reader->offline_dir)
+        return;
+    reader->offline_dir = offline_of_file;
+    reader->spool_dir = reader->spool_dir ? reader->spool_dir : spool_of_file;
+    access->server = access->server ? access->server : of_file.server;
+    access->token_file = access->token_file ? access->token_file : of_file.token_file;
+    access->ca_file = access->ca_file ? access->ca_file : of_file.ca_file;
+    access->proxy = access->proxy ? access->proxy : of_file.proxy;
 }
 
 enum err_code settings_read(int argc, char **argv, struct arena *arena,
@@ -426,15 +534,11 @@ enum err_code settings_read(int argc, char **argv, struct arena *arena,
     /* Only the one that nobody named may be missing. */
     if (strcmp(file, SETTINGS_FILE) != 0 && access(file, R_OK))
         return err_set_errno(err, ERR_IO, "%s", file);
-    const enum err_code code = read_file(&reader, err);
+    enum err_code code = read_file(&reader, err);
     if (code)
         return code;
-    argp_parse(&argp, argc, argv, 0, NULL, &reader);
+    read_command_line(&reader, argc, argv);
     set_pods_defaults(&ret_settings->pods);
-    if (ret_settings->action == SETTINGS_RUN && !ret_settings->access.server &&
-        !ret_settings->is_offline)
-        return err_set(err, ERR_INVALID,
-                       "name a server to send to, --server=https://HOST:PORT, or a folder to keep "
-                       "batches in, --offline-dir");
-    return ERR_NONE;
+    code = set_spool(&reader, err);
+    return code || ret_settings->action != SETTINGS_RUN ? code : check(&reader, err);
 }

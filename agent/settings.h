@@ -28,9 +28,9 @@ struct settings {
     const char *config_file;
     struct server_access access;
     const char *spool_dir;
-    uint64_t spool_max_bytes;
-    bool is_offline;     /* spool_dir is filled and nothing is sent */
-    const char *metrics; /* where /metrics is answered; NULL: nowhere */
+    uint64_t spool_max_bytes; /* SPOOL_NO_LIMIT: offline, and none was named */
+    bool is_offline;          /* spool_dir is filled and nothing is sent */
+    const char *metrics;      /* where /metrics is answered; NULL: nowhere */
     uint32_t frequency_hz;
     uint32_t interval_s;
     double off_cpu_share; /* 0: waits are not sampled */
@@ -40,6 +40,7 @@ struct settings {
     uint64_t symbols_memory_bytes;
     uint64_t memory_limit_bytes; /* 0: none */
     bool has_no_tables;
+    bool has_tallies;
     bool has_bounded_loops;
     bool is_forced;
     bool is_json;     /* of show-unwind */

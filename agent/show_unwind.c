@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct printer {
@@ -24,6 +25,8 @@ static const char *machine_name(const struct unwind_table *table)
 
 static const char *section_name(const struct unwind_table *table)
 {
+    if (!table->facts.frames.function_count)
+        return ".gopclntab";
     return table->facts.frames.is_debug_frame ? ".debug_frame" : ".eh_frame";
 }
 
@@ -96,9 +99,11 @@ static void print_json(struct printer *printer, const char *path)
     print_json_text(printer->out, path);
     fprintf(printer->out,
             ",\"machine\":\"%s\",\"section\":\"%s\",\"section_bytes\":%" PRIu64
-            ",\"functions\":%u,\"rules\":%u,\"table_bytes\":%" PRIu64 ",\"left_out\":%u",
+            ",\"functions\":%u,\"go_functions\":%u,\"rules\":%u,\"table_bytes\":%" PRIu64
+            ",\"left_out\":%u",
             machine_name(printer->table), section_name(printer->table), facts->frames.section_bytes,
-            facts->frames.function_count, facts->rule_count, facts->bytes, facts->left_out_count);
+            facts->frames.function_count, facts->go_function_count, facts->rule_count, facts->bytes,
+            facts->left_out_count);
     fputs(",\"problems\":{", printer->out);
     print_problems(printer);
     fputs("},\"stops\":{", printer->out);
@@ -111,9 +116,12 @@ static void print_json(struct printer *printer, const char *path)
 static void print_text(struct printer *printer, const char *path)
 {
     const struct unwind_table_facts *facts = &printer->table->facts;
-    fprintf(printer->out, "%s: %s, %" PRIu64 " bytes of %s, %u functions\n", path,
+    fprintf(printer->out, "%s: %s, %" PRIu64 " bytes of %s, %u functions", path,
             machine_name(printer->table), facts->frames.section_bytes, section_name(printer->table),
             facts->frames.function_count);
+    if (facts->go_function_count)
+        fprintf(printer->out, ", %u of Go", facts->go_function_count);
+    fputs("\n", printer->out);
     fprintf(printer->out, "table: %u rows, %u rules, %" PRIu64 " bytes", facts->row_count,
             facts->rule_count, facts->bytes);
     if (facts->left_out_count)
@@ -126,13 +134,28 @@ static void print_text(struct printer *printer, const char *path)
     unwind_table_each(printer->table, print_row, printer);
 }
 
+/* A regular one, for which nobody waits; -1. */
+static int open_file(const char *path, struct err *err)
+{
+    struct stat status;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s cannot be read", path);
+        return -1;
+    }
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        return fd;
+    close(fd);
+    err_set(err, ERR_INVALID, "%s is no regular file", path);
+    return -1;
+}
+
 enum err_code show_unwind(const char *path, bool as_json, FILE *out, struct err *err)
 {
     struct unwind_table *table;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open_file(path, err);
     if (fd < 0)
-        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s cannot be read",
-                             path);
+        return err->code;
     enum err_code code = unwind_table_build(fd, path, &table, err);
     close(fd);
     if (code)

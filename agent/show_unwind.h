@@ -14,7 +14,8 @@
  * information, and then every row: the ELF address and the rule from there on. Text, or one JSON
  * object { path, machine, section, section_bytes, functions, rules, table_bytes, left_out,
  * problems: {name: count}, stops: {reason: rows}, rows: [[address, rule], ...] }.
- * Handles: as unwind_table_build(), and ERR_NOT_FOUND when there is no such file.
+ * Handles: as unwind_table_build(), and ERR_NOT_FOUND when there is no such file,
+ * ERR_INVALID when it is none that is regular.
  */
 enum err_code show_unwind(const char *path, bool as_json, FILE *out, struct err *err) MUST_USE;
 

@@ -125,8 +125,7 @@ static bool parse_task(struct span rest, enum side_band_kind kind, struct side_b
     event->process_id = task.process_id;
     event->thread_id = task.thread_id;
     event->parent_id = task.parent_id;
-    /* A new thread is no new process. */
-    return kind == SIDE_BAND_EXIT || task.process_id == task.thread_id;
+    return true;
 }
 
 static bool parse_lost(struct span rest, struct side_band_event *event)
@@ -453,11 +452,14 @@ static enum err_code fail_watch(const struct side_band *band, uint32_t process_i
 /* Into the ring of that CPU. */
 static int open_watch(const struct side_band *band, uint32_t thread_id, const struct ring *ring)
 {
-    const struct side_band_options *options = &band->options;
-    int fd = perf_event_open_own(thread_id, ring->cpu, options->frequency_hz, options->event, true);
+    struct perf_event_own wanted = {.hz = band->options.frequency_hz,
+                                    .kind = band->options.event,
+                                    .has_build_ids = true,
+                                    .has_no_stacks = band->options.has_no_copies};
+    int fd = perf_event_open_own(thread_id, ring->cpu, &wanted);
+    wanted.has_build_ids = false;
     if (fd < 0 && errno == EINVAL)
-        fd =
-            perf_event_open_own(thread_id, ring->cpu, options->frequency_hz, options->event, false);
+        fd = perf_event_open_own(thread_id, ring->cpu, &wanted);
     if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
         const int error = errno;
         os_close(fd);

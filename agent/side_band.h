@@ -24,7 +24,7 @@ struct stack_copy;
 enum side_band_kind {
     SIDE_BAND_MAP,  /* an executable mapping */
     SIDE_BAND_NAME, /* a thread calls itself so */
-    SIDE_BAND_FORK, /* a process, not a thread */
+    SIDE_BAND_FORK, /* of a process, or of a thread, which has its parent's process */
     SIDE_BAND_EXIT, /* of a thread */
     SIDE_BAND_LOST, /* the ring was full: what is known may be wrong */
 };
@@ -65,6 +65,7 @@ struct side_band_options {
     void (*on_sample)(void *context, struct sample_event *event, const struct stack_copy *copy);
     uint32_t frequency_hz;
     enum event_kind event;
+    bool has_no_copies; /* of stacks, at any frequency */
 };
 
 /* Writing down begins. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */

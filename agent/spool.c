@@ -12,10 +12,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define ENDING ".otlp.zst"
 #define TEMPORARY ".new"
+/* Far from where a later one would not fit; 2116. */
+#define TIME_MAX_NS (INT64_MAX / 2)
 enum { TIME_DIGITS = 20, BATCHES_MAX = 100000 };
 
 struct file {
@@ -30,7 +33,9 @@ struct spool {
     struct file *files; /* by name, which is by age */
     uint32_t count;
     uint32_t capacity;
-    uint64_t bytes;
+    uint64_t bytes; /* of files */
+    uint64_t put_batches;
+    uint64_t put_bytes;
     uint64_t dropped;
     int64_t last_ns; /* of the youngest: names ascend also when the clock is set back */
 };
@@ -39,6 +44,8 @@ struct spool {
 
 static void list_add(struct spool *spool, const char *name, uint64_t bytes)
 {
+    if (spool->max_bytes == SPOOL_NO_LIMIT) /* nobody asks, and it would grow for ever */
+        return;
     if (spool->count == spool->capacity) {
         spool->capacity = spool->capacity ? 2 * spool->capacity : 64;
         spool->files = mem_resize(spool->files, spool->capacity, sizeof(*spool->files));
@@ -70,26 +77,28 @@ static void make_room(struct spool *spool, uint64_t bytes)
 {
     while (spool->count &&
            (spool->bytes + bytes > spool->max_bytes || spool->count >= BATCHES_MAX)) {
-        (void)os_unlinkat(spool->folder_fd, spool->files[0].name);
+        /* Somebody may have taken it, where nobody sends (--offline-dir). */
+        if (os_unlinkat(spool->folder_fd, spool->files[0].name) == 0 || errno != ENOENT)
+            spool->dropped++;
         list_remove(spool, 0);
-        spool->dropped++;
     }
 }
 
 /* ---- opening ---- */
 
-static bool parse_name(const char *name, struct spool_batch *ret_batch)
+static bool parse_name(const char *name, struct spool_batch *ret_batch, int64_t *ret_time_ns)
 {
     const size_t size = strlen(name);
     uint64_t time_ns;
     if (size != TIME_DIGITS + 1 + DIGEST_ID_LENGTH + strlen(ENDING) ||
         strcmp(name + size - strlen(ENDING), ENDING) != 0 || name[TIME_DIGITS] != '-' ||
-        !span_parse_u64(span_of(name, TIME_DIGITS), &time_ns) ||
+        !span_parse_u64(span_of(name, TIME_DIGITS), &time_ns) || time_ns > TIME_MAX_NS ||
         !digest_is_id(span_of(name + TIME_DIGITS + 1, DIGEST_ID_LENGTH)))
         return false;
     snprintf(ret_batch->name, sizeof(ret_batch->name), "%s", name);
     snprintf(ret_batch->id, sizeof(ret_batch->id), "%.*s", (int)DIGEST_ID_LENGTH,
              name + TIME_DIGITS + 1);
+    *ret_time_ns = (int64_t)time_ns;
     return true;
 }
 
@@ -99,29 +108,55 @@ static int compare_files(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* What an earlier run left behind; a file that it did not finish goes. */
-static enum err_code read_folder(struct spool *spool, const char *folder, struct err *err)
+static void note_file(struct spool *spool, const char *name)
 {
     struct spool_batch batch;
     struct stat status;
+    int64_t time_ns;
+    if (!parse_name(name, &batch, &time_ns) ||
+        fstatat(spool->folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+        return;
+    list_add(spool, batch.name, (uint64_t)status.st_size);
+    if (time_ns > spool->last_ns)
+        spool->last_ns = time_ns;
+}
+
+/* What an earlier run left behind. */
+static enum err_code read_folder(struct spool *spool, const char *folder, struct err *err)
+{
     DIR *stream = fdopendir(os_openat(spool->folder_fd, ".", O_RDONLY | O_DIRECTORY, 0));
     if (!stream)
         return err_set_errno(err, ERR_IO, "reading the folder %s", folder);
-    for (const struct dirent *entry = readdir(stream); entry; entry = readdir(stream)) {
-        if (strcmp(entry->d_name, TEMPORARY) == 0)
-            (void)os_unlinkat(spool->folder_fd, entry->d_name);
-        else if (parse_name(entry->d_name, &batch) &&
-                 fstatat(spool->folder_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                 S_ISREG(status.st_mode))
-            list_add(spool, batch.name, (uint64_t)status.st_size);
-    }
+    for (const struct dirent *entry = readdir(stream); entry; entry = readdir(stream))
+        note_file(spool, entry->d_name);
     closedir(stream);
-    if (spool->count) {
+    if (spool->count)
         qsort(spool->files, spool->count, sizeof(*spool->files), compare_files);
-        spool->last_ns = strtoll(spool->files[spool->count - 1].name, NULL, 10);
-    }
     make_room(spool, 0);
     return ERR_NONE;
+}
+
+/* Two would write over each other's file that is not finished. Where the file system has no locks
+ * that is left to who starts them. */
+static enum err_code lock_folder(const struct spool *spool, const char *folder, struct err *err)
+{
+    if (flock(spool->folder_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return ERR_NONE;
+    return err_set(err, ERR_CONFLICT,
+                   "another perfolio-agent keeps its batches in %s: end it first (systemctl stop "
+                   "perfolio-agent), or name another folder with --spool-dir or --offline-dir",
+                   folder);
+}
+
+/* A file that an earlier run did not finish goes; what else has its name would cost every batch. */
+static enum err_code remove_unfinished(const struct spool *spool, const char *folder,
+                                       struct err *err)
+{
+    if (os_unlinkat(spool->folder_fd, TEMPORARY) == 0 || errno == ENOENT)
+        return ERR_NONE;
+    return err_set_errno(err, ERR_IO, "%s/" TEMPORARY " is in the way of batches; remove it",
+                         folder);
 }
 
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
@@ -136,7 +171,11 @@ enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **
     pthread_mutex_init(&spool->mutex, NULL);
     spool->folder_fd = fd;
     spool->max_bytes = max_bytes;
-    const enum err_code code = read_folder(spool, folder, err);
+    enum err_code code = lock_folder(spool, folder, err);
+    if (!code)
+        code = remove_unfinished(spool, folder, err);
+    if (!code)
+        code = read_folder(spool, folder, err);
     if (code) {
         spool_close(spool);
         return code;
@@ -183,18 +222,20 @@ enum err_code spool_put(struct spool *spool, struct span batch, struct err *err)
     snprintf(name, sizeof(name), "%0*" PRId64 "-%s" ENDING, TIME_DIGITS, spool->last_ns, id);
     make_room(spool, batch.size);
     const enum err_code code = write_file(spool, name, batch, err);
-    if (code)
-        spool->dropped++;
-    else
+    if (!code) {
         list_add(spool, name, batch.size);
+        spool->put_batches++;
+        spool->put_bytes += batch.size;
+    }
     pthread_mutex_unlock(&spool->mutex);
     return code;
 }
 
 static bool oldest(struct spool *spool, struct spool_batch *ret_batch)
 {
+    int64_t ignored;
     pthread_mutex_lock(&spool->mutex);
-    const bool is_there = spool->count && parse_name(spool->files[0].name, ret_batch);
+    const bool is_there = spool->count && parse_name(spool->files[0].name, ret_batch, &ignored);
     pthread_mutex_unlock(&spool->mutex);
     return is_there;
 }
@@ -231,7 +272,10 @@ void spool_remove(struct spool *spool, const struct spool_batch *batch)
 void spool_count(struct spool *spool, struct spool_counts *ret_counts)
 {
     pthread_mutex_lock(&spool->mutex);
-    *ret_counts = (struct spool_counts){
-        .bytes = spool->bytes, .batches = spool->count, .dropped_batches = spool->dropped};
+    *ret_counts = (struct spool_counts){.bytes = spool->bytes,
+                                        .batches = spool->count,
+                                        .put_batches = spool->put_batches,
+                                        .put_bytes = spool->put_bytes,
+                                        .dropped_batches = spool->dropped};
     pthread_mutex_unlock(&spool->mutex);
 }

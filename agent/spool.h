@@ -5,8 +5,11 @@
  * Each file is one batch: an ExportProfilesServiceRequest, zstd; its name is the time when it was
  * put and its batch id, TIME-ID.otlp.zst, so that names sort by age and `perfolio push --format
  * otlp` can send it, too. A file appears whole (it is renamed into place) and goes when the batch
- * was taken. Where all are larger than the limit the oldest go, counted. Other files in the folder
- * are left alone. Threads: any.
+ * was taken. Where all are larger than the limit the oldest go, counted; without a limit all stay,
+ * and none is read: that is for a folder that somebody else empties. Other files in the folder are
+ * left alone, and so are names with a time of the next century. One process has the folder at a
+ * time, by flock(2). Nothing is synced, as a batch every 10 s must not wake a disk: SIGKILL and a
+ * restart lose none, a power cut may take those of the last half minute. Threads: any.
  */
 #ifndef AGENT_SPOOL_H
 #define AGENT_SPOOL_H
@@ -22,15 +25,22 @@ enum {
     SPOOL_BATCH_MAX_BYTES = 8 << 20, /* what the server takes at a time */
 };
 
+#define SPOOL_NO_LIMIT UINT64_MAX
+
 struct spool;
 
 struct spool_counts {
-    uint64_t bytes;
+    uint64_t bytes; /* of those that wait; without a limit they are not known, and 0 */
     uint32_t batches;
-    uint64_t dropped_batches; /* there was no room, or they could not be read */
+    uint64_t put_batches; /* since it was opened, as are the following */
+    uint64_t put_bytes;
+    /* They were there, and made room for others or could not be read. What spool_put refused is not
+     * among them: its caller knows. */
+    uint64_t dropped_batches;
 };
 
-/* Makes the folder where it is not there, with mode 0700. Handles: ERR_IO. */
+/* Makes the folder where it is not there, with mode 0700. Handles: ERR_CONFLICT (another process
+ * has it), ERR_IO. */
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
                          struct err *err) MUST_USE;
 void spool_close(struct spool *spool); /* NULL is a no-op */

@@ -31,7 +31,8 @@ enum {
     ID_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1,
     NAME_BYTES = 200,
     PENDING_TRIES_MAX = 8,
-    LOWEST_PRIORITY = 19,
+    LOW_PRIORITY =
+        10, /* a tenth of what others have: with 19, a full host got no name in minutes */
     BUILD_CPU_S = 120,
     BUILD_WALL_MS = 30 * 60 * 1000, /* of a priority that gets next to nothing on a busy host */
     IO_CLASS_IDLE = 3 << 13,        /* IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) */
@@ -42,6 +43,10 @@ enum {
 #define PENDING_MS INT64_C(30000)
 /* What a person has to mend. */
 #define FORBIDDEN_MS INT64_C(600000)
+/* What has no symbol tables, be it another kind of server or what stands in for ours for a while.
+ */
+#define OFF_MIN_MS INT64_C(600000)
+#define OFF_MAX_MS INT64_C(3600000)
 
 struct candidate {
     char build_id[ID_BYTES]; /* "": a free place */
@@ -50,7 +55,7 @@ struct candidate {
     int debug_fd; /* -1: none */
     off_t bytes;  /* of what a table is made of */
     int64_t next_ms;
-    uint32_t tries; /* while the server was asking others */
+    uint32_t tries; /* while the server was asking others, or did not understand */
 };
 
 struct symbol_sender {
@@ -61,13 +66,17 @@ struct symbol_sender {
     pthread_cond_t changed;
     atomic_bool is_ending;
     bool is_paused;
-    bool is_off; /* this server takes nothing of the kind */
+    bool is_off; /* the server takes no tables: until resume_ms nothing is wanted for it */
+    bool has_forgotten;
+    int64_t resume_ms; /* nothing is asked before */
     struct candidate queue[QUEUE_MAX];
     struct map_bytes known; /* build ids that were given */
     struct arena *arena;    /* of them */
     struct symbol_sender_counts counts;
     int64_t pause_ms; /* the thread's, as the following */
+    int64_t off_ms;
     bool has_told_forbidden;
+    bool has_told_off;
 };
 
 enum outcome { OUTCOME_DONE, OUTCOME_LATER, OUTCOME_PENDING };
@@ -134,28 +143,28 @@ static void note_forbidden(struct symbol_sender *sender, enum err_code code, con
               "why=%s", log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-static void turn_off(struct symbol_sender *sender)
-{
-    log_event(LOG_WARN, "the server takes no symbol tables; none are made", "server=%s",
-              sender->options.access->server);
-    pthread_mutex_lock(&sender->mutex);
-    sender->is_off = true;
-    pthread_mutex_unlock(&sender->mutex);
-}
-
 /* Half to all of it, so that a fleet does not ask in step. */
-static int64_t jittered(int64_t pause_ms)
+static int64_t jittered(const struct symbol_sender *sender, int64_t pause_ms)
 {
     uint32_t random;
+    if (sender->options.pauses_divided_by)
+        pause_ms /= sender->options.pauses_divided_by;
     digest_random(&random, sizeof(random));
     return pause_ms / 2 + (int64_t)(random % (uint64_t)(pause_ms / 2 + 1));
 }
 
-/* Everything waits: what stands in the way of one stands in the way of all. */
+static int64_t doubled(int64_t pause_ms, int64_t max_ms)
+{
+    return pause_ms * 2 < max_ms ? pause_ms * 2 : max_ms;
+}
+
+/* Everything waits, what comes meanwhile, too: what stands in the way of one stands in the way of
+ * all. */
 static void put_off(struct symbol_sender *sender, int64_t pause_ms)
 {
     const int64_t until_ms = now_ms() + pause_ms;
     pthread_mutex_lock(&sender->mutex);
+    sender->resume_ms = until_ms;
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
         if (sender->queue[i].build_id[0] && sender->queue[i].next_ms < until_ms)
             sender->queue[i].next_ms = until_ms;
@@ -163,10 +172,40 @@ static void put_off(struct symbol_sender *sender, int64_t pause_ms)
     pthread_mutex_unlock(&sender->mutex);
 }
 
+/* Another kind of server has none ever; a proxy whose server is just being replaced will have them
+ * in a moment, and nobody starts a fleet anew for that. */
+static void turn_off(struct symbol_sender *sender, const struct err *err)
+{
+    char quoted[2 * ERR_MESSAGE_BYTES];
+    const int64_t pause_ms = jittered(sender, sender->off_ms);
+    sender->off_ms = doubled(sender->off_ms, OFF_MAX_MS);
+    put_off(sender, pause_ms);
+    pthread_mutex_lock(&sender->mutex);
+    sender->is_off = true;
+    pthread_mutex_unlock(&sender->mutex);
+    if (sender->has_told_off)
+        return;
+    sender->has_told_off = true;
+    log_event(LOG_WARN, "the server takes no symbol tables; none are made until it is asked again",
+              "server=%s minutes=%d why=%s", sender->options.access->server,
+              (int)(pause_ms / 60000), log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+/* It was asked and has answered. */
+static void note_success(struct symbol_sender *sender)
+{
+    if (sender->has_told_off)
+        log_event(LOG_INFO, "the server takes symbol tables again", "server=%s",
+                  sender->options.access->server);
+    sender->pause_ms = PAUSE_MIN_MS;
+    sender->off_ms = OFF_MIN_MS;
+    sender->has_told_off = sender->has_told_forbidden = false;
+}
+
 static enum outcome outcome_of(struct symbol_sender *sender, const struct candidate *candidate,
                                enum err_code code, const struct err *err)
 {
-    int64_t pause_ms = jittered(sender->pause_ms);
+    int64_t pause_ms = jittered(sender, sender->pause_ms);
     if (!code || code == ERR_CANCELLED)
         return code ? OUTCOME_LATER : OUTCOME_DONE;
     if (code == ERR_INVALID || code == ERR_TOO_LARGE) {
@@ -174,20 +213,31 @@ static enum outcome outcome_of(struct symbol_sender *sender, const struct candid
         return OUTCOME_DONE;
     }
     if (code == ERR_UNSUPPORTED) {
-        turn_off(sender);
-        return OUTCOME_DONE;
+        turn_off(sender, err);
+        return OUTCOME_LATER;
     }
     if (code == ERR_FORBIDDEN || code == ERR_UNAUTHENTICATED) {
         note_forbidden(sender, code, err);
-        pause_ms = jittered(FORBIDDEN_MS);
+        pause_ms = jittered(sender, FORBIDDEN_MS);
     } else {
-        sender->pause_ms =
-            sender->pause_ms * 2 < PAUSE_MAX_MS ? sender->pause_ms * 2 : PAUSE_MAX_MS;
+        sender->pause_ms = doubled(sender->pause_ms, PAUSE_MAX_MS);
         if (err->retry_after_s * INT64_C(1000) > pause_ms)
-            pause_ms = err->retry_after_s * INT64_C(1000) + jittered(1000);
+            pause_ms = err->retry_after_s * INT64_C(1000) + jittered(sender, 1000);
     }
     put_off(sender, pause_ms);
     return OUTCOME_LATER;
+}
+
+/* Of a question that failed: one that was not understood is asked again a few times, since what
+ * answers in place of the server for a while says anything; others do not wait for it. */
+static enum outcome outcome_of_question(struct symbol_sender *sender,
+                                        const struct candidate *candidate, enum err_code code,
+                                        const struct err *err)
+{
+    const bool is_refused = code == ERR_INVALID || code == ERR_TOO_LARGE;
+    return is_refused && candidate->tries < PENDING_TRIES_MAX
+               ? OUTCOME_PENDING
+               : outcome_of(sender, candidate, code, err);
 }
 
 /* ---- building and sending ---- */
@@ -273,8 +323,9 @@ static enum outcome send_table(struct symbol_sender *sender, const struct candid
         add_count(sender, &sender->counts.known, 1);
         return OUTCOME_DONE;
     }
-    if (!code)
-        code = send_file(sender, candidate, "table", table_fd, &sender->counts.sent_tables, &err);
+    if (code)
+        return outcome_of_question(sender, candidate, code, &err);
+    code = send_file(sender, candidate, "table", table_fd, &sender->counts.sent_tables, &err);
     return outcome_of(sender, candidate, code, &err);
 }
 
@@ -320,8 +371,8 @@ static enum outcome handle(struct symbol_sender *sender, const struct candidate 
     const enum err_code code =
         symbol_service_ask(sender->service, candidate->build_id, &status, &err);
     if (code)
-        return outcome_of(sender, candidate, code, &err);
-    sender->pause_ms = PAUSE_MIN_MS;
+        return outcome_of_question(sender, candidate, code, &err);
+    note_success(sender);
     if (!is_wanted(sender, &status)) {
         add_count(sender, &sender->counts.known, 1);
         return OUTCOME_DONE;
@@ -373,6 +424,30 @@ static void wait_for(struct symbol_sender *sender, int64_t timeout_ms)
         pthread_cond_timedwait(&sender->changed, &sender->mutex, &until);
 }
 
+/* Until the server is asked again. */
+static bool is_off(struct symbol_sender *sender)
+{
+    if (sender->is_off && now_ms() >= sender->resume_ms)
+        sender->is_off = false;
+    return sender->is_off;
+}
+
+static void forget_known(struct symbol_sender *sender)
+{
+    map_bytes_fini(&sender->known);
+    sender->known = (struct map_bytes){0};
+    arena_destroy(sender->arena);
+    sender->arena = arena_create();
+}
+
+/* A host that runs ever new programs asks again of the first after a while. */
+static void remember(struct symbol_sender *sender, const char *build_id)
+{
+    if (sender->known.count >= KNOWN_MAX)
+        forget_known(sender);
+    map_bytes_add(&sender->known, span_text(arena_strdup(sender->arena, build_id)), 0);
+}
+
 static void clear(struct symbol_sender *sender, struct candidate *candidate)
 {
     os_close(candidate->fd);
@@ -382,17 +457,29 @@ static void clear(struct symbol_sender *sender, struct candidate *candidate)
     sender->counts.waiting--;
 }
 
+/* All but the one that the server is asked with the next time (NULL: all): a file that is held open
+ * keeps its disk and its mount. What is sampled then is given anew. */
+static void forget_others(struct symbol_sender *sender, const struct candidate *kept)
+{
+    for (uint32_t i = 0; i < QUEUE_MAX; i++) {
+        if (sender->queue[i].build_id[0] && &sender->queue[i] != kept)
+            clear(sender, &sender->queue[i]);
+    }
+    forget_known(sender);
+    if (kept)
+        remember(sender, kept->build_id);
+    sender->has_forgotten = true;
+}
+
 static void settle(struct symbol_sender *sender, struct candidate *candidate, enum outcome outcome)
 {
     if (outcome == OUTCOME_DONE) {
         clear(sender, candidate);
+    } else if (is_off(sender)) {
+        forget_others(sender, candidate);
     } else if (outcome == OUTCOME_PENDING) {
-        candidate->next_ms = now_ms() + jittered(PENDING_MS << candidate->tries);
+        candidate->next_ms = now_ms() + jittered(sender, PENDING_MS << candidate->tries);
         candidate->tries++;
-    }
-    for (uint32_t i = 0; sender->is_off && i < QUEUE_MAX; i++) {
-        if (sender->queue[i].build_id[0])
-            clear(sender, &sender->queue[i]);
     }
 }
 
@@ -400,7 +487,7 @@ static void settle(struct symbol_sender *sender, struct candidate *candidate, en
 static void step_back(void)
 {
     const int thread_id = (int)syscall(SYS_gettid);
-    (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOWEST_PRIORITY);
+    (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOW_PRIORITY);
     (void)syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_CLASS_IDLE);
     (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
 }
@@ -431,10 +518,7 @@ static void *run(void *context)
 
 static void release(struct symbol_sender *sender)
 {
-    for (uint32_t i = 0; i < QUEUE_MAX; i++) {
-        if (sender->queue[i].build_id[0])
-            clear(sender, &sender->queue[i]);
-    }
+    forget_others(sender, NULL);
     symbol_service_destroy(sender->service);
     pthread_cond_destroy(&sender->changed);
     pthread_mutex_destroy(&sender->mutex);
@@ -455,6 +539,7 @@ static struct symbol_sender *create(const struct symbol_sender_options *options)
     sender->options = *options;
     sender->arena = arena_create();
     sender->pause_ms = PAUSE_MIN_MS;
+    sender->off_ms = OFF_MIN_MS;
     return sender;
 }
 
@@ -488,29 +573,26 @@ void symbol_sender_stop(struct symbol_sender *sender)
 
 /* ---- what comes in ---- */
 
+bool symbol_sender_has_forgotten(struct symbol_sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    const bool has_forgotten = sender->has_forgotten && !is_off(sender);
+    sender->has_forgotten = sender->has_forgotten && !has_forgotten;
+    pthread_mutex_unlock(&sender->mutex);
+    return has_forgotten;
+}
+
 enum symbol_want symbol_sender_wants(struct symbol_sender *sender, const char *build_id)
 {
     enum symbol_want want = SYMBOL_WANT_NOW;
     pthread_mutex_lock(&sender->mutex);
-    if (sender->is_off || !build_id[0] || strlen(build_id) >= ID_BYTES ||
+    if (!build_id[0] || strlen(build_id) >= ID_BYTES ||
         map_bytes_find(&sender->known, span_text(build_id)) != MAP_ABSENT)
         want = SYMBOL_WANT_NEVER;
-    else if (sender->counts.waiting >= QUEUE_MAX)
+    else if (sender->counts.waiting >= QUEUE_MAX || is_off(sender))
         want = SYMBOL_WANT_LATER;
     pthread_mutex_unlock(&sender->mutex);
     return want;
-}
-
-/* A host that runs ever new programs asks again of the first after a while. */
-static void remember(struct symbol_sender *sender, const char *build_id)
-{
-    if (sender->known.count >= KNOWN_MAX) {
-        map_bytes_fini(&sender->known);
-        sender->known = (struct map_bytes){0};
-        arena_destroy(sender->arena);
-        sender->arena = arena_create();
-    }
-    map_bytes_add(&sender->known, span_text(arena_strdup(sender->arena, build_id)), 0);
 }
 
 /* The last part of a path, as text that any server takes. */
@@ -535,6 +617,8 @@ void symbol_sender_give(struct symbol_sender *sender, const char *build_id, cons
     uint32_t place = 0;
     while (place < QUEUE_MAX && sender->queue[place].build_id[0])
         place++;
+    if (candidate.next_ms < sender->resume_ms)
+        candidate.next_ms = sender->resume_ms;
     sender->counts.waiting++;
     if (place == QUEUE_MAX) {
         clear(sender, &candidate);

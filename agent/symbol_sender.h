@@ -1,6 +1,6 @@
 /*
  * symbol_sender: gives the server names: symbol tables of the binaries that were sampled, on a
- * thread of its own and in a child of the lowest priority.
+ * thread of its own and in a child of low priority.
  *
  * Of each build id the server is asked first. What it has no names of is built by
  * perfolio-symbolize, in its sandbox, with bounded memory and processor time, one at a time and
@@ -8,7 +8,8 @@
  * is sent. Only symbols leave the host, never code: where a table cannot be built within its
  * bounds, the separate debug file goes itself if the settings allow it and it holds no code, else
  * the server has its debuginfod servers. What fails for a reason that may pass waits, with doubling
- * pauses.
+ * pauses; a server that knows nothing of symbol tables is asked again, too, after minutes and in
+ * the end once an hour, since a proxy may have answered in its place.
  *
  * Threads: symbol_sender_* belong to one, which is not the sender's own.
  */
@@ -31,9 +32,10 @@ enum symbol_policy {
 struct symbol_sender_options {
     const struct server_access *access; /* borrowed, as long as the sender lives */
     enum symbol_policy policy;
-    bool may_send_files;     /* debug files above the bounds of a table */
-    uint64_t memory_bytes;   /* of the child's address space */
-    const char *work_folder; /* where tables are put while they wait; of the agent alone */
+    bool may_send_files;        /* debug files above the bounds of a table */
+    uint64_t memory_bytes;      /* of the child's address space */
+    const char *work_folder;    /* where tables are put while they wait; of the agent alone */
+    uint32_t pauses_divided_by; /* 0: not; for tests */
 };
 
 struct symbol_sender_counts {
@@ -54,11 +56,14 @@ enum err_code symbol_sender_start(const struct symbol_sender_options *options,
 void symbol_sender_stop(struct symbol_sender *sender);
 
 enum symbol_want {
-    SYMBOL_WANT_NEVER, /* it was given before, or the server takes nothing */
-    SYMBOL_WANT_LATER, /* too many wait */
+    SYMBOL_WANT_NEVER, /* it was given before */
+    SYMBOL_WANT_LATER, /* too many wait, or the server takes none now */
     SYMBOL_WANT_NOW,
 };
 enum symbol_want symbol_sender_wants(struct symbol_sender *sender, const char *build_id);
+/* True once after what was given and not sent has been given up, since the server took none: what
+ * is sampled is to be given again. */
+bool symbol_sender_has_forgotten(struct symbol_sender *sender);
 /* Both files become the sender's, debug_fd where it is not -1. */
 void symbol_sender_give(struct symbol_sender *sender, const char *build_id, const char *path,
                         int fd, int debug_fd);

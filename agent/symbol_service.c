@@ -178,6 +178,8 @@ static enum err_code run(struct symbol_service *service, const struct exchange *
     request.progress_context = service;
     add_body(exchange, &request);
     code = http_client_send(service->client, &request, answer, err);
+    if (code == ERR_UNAUTHENTICATED) /* the server's certificate, which is no matter of a token */
+        return err->code = ERR_NETWORK;
     return code ? code : check_answer(answer, err);
 }
 
@@ -195,7 +197,7 @@ static enum err_code read_status(const struct http_client_answer *answer,
     const struct span body = buf_span(&answer->body);
     json_t *root;
     if (json_tree_load(body, NULL, "the server's answer", &root, err))
-        return ERR_UNSUPPORTED;
+        return err->code = ERR_UNSUPPORTED;
     const struct span state = json_tree_text(root, "state");
     const json_t *table = json_object_get(root, "table");
     *ret_status = (struct symbol_service_status){

@@ -43,9 +43,10 @@ enum err_code symbol_service_create(const struct server_access *access,
 void symbol_service_destroy(struct symbol_service *service); /* NULL is a no-op */
 
 /*
- * Handles, both: ERR_NETWORK, ERR_TIMEOUT, ERR_BUSY (later; err->retry_after_s says when, where it
- * is known), ERR_FORBIDDEN, ERR_UNAUTHENTICATED (the token), ERR_UNSUPPORTED (this server has
- * nothing of the kind), ERR_INVALID, ERR_TOO_LARGE (it will not have this file), ERR_CANCELLED.
+ * Handles, both: ERR_NETWORK (the certificate, too), ERR_TIMEOUT, ERR_BUSY (later;
+ * err->retry_after_s says when, where it is known), ERR_FORBIDDEN, ERR_UNAUTHENTICATED (the token),
+ * ERR_UNSUPPORTED (this server has nothing of the kind), ERR_INVALID, ERR_TOO_LARGE (it will not
+ * have this file), ERR_CANCELLED.
  */
 enum err_code symbol_service_ask(struct symbol_service *service, const char *build_id,
                                  struct symbol_service_status *ret_status,

@@ -109,6 +109,9 @@ void unwind_rule_text(const struct cfi_rule *rule, bool is_arm64, char text[UNWI
     case UNWIND_CFA_STOP:
         snprintf(text, size, "stop=%s", unwind_stop_name((enum unwind_stop)rule->rule.cfa_offset));
         return;
+    case UNWIND_CFA_LEAF:
+        snprintf(text, size, "no frame, ra=%s", is_arm64 ? "x30" : "[rsp]");
+        return;
     case UNWIND_CFA_SIGNAL:
         snprintf(text, size, "signal registers=[%s%+d]", is_arm64 ? "sp" : "rsp",
                  rule->rule.cfa_offset);

@@ -1,13 +1,11 @@
 #include "agent/unwind_space.h"
 
-#include "agent/cfi_rules.h"
 #include "agent/free_ranges.h"
+#include "agent/unwind_rules.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
 
-static_assert(sizeof(struct unwind_rule) == 8 && sizeof(struct unwind_rule_extra) == 8,
-              "a rule and its extra are two records of the same array");
 static_assert(sizeof(struct unwind_mapping) == 24 && sizeof(struct unwind_chunk) == 32,
               "shared with bpf/");
 
@@ -15,13 +13,23 @@ struct shard {
     struct free_ranges ranges;
 };
 
+/* The rules of a table. */
+struct rule_uses {
+    uint16_t *places; /* [count] */
+    uint32_t count;
+    uint32_t lacking; /* records of those that there was no room for */
+};
+
+enum waiting_kind { WAITING_BYTES, WAITING_CHUNKS, WAITING_RULES };
+
 /* Removed, and perhaps still read. */
 struct waiting {
     int64_t since_ns;
-    bool is_chunks; /* chunk numbers, else bytes of a shard */
-    uint32_t shard;
-    uint32_t start;
+    enum waiting_kind kind;
+    uint32_t shard; /* BYTES */
+    uint32_t start; /* BYTES, CHUNKS: of their numbers */
     uint32_t size;
+    struct rule_uses uses; /* RULES */
 };
 
 struct unwind_space {
@@ -29,36 +37,15 @@ struct unwind_space {
     struct shard *shards;
     uint32_t shard_count;
     struct free_ranges chunks;
-    struct cfi_rules rules; /* all that were ever added, in the order of numbers below */
-    uint16_t *rule_places;  /* of each: its record in memory.rules */
-    uint32_t record_count;
+    struct unwind_rules *rules;
+    struct rule_uses *uses; /* by a table's first chunk */
     struct waiting *waiting;
     size_t waiting_count;
     size_t waiting_capacity;
     uint64_t waiting_bytes;
     uint32_t refused_count;
+    uint32_t generation; /* of the last run */
 };
-
-/* The place of a rule among the records that the walker sees. */
-static uint16_t publish_rule(struct unwind_space *space, const struct cfi_rule *rule)
-{
-    uint32_t known = space->rules.count;
-    uint32_t number = cfi_rules_add(&space->rules, rule);
-    if (number < known)
-        return space->rule_places[number];
-    uint32_t records = cfi_rule_has_extra(&rule->rule) ? 2 : 1;
-    uint32_t place = space->record_count;
-    if (place + records > UNWIND_RULE_COUNT) {
-        space->rule_places[number] = UNWIND_RULE_FULL;
-        return UNWIND_RULE_FULL;
-    }
-    space->memory.rules[place] = rule->rule;
-    if (records == 2)
-        memcpy(&space->memory.rules[place + 1], &rule->extra, sizeof rule->extra);
-    space->record_count += records;
-    space->rule_places[number] = (uint16_t)place;
-    return (uint16_t)place;
-}
 
 struct unwind_space *unwind_space_create(const struct unwind_memory *memory)
 {
@@ -67,14 +54,9 @@ struct unwind_space *unwind_space_create(const struct unwind_memory *memory)
     if (space->memory.shard_limit > UNWIND_SHARD_COUNT)
         space->memory.shard_limit = UNWIND_SHARD_COUNT;
     space->shards = mem_new(struct shard, UNWIND_SHARD_COUNT);
-    space->rule_places = mem_new(uint16_t, UNWIND_RULE_COUNT);
+    space->uses = mem_new(struct rule_uses, UNWIND_CHUNK_COUNT);
+    space->rules = unwind_rules_create(memory->rules);
     free_ranges_init(&space->chunks, UNWIND_CHUNK_COUNT);
-    cfi_rules_init(&space->rules, UNWIND_RULE_COUNT);
-    for (uint32_t i = 0; i < UNWIND_RULE_FIXED_COUNT; i++) {
-        space->memory.rules[i] = space->rules.list[i].rule;
-        space->rule_places[i] = (uint16_t)i;
-    }
-    space->record_count = UNWIND_RULE_FIXED_COUNT;
     return space;
 }
 
@@ -84,10 +66,14 @@ void unwind_space_destroy(struct unwind_space *space)
         return;
     for (uint32_t i = 0; i < space->shard_count; i++)
         free_ranges_fini(&space->shards[i].ranges);
+    for (uint32_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
+        mem_free(space->uses[i].places);
+    for (size_t i = 0; i < space->waiting_count; i++)
+        mem_free(space->waiting[i].uses.places);
     free_ranges_fini(&space->chunks);
-    cfi_rules_fini(&space->rules);
+    unwind_rules_destroy(space->rules);
     mem_free(space->shards);
-    mem_free(space->rule_places);
+    mem_free(space->uses);
     mem_free(space->waiting);
     mem_free(space);
 }
@@ -137,7 +123,7 @@ static void wait_for(struct unwind_space *space, struct waiting waiting)
             mem_resize(space->waiting, space->waiting_capacity, sizeof *space->waiting);
     }
     space->waiting[space->waiting_count++] = waiting;
-    if (!waiting.is_chunks)
+    if (waiting.kind == WAITING_BYTES)
         space->waiting_bytes += waiting.size;
 }
 
@@ -278,8 +264,70 @@ static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *fr
     __atomic_store_n(&to->group_count, from->group_count, __ATOMIC_RELEASE);
 }
 
+/* Those that a table names, and where they are; of those that there is no room for, the rows stop.
+ */
+static struct rule_uses take_rules(struct unwind_space *space, const struct unwind_table *table,
+                                   uint16_t *ret_places)
+{
+    struct rule_uses uses = {.count = 0};
+    uint32_t left = unwind_rules_share(space->rules);
+    for (uint32_t i = 0; i < table->facts.rule_count; i++) {
+        ret_places[i] = unwind_rules_take(space->rules, &table->rules[i], &left);
+        uses.count += ret_places[i] >= UNWIND_RULE_FIXED_COUNT;
+        if (ret_places[i] == UNWIND_RULE_FULL && i >= UNWIND_RULE_FIXED_COUNT)
+            uses.lacking += cfi_rule_has_extra(&table->rules[i].rule) ? 2 : 1;
+    }
+    uses.places = mem_new(uint16_t, uses.count + 1);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < table->facts.rule_count; i++) {
+        if (ret_places[i] >= UNWIND_RULE_FIXED_COUNT)
+            uses.places[kept++] = ret_places[i];
+    }
+    return uses;
+}
+
+static void give_rules(struct unwind_space *space, struct rule_uses *uses)
+{
+    unwind_rules_give(space->rules, uses->places, uses->count);
+    mem_free(uses->places);
+    *uses = (struct rule_uses){0};
+}
+
+/* A table's chunks, written and not shown to anybody yet. */
+static bool copy_chunks(struct unwind_space *space, const struct unwind_table *table,
+                        const uint16_t *places, struct unwind_chunk *ret_chunks)
+{
+    for (uint32_t i = 0; i < table->facts.chunk_count; i++) {
+        if (!copy_chunk(space, &table->chunks[i], places, &ret_chunks[i])) {
+            give_rows(space, ret_chunks, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the place had before, when rules were lacking. */
+static void let_old_wait(struct unwind_space *space, const struct unwind_table_ref *ref,
+                         int64_t now_ns)
+{
+    struct rule_uses *uses = &space->uses[ref->first_chunk];
+    if (!uses->places)
+        return;
+    wait_for(space, (struct waiting){.since_ns = now_ns, .kind = WAITING_RULES, .uses = *uses});
+    *uses = (struct rule_uses){0};
+    for (uint32_t i = 0; i < ref->chunk_count; i++) {
+        const struct unwind_chunk *chunk = &space->memory.chunks[ref->first_chunk + i];
+        if (has_rows(chunk))
+            wait_for(space, (struct waiting){.since_ns = now_ns,
+                                             .kind = WAITING_BYTES,
+                                             .shard = chunk->shard,
+                                             .start = chunk->groups,
+                                             .size = chunk->bytes});
+    }
+}
+
 enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_table_ref *ref,
-                                const struct unwind_table *table, struct err *err)
+                                const struct unwind_table *table, int64_t now_ns, struct err *err)
 {
     const uint32_t count = ref->chunk_count;
     if (table->start != ref->start || table->facts.chunk_count != count)
@@ -287,17 +335,27 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     arena_auto arena = arena_create();
     uint16_t *places = arena_new_raw(arena, uint16_t, table->facts.rule_count);
     struct unwind_chunk *chunks = arena_new(arena, struct unwind_chunk, count);
-    for (uint32_t i = 0; i < table->facts.rule_count; i++)
-        places[i] = publish_rule(space, &table->rules[i]);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!copy_chunk(space, &table->chunks[i], places, &chunks[i])) {
-            give_rows(space, chunks, i); /* nobody has seen them */
-            return refuse(space, "a table", err);
-        }
+    struct rule_uses uses = take_rules(space, table, places);
+    if (!copy_chunks(space, table, places, chunks)) {
+        give_rules(space, &uses);
+        return refuse(space, "a table", err);
     }
+    let_old_wait(space, ref, now_ns);
+    space->uses[ref->first_chunk] = uses;
     for (uint32_t i = 0; i < count; i++)
         publish_chunk(&space->memory.chunks[ref->first_chunk + i], &chunks[i]);
     return ERR_NONE;
+}
+
+enum unwind_lack unwind_space_lack(const struct unwind_space *space,
+                                   const struct unwind_table_ref *ref)
+{
+    const uint32_t lacking = ref->chunk_count ? space->uses[ref->first_chunk].lacking : 0;
+    if (lacking == 0)
+        return UNWIND_LACKS_NOTHING;
+    if (lacking > unwind_rules_largest_share())
+        return UNWIND_LACKS_FOR_GOOD;
+    return lacking > unwind_rules_share(space->rules) ? UNWIND_LACKS_NOW : UNWIND_LACKS_NO_MORE;
 }
 
 enum err_code unwind_space_add_table(struct unwind_space *space, const struct unwind_table *table,
@@ -306,7 +364,7 @@ enum err_code unwind_space_add_table(struct unwind_space *space, const struct un
     struct unwind_table_ref ref;
     if (unwind_space_reserve(space, table->start, table->facts.chunk_count, &ref, err))
         return err->code;
-    if (unwind_space_fill(space, &ref, table, err)) {
+    if (unwind_space_fill(space, &ref, table, 0, err)) {
         free_ranges_give(&space->chunks, ref.first_chunk, ref.chunk_count);
         return err->code;
     }
@@ -320,7 +378,7 @@ void unwind_space_remove_table(struct unwind_space *space, const struct unwind_t
     if (!ref->chunk_count)
         return;
     wait_for(space, (struct waiting){.since_ns = now_ns,
-                                     .is_chunks = true,
+                                     .kind = WAITING_CHUNKS,
                                      .start = ref->first_chunk,
                                      .size = ref->chunk_count});
     for (uint32_t i = 0; i < ref->chunk_count; i++) {
@@ -339,6 +397,9 @@ enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *s
                                    struct unwind_run *ret_run, struct err *err)
 {
     struct unwind_run run = {.count = count};
+    if (++space->generation == 0)
+        space->generation = 1;
+    run.generation = space->generation;
     if (count > UNWIND_RUN_MAX)
         return err_set(err, ERR_TOO_LARGE, "%u executable mappings are more than %u", count,
                        UNWIND_RUN_MAX);
@@ -362,24 +423,36 @@ void unwind_space_drop_run(struct unwind_space *space, const struct unwind_run *
 {
     if (run->count)
         wait_for(space, (struct waiting){.since_ns = now_ns,
+                                         .kind = WAITING_BYTES,
                                          .shard = run->shard,
                                          .start = run->offset,
                                          .size = run_bytes(run->count)});
 }
 
-static void give_back(struct unwind_space *space, const struct waiting *waiting)
+static void give_back_chunks(struct unwind_space *space, uint32_t first, uint32_t count)
 {
-    if (!waiting->is_chunks) {
+    const struct unwind_chunk *chunks = &space->memory.chunks[first];
+    for (uint32_t i = 0; i < count; i++)
+        space->waiting_bytes -= has_rows(&chunks[i]) ? chunks[i].bytes : 0;
+    give_rows(space, chunks, count);
+    give_rules(space, &space->uses[first]);
+    free_ranges_give(&space->chunks, first, count);
+}
+
+static void give_back(struct unwind_space *space, struct waiting *waiting)
+{
+    switch (waiting->kind) {
+    case WAITING_BYTES:
         free_ranges_give(&space->shards[waiting->shard].ranges, waiting->start, waiting->size);
         space->waiting_bytes -= waiting->size;
-        return;
+        break;
+    case WAITING_CHUNKS:
+        give_back_chunks(space, waiting->start, waiting->size);
+        break;
+    case WAITING_RULES:
+        give_rules(space, &waiting->uses);
+        break;
     }
-    for (uint32_t i = 0; i < waiting->size; i++) {
-        const struct unwind_chunk *chunk = &space->memory.chunks[waiting->start + i];
-        space->waiting_bytes -= has_rows(chunk) ? chunk->bytes : 0;
-    }
-    give_rows(space, &space->memory.chunks[waiting->start], waiting->size);
-    free_ranges_give(&space->chunks, waiting->start, waiting->size);
 }
 
 void unwind_space_reclaim(struct unwind_space *space, int64_t now_ns)
@@ -399,7 +472,7 @@ void unwind_space_stats_get(const struct unwind_space *space, struct unwind_spac
     struct unwind_space_stats stats = {
         .shard_count = space->shard_count,
         .chunk_count = UNWIND_CHUNK_COUNT - space->chunks.free_size,
-        .rule_count = space->record_count,
+        .rule_count = unwind_rules_used(space->rules),
         .refused_count = space->refused_count,
         .shard_bytes = (uint64_t)space->shard_count * UNWIND_SHARD_BYTES,
         .waiting_bytes = space->waiting_bytes,

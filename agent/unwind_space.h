@@ -3,8 +3,8 @@
  *
  * The memory is that of BPF maps that the loader made and mapped, or plain memory in tests. What
  * is added is written whole before its place is told. What is removed is kept for UNWIND_GRACE_NS,
- * since a walk may be using it, and free after the next unwind_space_reclaim(). Rules are never
- * freed: files share nearly all of them. One thread; the walker needs no lock.
+ * since a walk may be using it, and free after the next unwind_space_reclaim(): so are the rules
+ * that no other table has (unwind_rules.h). One thread; the walker needs no lock.
  */
 #ifndef AGENT_UNWIND_SPACE_H
 #define AGENT_UNWIND_SPACE_H
@@ -46,11 +46,26 @@ struct unwind_table_ref {
  */
 enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t start, uint32_t chunk_count,
                                    struct unwind_table_ref *ret_ref, struct err *err) MUST_USE;
-/* Once; copies it in, so that the caller may destroy it then. The place stays reserved, and without
- * rows, when it fails. Handles: ERR_LIMIT (no room; counted as refused), ERR_INVALID (it is not as
- * it was planned). */
+/*
+ * Copies it in, so that the caller may destroy it then. The place stays as it was when it fails.
+ * Rows whose rules there was no room for stop with UNWIND_STOP_RULES_FULL; then, and only then, the
+ * place may be filled once more, and runs that name it have to be put anew, since walks remember.
+ * Handles: ERR_LIMIT (no room for rows; counted as refused), ERR_INVALID (it is not as it was
+ * planned).
+ */
 enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_table_ref *ref,
-                                const struct unwind_table *table, struct err *err) MUST_USE;
+                                const struct unwind_table *table, int64_t now_ns,
+                                struct err *err) MUST_USE;
+
+/* Of the rules of a table that was filled. */
+enum unwind_lack {
+    UNWIND_LACKS_NOTHING,
+    UNWIND_LACKS_NO_MORE,  /* there is room by now for those that were lacking */
+    UNWIND_LACKS_NOW,      /* there may be room one day */
+    UNWIND_LACKS_FOR_GOOD, /* it has more than a table may bring */
+};
+enum unwind_lack unwind_space_lack(const struct unwind_space *space,
+                                   const struct unwind_table_ref *ref);
 
 /* Both at once. Handles: ERR_LIMIT. */
 enum err_code unwind_space_add_table(struct unwind_space *space, const struct unwind_table *table,

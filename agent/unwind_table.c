@@ -1,6 +1,7 @@
 #include "agent/unwind_table.h"
 
 #include "agent/cfi_rules.h"
+#include "agent/go_frames.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
@@ -24,6 +25,8 @@ struct builder {
     bool is_left_out; /* the function is too far on */
     struct unwind_table_chunk scratch;
     uint32_t row_capacity;
+    struct go_frames go;
+    struct eh_frame_sink go_sink;
 };
 
 static void close_chunk(struct builder *builder, uint32_t end_block)
@@ -160,6 +163,21 @@ static void take_row(void *context, uint64_t address, const struct cfi_rule *rul
     add_row(builder, address, builder->last_number);
 }
 
+static void take_go_function(void *context, uint64_t start, uint64_t end)
+{
+    struct builder *builder = context;
+    builder->table->facts.go_function_count++;
+    take_function(builder, start, end);
+}
+
+/* Both kinds of functions ascend; C that was linked into a Go program lies before or behind. */
+static void take_function_in_order(void *context, uint64_t start, uint64_t end)
+{
+    struct builder *builder = context;
+    go_frames_until(&builder->go, builder->covered_end, start, &builder->go_sink);
+    take_function(builder, start, end);
+}
+
 /* Chunks for all code of the file. */
 static void plan(const struct elf_frames *frames, uint64_t *ret_start, uint32_t *ret_chunk_count)
 {
@@ -197,11 +215,20 @@ enum err_code unwind_table_plan(int fd, const char *path, uint64_t *ret_start,
 
 static enum err_code fill(struct builder *builder, const struct elf_frames *frames, struct err *err)
 {
-    struct eh_frame_sink sink = {take_function, take_row, builder};
+    struct eh_frame_sink sink = {take_function_in_order, take_row, builder};
     struct unwind_table *table = builder->table;
+    builder->go_sink = (struct eh_frame_sink){take_go_function, take_row, builder};
+    (void)go_frames_open(frames, &builder->go);
     cfi_rules_init(&builder->rules, UNWIND_TABLE_RULES_MAX);
     builder->scratch.first_rows = mem_new(uint32_t, CHUNK_BLOCKS + 1);
     enum err_code code = eh_frame_read(frames, &sink, &table->facts.frames, err);
+    if (!code || code == ERR_NOT_FOUND)
+        go_frames_until(&builder->go, builder->covered_end, UINT64_MAX, &builder->go_sink);
+    go_frames_close(&builder->go);
+    if (code == ERR_NOT_FOUND && table->facts.go_function_count) {
+        table->facts.frames.section_bytes = frames->go_table.bytes;
+        code = ERR_NONE;
+    }
     end_function(builder);
     if (builder->is_open)
         close_chunk(builder, builder->in_force == UNWIND_RULE_NONE ? 0 : CHUNK_BLOCKS);

@@ -1,9 +1,9 @@
 /*
  * unwind_table: how to unwind the code of one ELF file, as compact rows (bpf/unwind_format.h).
  *
- * Built from .eh_frame, or .debug_frame, in one pass and in order; takes about 3 bytes a row and 4
- * per 256 bytes of code. Rules are numbered within the table; a space (unwind_space.h) gives them
- * numbers of its own. Immutable once built: may be read by any thread.
+ * Built from .eh_frame, or .debug_frame, and Go's own table, in one pass and in order; takes about
+ * 3 bytes a row and 4 per 256 bytes of code. Rules are numbered within the table; a space
+ * (unwind_space.h) gives them numbers of its own. Immutable once built: may be read by any thread.
  */
 #ifndef AGENT_UNWIND_TABLE_H
 #define AGENT_UNWIND_TABLE_H
@@ -30,6 +30,7 @@ struct unwind_table_chunk {
 
 struct unwind_table_facts {
     struct eh_frame_facts frames;
+    uint32_t go_function_count; /* by Go's own table */
     uint32_t row_count;
     uint32_t rule_count;
     uint32_t chunk_count;
@@ -48,8 +49,8 @@ struct unwind_table {
 
 /*
  * Builds the table of the file behind fd; path is for messages only. The caller keeps fd and
- * destroys the table. Handles: ERR_NOT_FOUND (it has no call frame information: frame pointers
- * only), ERR_UNSUPPORTED, ERR_INVALID, ERR_TOO_LARGE, ERR_IO.
+ * destroys the table. Handles: ERR_NOT_FOUND (it has neither of them: frame pointers only),
+ * ERR_UNSUPPORTED, ERR_INVALID, ERR_TOO_LARGE, ERR_IO.
  */
 enum err_code unwind_table_build(int fd, const char *path, struct unwind_table **ret_table,
                                  struct err *err) MUST_USE;

@@ -1,8 +1,10 @@
 #include "agent/unwinding.h"
 
+#include "agent/fair_share.h"
 #include "agent/interpreter.h"
 #include "agent/kernel_program.h"
 #include "agent/proc_text.h"
+#include "agent/process_file.h"
 #include "agent/processes.h"
 #include "agent/small_file.h"
 #include "agent/unwind_space.h"
@@ -12,6 +14,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     OWN_MAPS_MAX_BYTES = 4 << 20,
@@ -20,12 +23,14 @@ enum {
 };
 
 #define RETRY_NS (CLOCK_NS_PER_S / 10) /* the first time, then twice as long each time */
-enum { RETRY_DOUBLINGS_MAX = 6, FAILURES_MAX = 10 };
+enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
 /* Of a process with so many mappings a publication is large, and the one before is kept for a
  * while: together they shall not take much, however often it maps something. */
 enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
 #define FULL_PAUSE_NS (10 * CLOCK_NS_PER_S)
+/* Whose runs may still name a table is published anew by then. */
+#define KEPT_UNUSED_NS (5 * CLOCK_NS_PER_S)
 
 enum table_state {
     TABLE_UNKNOWN,
@@ -42,6 +47,8 @@ struct table {
     int fd;            /* PLANNED: its file, which its process may not live long enough to show */
     int64_t failed_ns; /* UNKNOWN: when it could not be opened */
     uint32_t failures; /* UNKNOWN: how often */
+    uint64_t owner;    /* who brought it when it was counted (fair_share.h); 0: it was not */
+    bool is_refused;   /* there was no room for all of it, which was told */
 };
 
 struct unwinding {
@@ -60,8 +67,11 @@ struct unwinding {
     struct process *starved; /* to be tried again: no room, too soon, or a file that did not open */
     bool is_wanting;         /* so is the one that is being published */
     int64_t full_until_ns;   /* there was no room for a table: none is built until then */
+    bool is_short;           /* something was without room in this second */
     uint64_t failed_tables;
     uint64_t refused_processes;
+    unwinding_refusal *on_refusal;
+    void *context;
 };
 
 /* ---- tables ---- */
@@ -74,20 +84,55 @@ static void note_failure(struct table *table)
 
 static bool may_try(const struct table *table)
 {
-    const uint32_t doublings =
-        table->failures < RETRY_DOUBLINGS_MAX ? table->failures : RETRY_DOUBLINGS_MAX;
+    const uint32_t most = table->is_refused ? REFUSED_DOUBLINGS_MAX : RETRY_DOUBLINGS_MAX;
+    const uint32_t doublings = table->failures < most ? table->failures : most;
     return table->failures == 0 || clock_monotonic_ns() - table->failed_ns >= RETRY_NS << doublings;
 }
 
+/* Once for each table, however often it is tried. */
+static void note_refusal(struct unwinding *unwinding, struct table *table, const char *path)
+{
+    if (table->is_refused)
+        return;
+    table->is_refused = true;
+    unwinding->refused_tables++;
+    if (unwinding->on_refusal)
+        unwinding->on_refusal(unwinding->context, path);
+}
+
+static uint32_t held_by(const struct unwinding *unwinding, uint64_t owner)
+{
+    uint32_t held = 0;
+    for (uint32_t i = 0; owner && i < unwinding->table_count; i++)
+        held += unwinding->tables[i].owner == owner ? unwinding->tables[i].ref.chunk_count : 0;
+    return held;
+}
+
+/* A place of so many chunks, as far as the process that brings the file may take them. */
+static enum err_code reserve(struct unwinding *unwinding, uint32_t process_id, uint64_t start,
+                             uint32_t chunk_count, struct table *table, struct err *err)
+{
+    struct unwind_space_stats stats;
+    unwind_space_stats_get(unwinding->space, &stats);
+    const bool is_counted = fair_share_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
+    table->owner = is_counted ? process_file_owner(process_id) : 0;
+    if (!fair_share_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
+                           chunk_count))
+        return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
+                       stats.chunk_count);
+    return unwind_space_reserve(unwinding->space, start, chunk_count, &table->ref, err);
+}
+
 /* Its place, from the file's headers alone; takes fd. */
-static void plan(struct unwinding *unwinding, int fd, const char *path, struct table *table)
+static void plan(struct unwinding *unwinding, uint32_t process_id, int fd, const char *path,
+                 struct table *table)
 {
     uint64_t start;
     uint32_t chunk_count;
     struct err ignored;
     enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
-    if (!code)
-        code = unwind_space_reserve(unwinding->space, start, chunk_count, &table->ref, &ignored);
+    if (!code && table->ref.chunk_count == 0)
+        code = reserve(unwinding, process_id, start, chunk_count, table, &ignored);
     if (!code) {
         table->fd = fd;
         table->state = TABLE_PLANNED;
@@ -95,6 +140,8 @@ static void plan(struct unwinding *unwinding, int fd, const char *path, struct t
     }
     os_close(fd);
     if (code == ERR_LIMIT) { /* room may come */
+        unwinding->is_short = true;
+        note_refusal(unwinding, table, path);
         note_failure(table);
         return;
     }
@@ -110,10 +157,15 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
     struct err ignored;
     enum err_code code = unwind_table_build(table->fd, path, &built, &ignored);
     if (!code)
-        code = unwind_space_fill(unwinding->space, &table->ref, built, &ignored);
+        code =
+            unwind_space_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
     unwind_table_destroy(built);
-    if (code == ERR_LIMIT)
+    if (code == ERR_LIMIT) {
+        note_refusal(unwinding, table, path);
         return code;
+    }
+    if (!code && unwind_space_lack(unwinding->space, &table->ref))
+        note_refusal(unwinding, table, path);
     /* Without rows its place stays as it is: mappings name it. */
     table->state = code ? TABLE_NONE : TABLE_READY;
     unwinding->failed_tables += code ? 1 : 0;
@@ -144,12 +196,12 @@ static void drop_table(struct unwinding *unwinding, uint32_t binary)
     *table = (struct table){.fd = -1};
 }
 
-static bool build_next(struct unwinding *unwinding)
+/* One that is planned; false when that is not to be now. */
+static bool build_planned(struct unwinding *unwinding, uint32_t number)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    if (!unwinding->planned_count || unwinding->is_closed || now_ns < unwinding->full_until_ns)
+    if (unwinding->is_closed || now_ns < unwinding->full_until_ns)
         return false;
-    const uint32_t number = unwinding->planned[0];
     const struct binary *binary = binaries_get(unwinding->binaries, number);
     struct table *table = &unwinding->tables[number];
     if (table->serial != binary->serial) {
@@ -157,13 +209,17 @@ static bool build_next(struct unwinding *unwinding)
         return true;
     }
     if (build(unwinding, binary->path, table)) {
+        unwinding->is_short = true;
         unwinding->full_until_ns = now_ns + FULL_PAUSE_NS;
         return false;
     }
-    unwinding->planned_count--;
-    memmove(unwinding->planned, unwinding->planned + 1,
-            unwinding->planned_count * sizeof(unwinding->planned[0]));
+    unplan(unwinding, number);
     return true;
+}
+
+static bool build_next(struct unwinding *unwinding)
+{
+    return unwinding->planned_count && build_planned(unwinding, unwinding->planned[0]);
 }
 
 static struct table *place_of(struct unwinding *unwinding, uint32_t binary)
@@ -189,13 +245,34 @@ static void open_and_plan(struct unwinding *unwinding, const struct process *pro
     const int fd = binaries_open(unwinding->binaries, mapping->binary, process->shown_id,
                                  mapping->start, mapping->limit);
     if (fd >= 0)
-        plan(unwinding, fd, binary->path, table);
-    else if (!process->ended_ns) /* else it can show its files no more, and the next one can */
+        plan(unwinding, process->shown_id, fd, binary->path, table);
+    else if (!process_file_has_ended(process->shown_id)) /* the next one can show it */
         note_failure(table);
     if (table->state != TABLE_PLANNED)
         return;
     unwinding->planned[unwinding->planned_count++] = mapping->binary;
     unwinding->refused_tables += unwinding->is_closed;
+}
+
+/* Shall a process that names it be published again in a second? Walks remember, so that it is
+ * behind each filling of a table that lacks rules; of one that is planned it is not known if it
+ * will. */
+static bool is_wanted_again(const struct unwinding *unwinding, const struct table *table)
+{
+    const enum unwind_lack lack = unwind_space_lack(unwinding->space, &table->ref);
+    const bool is_lacking = lack == UNWIND_LACKS_NOW || lack == UNWIND_LACKS_NO_MORE;
+    switch (table->state) {
+    case TABLE_UNKNOWN:
+        return table->is_refused || table->failures < FAILURES_MAX;
+    case TABLE_PLANNED:
+        return is_lacking ||
+               (!unwinding->is_closed && clock_monotonic_ns() >= unwinding->full_until_ns);
+    case TABLE_READY:
+        return is_lacking && table->failures < FAILURES_MAX;
+    case TABLE_NONE:
+        break;
+    }
+    return false;
 }
 
 static const struct table *table_of(struct unwinding *unwinding, const struct process *process,
@@ -206,10 +283,12 @@ static const struct table *table_of(struct unwinding *unwinding, const struct pr
     if (table->serial != binary->serial)
         drop_table(unwinding, mapping->binary);
     table->serial = binary->serial;
-    if (table->state == TABLE_UNKNOWN)
+    const enum unwind_lack lack = unwind_space_lack(unwinding->space, &table->ref);
+    if (table->state == TABLE_UNKNOWN ||
+        (table->state == TABLE_READY && lack == UNWIND_LACKS_NO_MORE))
         open_and_plan(unwinding, process, mapping, table);
-    unwinding->is_wanting |= table->state == TABLE_UNKNOWN && table->failures < FAILURES_MAX &&
-                             binary->file.segment_count > 0;
+    unwinding->is_short |= lack == UNWIND_LACKS_NOW;
+    unwinding->is_wanting |= is_wanted_again(unwinding, table) && binary->file.segment_count > 0;
     return table;
 }
 
@@ -240,7 +319,7 @@ static void build_vdso(struct unwinding *unwinding)
         os_close(fd);
         return;
     }
-    plan(unwinding, fd, "[vdso]", &unwinding->vdso);
+    plan(unwinding, (uint32_t)getpid(), fd, "[vdso]", &unwinding->vdso);
     if (unwinding->vdso.state == TABLE_PLANNED && build(unwinding, "[vdso]", &unwinding->vdso))
         os_close(unwinding->vdso.fd);
 }
@@ -259,6 +338,13 @@ struct unwinding *unwinding_create(struct kernel_program *program,
     unwinding->space = unwind_space_create(memory);
     build_vdso(unwinding);
     return unwinding;
+}
+
+void unwinding_tell_refusals(struct unwinding *unwinding, unwinding_refusal *on_refusal,
+                             void *context)
+{
+    unwinding->on_refusal = on_refusal;
+    unwinding->context = context;
 }
 
 void unwinding_destroy(struct unwinding *unwinding)
@@ -382,12 +468,14 @@ static void publish(struct unwinding *unwinding, struct process *process)
                          kernel_program_put_process(
                              unwinding->program, process->process_id,
                              process->is_start_exact ? process->started_ns : 0, &run, &interpreter);
-    unwinding->refused_processes += !is_told;
+    const bool is_refused = code == ERR_LIMIT || !is_told;
+    unwinding->refused_processes += is_refused && !process->is_refused;
+    process->is_refused = is_refused;
     drop_run(unwinding, process);
     process->run = run;
     process->has_run = has_run;
     process->published_ns = clock_monotonic_ns();
-    if (code == ERR_LIMIT || !is_told || (unwinding->is_wanting && !process->ended_ns))
+    if (is_refused || (unwinding->is_wanting && !process_has_ended(process)))
         starve(unwinding, process);
 }
 
@@ -429,8 +517,35 @@ void unwinding_publish_process(struct unwinding *unwinding, struct process *proc
     publish_noted(unwinding, process);
 }
 
+void unwinding_build_process(struct unwinding *unwinding, const struct process *process)
+{
+    for (uint32_t i = 0; unwinding->planned_count && i < process->mapping_count; i++) {
+        const uint32_t number = process->mappings[i].binary;
+        if (number != BINARY_NONE && number < unwinding->table_count &&
+            unwinding->tables[number].state == TABLE_PLANNED && !build_planned(unwinding, number))
+            return;
+    }
+}
+
+/* Tables are kept as long as their binaries, which are kept for a while when nobody has them: not
+ * where there is no room for those that somebody has. */
+static void make_room(struct unwinding *unwinding, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < unwinding->table_count; i++) {
+        const struct table *table = &unwinding->tables[i];
+        if (!table->serial)
+            continue;
+        const int64_t unused_ns = binaries_unused_ns(unwinding->binaries, i);
+        if (unused_ns && now_ns - unused_ns > KEPT_UNUSED_NS)
+            drop_table(unwinding, i);
+    }
+    unwinding->is_short = false;
+}
+
 void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)
 {
+    if (unwinding->is_short)
+        make_room(unwinding, now_ns);
     unwind_space_reclaim(unwinding->space, now_ns);
     while (unwinding->starved) {
         struct process *process = take_first(&unwinding->starved);
@@ -454,6 +569,6 @@ void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts 
     counts.table_bytes = stats.used_bytes;
     counts.shard_bytes = stats.shard_bytes;
     counts.refused_tables = unwinding->refused_tables;
-    counts.refused = stats.refused_count + unwinding->refused_processes;
+    counts.refused = unwinding->refused_processes;
     *ret_counts = counts;
 }

@@ -25,8 +25,8 @@ struct unwinding_counts {
     uint64_t failed_tables;  /* binaries without: no call frame information */
     uint64_t table_bytes;    /* of rows and runs */
     uint64_t shard_bytes;    /* memory taken for them */
-    uint64_t refused;        /* tables and runs without room */
-    uint64_t refused_tables; /* not built at once: there was too little memory */
+    uint64_t refused;        /* processes without room, each once */
+    uint64_t refused_tables; /* that had no room, each once, or were not built for want of memory */
 };
 
 /* program NULL: the walk is in this process, in that memory, and by the runs of struct process. */
@@ -37,6 +37,11 @@ struct unwinding *unwinding_create(struct kernel_program *program,
                                    struct interpreters *interpreters);
 void unwinding_destroy(struct unwinding *unwinding); /* NULL is a no-op; before the program */
 
+/* There was no room for all of a file's table; once for each. NULL: nobody asks. */
+typedef void unwinding_refusal(void *context, const char *path);
+void unwinding_tell_refusals(struct unwinding *unwinding, unwinding_refusal *on_refusal,
+                             void *context);
+
 /* It has other mappings now. */
 void unwinding_note(struct unwinding *unwinding, struct process *process);
 /* It is about to be freed. */
@@ -46,6 +51,8 @@ void unwinding_forget(struct unwinding *unwinding, struct process *process);
 bool unwinding_publish(struct unwinding *unwinding);
 /* What was noted of this one, before its turn. */
 void unwinding_publish_process(struct unwinding *unwinding, struct process *process);
+/* Its tables that are not built yet: a stack that came with a sample is walked once. */
+void unwinding_build_process(struct unwinding *unwinding, const struct process *process);
 /* Once a second: frees what nobody reads any more. */
 void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns);
 

@@ -62,16 +62,10 @@ static void forget(struct waits *waits, struct wait **at)
     mem_free(wait);
 }
 
-static size_t event_bytes(const struct sample_event *event)
-{
-    return SAMPLE_EVENT_HEAD_BYTES + 8 * ((size_t)event->user_count + event->kernel_count) +
-           sizeof(struct interpreted_frame) * (size_t)event->interpreted_count;
-}
-
 void waits_begin(struct waits *waits, const struct sample_event *event)
 {
     struct wait **at = find(waits, event->thread_id);
-    const size_t bytes = event_bytes(event);
+    const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
     /* What told that it was back was lost. */
     if (*at)
         forget(waits, at);

@@ -1,28 +1,42 @@
 #include "agent/window.h"
 
 #include "agent/interpreter.h"
-#include "agent/jitdump.h"
+#include "agent/jit_names.h"
 #include "agent/kernel_symbols.h"
 #include "agent/labels.h"
-#include "agent/perf_map.h"
-#include "agent/process_file.h"
 #include "agent/processes.h"
+#include "agent/vdso_names.h"
 #include "agent/weave.h"
 #include "bpf/shared.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/base/os.h"
 #include "lib/profile/profile_builder.h"
-
-#include <sys/stat.h>
 
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: some 20 MB */
     MEMORY_MAX_BYTES = 256 << 20,
+    BATCH_TEXT_MAX_BYTES = 6 << 20, /* so that any batch is one that is taken */
+    UNNAMED_MAX = 65536,
+    LATE_MAX_MS = 200, /* of looking names up once more, where the next window waits for it */
     OWN_FRAMES_MAX = 8,
     VALUES_MAX = 4,
+    LABELS_MAX = 3,
     FRAMES_MAX = SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX,
+};
+
+/* A sample that others are counted under, as the builder has it. */
+struct tallied {
+    const uint32_t *stack;
+    uint32_t depth;
+    uint32_t label_count;
+    struct profile_label labels[LABELS_MAX];
+};
+
+/* A place in code without a name, and that place as a key: without room between its parts. */
+struct unnamed {
+    struct jit_names *names; /* a reference */
+    uint64_t address;
 };
 
 struct window {
@@ -31,8 +45,17 @@ struct window {
     struct map_u64 kernel_locations;   /* by address */
     struct map_u64 user_locations;     /* by binary and ELF address */
     struct map_bytes script_locations; /* by struct script_key */
+    struct map_bytes unnamed_places;   /* by struct unnamed: its place in unnamed */
     struct map_bytes resources;        /* by the labels' key */
-    struct arena *arena;               /* of those keys, and the resources themselves */
+    struct map_u64 tallied_numbers;    /* by the sample's key */
+    struct tallied *tallied;
+    uint32_t tallied_count;
+    uint32_t tallied_capacity;
+    struct unnamed **unnamed;
+    uint32_t *unnamed_locations;
+    uint32_t unnamed_count;
+    uint32_t unnamed_capacity;
+    struct arena *arena; /* of keys and stacks, and the resources themselves */
     struct otlp_resource *resource_list;
     uint32_t resource_count;
     uint32_t resource_capacity;
@@ -101,13 +124,25 @@ static void begin(struct window *window)
     window->end_ns = 0;
 }
 
-/* All but the builder, which is taken or destroyed by itself. */
+static void forget_unnamed(struct window *window)
+{
+    for (uint32_t i = 0; i < window->unnamed_count; i++)
+        jit_names_release(window->unnamed[i]->names);
+    window->unnamed_count = 0;
+    map_bytes_fini(&window->unnamed_places);
+    window->unnamed_places = (struct map_bytes){0};
+}
+
 static void end(struct window *window)
 {
+    forget_unnamed(window);
     map_u64_fini(&window->kernel_locations);
     map_u64_fini(&window->user_locations);
     map_bytes_fini(&window->script_locations);
     map_bytes_fini(&window->resources);
+    map_u64_fini(&window->tallied_numbers);
+    window->tallied_numbers = (struct map_u64){0};
+    window->tallied_count = 0;
     window->script_locations = (struct map_bytes){0};
     window->kernel_locations = window->user_locations = (struct map_u64){0};
     window->resources = (struct map_bytes){0};
@@ -131,6 +166,9 @@ void window_destroy(struct window *window)
     if (!window)
         return;
     end(window);
+    mem_free(window->tallied);
+    mem_free(window->unnamed);
+    mem_free(window->unnamed_locations);
     mem_free(window);
 }
 
@@ -148,20 +186,6 @@ static uint32_t named_location(struct window *window, uint32_t mapping, struct s
     return profile_builder_location(builder, &location, &line, 1);
 }
 
-static uint32_t jit_location(struct window *window, const struct jitdump_place *place)
-{
-    struct profile_builder *builder = window->builder;
-    const uint32_t text = profile_builder_string(builder, place->function);
-    const struct profile_function function = {.name = text,
-                                              .system_name = text,
-                                              .filename =
-                                                  profile_builder_string(builder, place->file)};
-    const struct profile_line line = {.function = profile_builder_function(builder, &function),
-                                      .line = place->line};
-    const struct profile_location location = {.mapping = PROFILE_NONE};
-    return profile_builder_location(builder, &location, &line, 1);
-}
-
 static uint32_t kernel_location(struct window *window, uint64_t address, int64_t now_ns)
 {
     uint32_t location = map_u64_find(&window->kernel_locations, address);
@@ -174,56 +198,114 @@ static uint32_t kernel_location(struct window *window, uint64_t address, int64_t
     return location;
 }
 
-/* The file that the process writes names of its code to; -1: it has none. */
-static int open_jitdump(const struct window *window, const struct process *process,
-                        uint64_t *ret_bytes)
+/* ---- code made at run time ---- */
+
+static struct profile_line code_line(struct window *window, const struct jitdump_place *place)
 {
-    for (uint32_t i = 0; i < process->mapping_count; i++) {
-        const struct process_mapping *mapping = &process->mappings[i];
-        struct stat status;
-        if (mapping->binary == BINARY_NONE)
-            continue;
-        const char *path = binaries_get(window->options.binaries, mapping->binary)->path;
-        if (!jitdump_is_path(span_text(path)))
-            continue;
-        const int fd = process_file_open(process->process_id, span_text(path));
-        if (fd >= 0 && fstat(fd, &status) == 0 &&
-            process_file_is_trusted(process->process_id, fd)) {
-            *ret_bytes = (uint64_t)status.st_size;
-            return fd;
-        }
-        os_close(fd);
-    }
-    return -1;
+    struct profile_builder *builder = window->builder;
+    const uint32_t text = profile_builder_string(builder, place->function);
+    const struct profile_function function = {.name = text,
+                                              .system_name = text,
+                                              .filename =
+                                                  profile_builder_string(builder, place->file)};
+    return (struct profile_line){.function = profile_builder_function(builder, &function),
+                                 .line = place->line};
 }
 
-static bool find_in_jitdump(const struct window *window, struct process *process, uint64_t address,
-                            int64_t now_ns, struct jitdump_place *ret_place)
+/* address: 0, or what keeps it apart from others. */
+static uint32_t add_code(struct window *window, const struct jitdump_place *place, uint64_t address)
 {
-    if (!process->jitdump)
-        process->jitdump = jitdump_create();
-    if (jitdump_find(process->jitdump, address, ret_place))
-        return true;
-    if (!jitdump_is_due(process->jitdump, now_ns))
-        return false;
-    uint64_t bytes = 0;
-    fd_auto fd = open_jitdump(window, process, &bytes);
-    jitdump_read(process->jitdump, fd, bytes, now_ns);
-    return jitdump_find(process->jitdump, address, ret_place);
+    const struct profile_line line = code_line(window, place);
+    const struct profile_location location = {.mapping = PROFILE_NONE, .address = address};
+    return profile_builder_location(window->builder, &location, &line, 1);
+}
+
+static uint32_t keep_unnamed(struct window *window, const struct unnamed *unnamed,
+                             const struct jitdump_place *place)
+{
+    if (window->unnamed_count == window->unnamed_capacity) {
+        const uint32_t capacity = window->unnamed_capacity ? 2 * window->unnamed_capacity : 64;
+        window->unnamed = mem_resize(window->unnamed, capacity, sizeof(struct unnamed *));
+        window->unnamed_locations =
+            mem_resize(window->unnamed_locations, capacity, sizeof(uint32_t));
+        window->unnamed_capacity = capacity;
+    }
+    struct unnamed *kept = arena_new(window->arena, struct unnamed, 1);
+    const uint32_t number = window->unnamed_count++;
+    *kept = (struct unnamed){.names = jit_names_keep(unnamed->names), .address = unnamed->address};
+    map_bytes_add(&window->unnamed_places, span_of(kept, sizeof(*kept)), number);
+    window->unnamed[number] = kept;
+    return window->unnamed_locations[number] = add_code(window, place, number + UINT64_C(1));
+}
+
+/* A location of its own, which may have a name when the window is taken. */
+static uint32_t unnamed_location(struct window *window, struct jit_names *names, uint64_t address,
+                                 bool is_mapped)
+{
+    const struct unnamed unnamed = {.names = names, .address = address};
+    const struct jitdump_place place = {
+        .function = is_mapped ? SPAN_LITERAL(WINDOW_CODE_WITHOUT_NAME) : SPAN_LITERAL("[unknown]")};
+    const uint32_t known =
+        map_bytes_find(&window->unnamed_places, span_of(&unnamed, sizeof(unnamed)));
+    if (known != MAP_ABSENT)
+        return window->unnamed_locations[known];
+    return window->unnamed_count < UNNAMED_MAX ? keep_unnamed(window, &unnamed, &place)
+                                               : add_code(window, &place, 0);
+}
+
+/* The path of what the process has mapped as a jitdump; empty: nothing. */
+static struct span jitdump_path(const struct window *window, const struct process *process)
+{
+    for (uint32_t i = 0; i < process->mapping_count; i++) {
+        const uint32_t binary = process->mappings[i].binary;
+        if (binary == BINARY_NONE)
+            continue;
+        const struct span path = span_text(binaries_get(window->options.binaries, binary)->path);
+        if (jitdump_is_path(path))
+            return path;
+    }
+    return (struct span){0};
+}
+
+static void read_names(const struct window *window, struct process *process)
+{
+    const struct jit_source source = {.shown_id = process->shown_id,
+                                      .jitdump = jitdump_path(window, process)};
+    jit_names_read(process->jit_names, &source);
 }
 
 static uint32_t code_location(struct window *window, struct process *process, uint64_t address,
                               bool is_mapped, int64_t now_ns)
 {
     struct jitdump_place place;
-    if (find_in_jitdump(window, process, address, now_ns, &place))
-        return jit_location(window, &place);
-    if (!process->perf_map)
-        process->perf_map = perf_map_create(process->process_id);
-    struct span name = perf_map_find(process->perf_map, address, now_ns);
-    if (name.size == 0)
-        name = is_mapped ? SPAN_LITERAL("[code without a name]") : SPAN_LITERAL("[unknown]");
-    return named_location(window, PROFILE_NONE, name, SPAN_LITERAL(""));
+    if (!process->jit_names)
+        process->jit_names = jit_names_create(window->options.jit_budget, process->process_id);
+    if (jit_names_look_up(process->jit_names, address, &place))
+        return add_code(window, &place, 0);
+    if (jit_names_is_due(process->jit_names, now_ns)) {
+        read_names(window, process);
+        if (jit_names_look_up(process->jit_names, address, &place))
+            return add_code(window, &place, 0);
+    }
+    return unnamed_location(window, process->jit_names, address, is_mapped);
+}
+
+/* Compilers write names when they have time, some at the program's end. */
+static void name_late(struct window *window)
+{
+    const int64_t began_ns = clock_monotonic_ns();
+    const bool is_hasty = window->options.form == WINDOW_FOR_OTLP;
+    for (uint32_t i = 0; i < window->unnamed_count; i++) {
+        const struct unnamed *unnamed = window->unnamed[i];
+        struct jitdump_place place;
+        if (!is_hasty || clock_monotonic_ns() - began_ns < LATE_MAX_MS * CLOCK_NS_PER_MS)
+            jit_names_read_late(unnamed->names, began_ns);
+        const bool is_known = jit_names_look_up(unnamed->names, unnamed->address, &place);
+        const struct profile_line line =
+            is_known ? code_line(window, &place) : (struct profile_line){0};
+        profile_builder_replace_location(window->builder, window->unnamed_locations[i], 0,
+                                         is_known ? &line : NULL);
+    }
 }
 
 /* Locations are found by the number of their binary, which is another's after a while: then all are
@@ -270,6 +352,18 @@ static uint32_t binary_location(struct window *window, const struct process *pro
     return location;
 }
 
+/* A program of 32 bits has another one, below 4 GiB. */
+static uint32_t vdso_location(struct window *window, const struct process_mapping *mapping,
+                              uint64_t address)
+{
+    struct span name = {0};
+    if (mapping->start > UINT32_MAX)
+        name = vdso_names_find(address - mapping->start + mapping->file_offset);
+    if (!name.size)
+        name = SPAN_LITERAL("[vdso]");
+    return named_location(window, PROFILE_NONE, name, SPAN_LITERAL("[vdso]"));
+}
+
 static uint32_t user_location(struct window *window, struct process *process, uint64_t address,
                               int64_t now_ns)
 {
@@ -278,7 +372,7 @@ static uint32_t user_location(struct window *window, struct process *process, ui
     if (mapping && mapping->binary != BINARY_NONE)
         return binary_location(window, process, mapping, address);
     if (mapping && mapping->is_vdso)
-        return named_location(window, PROFILE_NONE, SPAN_LITERAL("[vdso]"), SPAN_LITERAL(""));
+        return vdso_location(window, mapping, address);
     return code_location(window, process, address, mapping, now_ns);
 }
 
@@ -469,6 +563,23 @@ static int64_t amount_of(const struct window *window, const struct sample_event 
                                                      : (int64_t)event->amount;
 }
 
+/* In the window's arena, which a taken profile keeps. */
+static void keep_tallied(struct window *window, uint64_t key, const struct tallied *sample)
+{
+    if (map_u64_find(&window->tallied_numbers, key) != MAP_ABSENT)
+        return;
+    if (window->tallied_count == window->tallied_capacity) {
+        window->tallied_capacity = window->tallied_capacity ? 2 * window->tallied_capacity : 256;
+        window->tallied =
+            mem_resize(window->tallied, window->tallied_capacity, sizeof(*window->tallied));
+    }
+    uint32_t *stack = arena_new_raw(window->arena, uint32_t, sample->depth);
+    memcpy(stack, sample->stack, sample->depth * sizeof(*stack));
+    map_u64_add(&window->tallied_numbers, key, window->tallied_count);
+    window->tallied[window->tallied_count] = *sample;
+    window->tallied[window->tallied_count++].stack = stack;
+}
+
 static void add(struct window *window, struct process *process, const struct sample_event *event,
                 const int64_t *values)
 {
@@ -477,14 +588,19 @@ static void add(struct window *window, struct process *process, const struct sam
     const struct span thread = span_of(event->comm, strnlen(event->comm, sizeof(event->comm)));
     const uint32_t depth = fill_stack(window, process, event);
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
-    const struct profile_label labels[] = {
+    struct tallied sample = {.stack = window->stack, .depth = depth};
+    const struct profile_label labels[LABELS_MAX] = {
         {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
         {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
         {.key = window->process_name_key,
          .text = profile_builder_string(window->builder, span_text(process->name))},
     };
-    const uint32_t label_count = is_otlp || !process->name[0] ? 2 : 3;
-    profile_builder_add_sample(window->builder, window->stack, depth, values, labels, label_count);
+    sample.label_count = is_otlp || !process->name[0] ? 2 : 3;
+    memcpy(sample.labels, labels, sizeof(labels));
+    profile_builder_add_sample(window->builder, window->stack, depth, values, labels,
+                               sample.label_count);
+    if (event->key)
+        keep_tallied(window, event->key, &sample);
     window->entry_count += depth;
     window->sample_count++;
 }
@@ -495,6 +611,25 @@ void window_add(struct window *window, struct process *process, const struct sam
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
     const int64_t amount = is_otlp ? 0 : amount_of(window, event);
     add(window, process, event, (const int64_t[VALUES_MAX]){1, amount});
+}
+
+void window_add_tally(struct window *window, uint64_t key, const struct sample_tally *tally)
+{
+    const uint32_t number = map_u64_find(&window->tallied_numbers, key);
+    if (number == MAP_ABSENT) { /* a rule has left it out */
+        window->unwanted_count += tally->samples;
+        return;
+    }
+    const struct tallied *sample = &window->tallied[number];
+    const bool is_time = event_kind_is_time(window->options.event);
+    const int64_t samples = (int64_t)tally->samples;
+    const int64_t amount = is_time ? samples * (CLOCK_NS_PER_S / window->options.frequency_hz)
+                                   : (int64_t)tally->amount;
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    profile_builder_add_sample(window->builder, sample->stack, sample->depth,
+                               (const int64_t[VALUES_MAX]){samples, is_otlp ? 0 : amount},
+                               sample->labels, sample->label_count);
+    window->sample_count += tally->samples;
 }
 
 void window_add_wait(struct window *window, struct process *process,
@@ -533,7 +668,10 @@ void window_end_time(struct window *window)
 
 bool window_is_full(const struct window *window)
 {
-    return window->entry_count > ENTRIES_MAX || profile_builder_failed(window->builder);
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    return window->entry_count > ENTRIES_MAX ||
+           (is_otlp && profile_builder_text_bytes(window->builder) > BATCH_TEXT_MAX_BYTES) ||
+           profile_builder_failed(window->builder);
 }
 
 /* ---- taking ---- */
@@ -583,6 +721,7 @@ enum err_code window_take(struct window *window, const struct process *main,
                                    .start_ns = window->start_ns,
                                    .end_ns = window->end_ns ? window->end_ns : clock_wall_ns(),
                                    .samples = window->sample_count};
+    name_late(window);
     describe(window, result.end_ns);
     const uint32_t first = main_mapping(window, main);
     enum err_code code = profile_builder_take(window->builder, &result.profile, err);

@@ -4,8 +4,9 @@
  * Samples with equal stacks and labels are added up. Addresses of binaries are ELF addresses, and
  * their mappings say so: start is the address that the mapping's first byte has in the file, so
  * that equal code has equal addresses whatever process ran it; names come later, by build id.
- * The kernel's functions and code made at run time are named at once, and have no address: that
- * would tell where this kernel lies, and means nothing elsewhere.
+ * The kernel's functions, those of its vdso and code made at run time are named at once, and have
+ * no address: that would tell where this kernel lies, and means nothing elsewhere. Code that has no
+ * name yet is looked up once more when the window is taken.
  *
  * Value types: samples, and for people the event: cpu in nanoseconds, or as many as were counted
  * from sample to sample. Waits are of the type off_cpu, in nanoseconds, and for people counted in
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 struct binaries;
+struct jit_budget;
 struct kernel_symbols;
 struct label_source;
 struct process;
@@ -33,6 +35,9 @@ struct processes;
 struct profile;
 struct sample_event;
 struct window;
+
+/* The function of code that was made at run time and that nothing on this machine names. */
+#define WINDOW_CODE_WITHOUT_NAME "[code without a name]"
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
 
@@ -48,6 +53,7 @@ struct window_options {
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
+    struct jit_budget *jit_budget; /* outlives all processes */
     struct label_source *label_source;
     /* An address of a binary is new to this window. NULL: nobody asks. */
     void (*on_binary)(void *context, const struct process *process,
@@ -60,6 +66,9 @@ void window_destroy(struct window *window); /* NULL is a no-op */
 
 /* Left out, and counted, where a rule says that the process is not wanted. */
 void window_add(struct window *window, struct process *process, const struct sample_event *event);
+/* More samples like one of this window that had a key. */
+struct sample_tally;
+void window_add_tally(struct window *window, uint64_t key, const struct sample_tally *tally);
 /* A thread that left its CPU there, for so long. */
 void window_add_wait(struct window *window, struct process *process,
                      const struct sample_event *event, int64_t waited_ns);

@@ -7,10 +7,10 @@
 #include "api/server.h"
 #include "api/share.h"
 #include "api/share_access.h"
-#include "api/share_settings.h"
 #include "api/tenant.h"
 #include "api/viewer_path.h"
 #include "lib/base/mem.h"
+#include "lib/base/share_text.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>
@@ -138,8 +138,7 @@ static enum err_code read_text(const struct json_body *body, struct comment *com
 {
     enum err_code code = json_body_text(body, "text", 1, COMMENT_TEXT_BYTES, &comment->text, err);
     if (!code)
-        code = share_settings_check_text("text", span_text(comment->text), COMMENT_TEXT_BYTES,
-                                         false, err);
+        code = share_text_check("text", span_text(comment->text), COMMENT_TEXT_BYTES, false, err);
     if (!code && span_trim(span_text(comment->text)).size == 0)
         return err_set(err, ERR_INVALID, "text is blank");
     return code;
@@ -162,8 +161,8 @@ static enum err_code read_pin(const struct json_body *body, struct comment *comm
     bool has_upper = strpbrk(comment->pin_hash, "ABCDEF") != NULL;
     if (has_upper || !digest_parse_hex(span_text(comment->pin_hash), hash, sizeof(hash)))
         return err_set(err, ERR_INVALID, "pin_hash must be 16 digits of 0-9 and a-f");
-    return share_settings_check_text("pin_function", span_text(comment->pin_function),
-                                     COMMENT_FUNCTION_BYTES, true, err);
+    return share_text_check("pin_function", span_text(comment->pin_function),
+                            COMMENT_FUNCTION_BYTES, true, err);
 }
 
 static enum err_code read_comment(struct request *request, struct comment *comment, struct err *err)

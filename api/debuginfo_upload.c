@@ -6,11 +6,11 @@
 #include "api/debuginfo_table.h"
 #include "api/quota.h"
 #include "api/server.h"
-#include "api/share_settings.h"
 #include "api/tenant.h"
 #include "api/upload_assemble.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/share_text.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_builder.h"
@@ -38,8 +38,7 @@ static enum err_code read_file_name(struct request *request, struct incoming *in
     request_query(request, "file", &file);
     if (file.size == 0 && incoming->has_upload)
         file = span_text(incoming->upload.filename);
-    enum err_code code =
-        share_settings_check_text("file", file, SYMBOL_TABLES_FILE_CHARACTERS, true, err);
+    enum err_code code = share_text_check("file", file, SYMBOL_TABLES_FILE_CHARACTERS, true, err);
     incoming->file = arena_strndup(request->arena, file.data, file.size);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "api/admission.h"
 #include "api/decode_gate.h"
 #include "api/intake.h"
+#include "api/senders.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share_memory.h"
@@ -39,7 +40,7 @@ static enum err_code read_labels(const struct request *request, struct incoming 
     return ERR_NONE;
 }
 
-static enum err_code read_parameters(const struct request *request, struct incoming *incoming,
+static enum err_code read_parameters(struct request *request, struct incoming *incoming,
                                      struct err *err)
 {
     static const char *const single[] = {"name", "time", NULL};
@@ -48,6 +49,7 @@ static enum err_code read_parameters(const struct request *request, struct incom
     enum err_code code = request_check_parameters(request, single, repeatable, err);
     if (!code)
         code = read_labels(request, incoming, err);
+    senders_name_service(request, incoming->labels, incoming->source.label_count, SPAN_LITERAL(""));
     if (code)
         return code;
     request_query(request, "name", &incoming->source.name);
@@ -64,7 +66,9 @@ static enum err_code append_profile(struct request *request, struct incoming *in
     if (source->time_ns)
         source->profile->time_ns = source->time_ns;
     const struct intake_profile profile = {
-        .source = source, .time_ns = source->profile->time_ns, .content = request->body};
+        .source = source,
+        .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
+        .content = request->body};
     enum err_code code = intake_put(request, &profile, incoming->admission, err);
     decode_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
     return code ? code : admission_commit(incoming->admission, ret_receipt, err);

@@ -3,6 +3,7 @@
 #include "api/admission.h"
 #include "api/intake.h"
 #include "api/profiles.h"
+#include "api/senders.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/profile/format.h"
@@ -35,7 +36,7 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     if (code)
         return code;
     const struct intake_profile profile = {.source = &source,
-                                           .time_ns = source.profile->time_ns,
+                                           .time_ns = batch_own_time_ns(source.profile),
                                            .content = sent->bytes,
                                            .number = number};
     return intake_put(request, &profile, admission, err);
@@ -100,11 +101,11 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
                                 request_field(request, "content-type"), body, limits, &source, err);
     if (code || !source.profile)
         return code;
-    const struct intake_profile profile = {.source = &source,
-                                           .time_ns = ingest->has_time ? ingest->query.from_ns
-                                                                       : source.profile->time_ns,
-                                           .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
-                                           .content = body};
+    const struct intake_profile profile = {
+        .source = &source,
+        .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
+        .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
+        .content = body};
     return intake_put(request, &profile, ingest->admission, err);
 }
 
@@ -119,6 +120,8 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     if (code)
         return code;
     ingest.has_time = ingest.query.from_ns != now_ns;
+    senders_name_service(request, ingest.query.labels, ingest.query.label_count,
+                         pyroscope_ingest_service(&ingest.query));
     code = admission_open(request, &ingest.admission, err);
     if (!code)
         code = intake_read(request, ingest.admission, read_ingest, &ingest, err);

@@ -141,7 +141,7 @@ static int most_questions(const struct settings *settings)
 /* What is not a GET is not put aside: without a turn it is told to come again. */
 static enum err_code take_turn(struct request *request, struct err *err)
 {
-    if (request->turn.key) /* handled again, or beside a share that has one */
+    if (request->turn.key) /* handled again, beside a share that has one, or a list */
         return report_take_turn(request, request->turn.key, err);
     request->turn.most = most_questions(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
@@ -207,6 +207,7 @@ enum err_code query_read_matches(const struct request *request, struct store_que
     }
     query->selectors = selectors;
     query->selector_count = count;
+    query->selectors_name = "match[]";
     return ERR_NONE;
 }
 

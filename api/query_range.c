@@ -188,6 +188,14 @@ static void append_series(const struct question *question, const struct store_ra
     buf_append_text(json, "]}");
 }
 
+/* All of it, however long: a step may be years. */
+static void append_ms(int64_t ns, struct buf *json)
+{
+    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
+    if (ns % CLOCK_NS_PER_MS)
+        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
+}
+
 static void append_answer(const struct question *question, const struct store_range *answer,
                           int64_t begin_ns, struct buf *json)
 {
@@ -196,9 +204,10 @@ static void append_answer(const struct question *question, const struct store_ra
     buf_append_json(json, span_text(type ? type->name : ""));
     buf_append_text(json, ",\"unit\":");
     append_unit(question, type, json);
-    buf_printf(json, ",\"rule\":\"%s\",\"step_ms\":%.9g,\"series\":[",
-               store_rule_name(type ? type->rule : STORE_SUM),
-               (double)question->range.step_ns / (double)CLOCK_NS_PER_MS);
+    buf_printf(json,
+               ",\"rule\":\"%s\",\"step_ms\":", store_rule_name(type ? type->rule : STORE_SUM));
+    append_ms(question->range.step_ns, json);
+    buf_append_text(json, ",\"series\":[");
     for (uint32_t i = 0; i < answer->series_count; i++) {
         buf_append_text(json, i ? "," : "");
         append_series(question, answer, &answer->series[i], json);

@@ -122,7 +122,7 @@ static void fill_settings(struct request *request, struct share_settings *settin
     if (!*settings->filename)
         settings->filename = "query.pb.gz";
     if (!*settings->title &&
-        !share_settings_check_text("query", selector, SHARE_TITLE_CHARACTERS, true, &ignored))
+        !share_text_check("query", selector, SHARE_TITLE_CHARACTERS, true, &ignored))
         settings->title = arena_strndup(request->arena, selector.data, selector.size);
 }
 

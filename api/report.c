@@ -159,6 +159,8 @@ static void read_page(struct request *request, struct report *report)
     report->search = state->search;
     report->marked = state->marked;
     report->is_by_value = state->is_by_value;
+    report->is_upright = state->is_upright;
+    report->window = state->window;
     report->mode = state->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE;
     report->left_out_count = state->left_out_count;
 }
@@ -241,6 +243,10 @@ void report_append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->label_key);
     if (report->is_by_value)
         buf_append_text(key, " c=value");
+    if (report->is_upright)
+        buf_append_text(key, " v=flame");
+    if (picture_window_is_part(&report->window))
+        buf_printf(key, " w=%.9f-%.9f", report->window.from, report->window.to);
     if (report->search.size || report->marked.size) {
         buf_append_text(key, " q=");
         buf_append_url(key, report->search);

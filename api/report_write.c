@@ -427,6 +427,8 @@ static enum err_code make_picture(const struct report *report, struct arena *are
         .heat = report->is_by_value ? picture_heat_steps(arena, flame) : NULL,
         .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
+        .is_upright = report->is_upright,
+        .window = report->window,
     };
     *ret_flame = flame_zoom(arena, flame, node);
     return ERR_NONE;

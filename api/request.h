@@ -74,6 +74,8 @@ struct request {
      * NULL. */
     struct senders_service *services;
     size_t service_count;
+    /* That its address names, for a refusal before anything was decoded; or empty. */
+    struct span named_service;
     const char *partial_error;
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */

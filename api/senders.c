@@ -7,6 +7,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
+#include "lib/profile/batch_labels.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -137,20 +138,23 @@ static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES
     return NULL;
 }
 
-/* An error that came before the service was known is told of the one that was seen last. */
-static struct sender *find_latest(struct team *team, const struct identity *identity)
+/* An error that came before the service was known is told of the only one that it can be of; NULL
+ * where there are several, or none. */
+static struct sender *find_only(struct team *team, const struct identity *identity)
 {
-    struct sender *latest = NULL;
+    struct sender *only = NULL;
     for (uint32_t i = 0; i < team->count; i++) {
         struct sender *sender = &team->senders[i];
         const struct identity *known = &sender->identity;
-        if (known->token_id == identity->token_id && known->user_id == identity->user_id &&
+        const bool is_same =
+            known->token_id == identity->token_id && known->user_id == identity->user_id &&
             known->protocol == identity->protocol && strcmp(known->agent, identity->agent) == 0 &&
-            strcmp(known->address, identity->address) == 0 &&
-            (!latest || sender->last_seen_ns > latest->last_seen_ns))
-            latest = sender;
+            strcmp(known->address, identity->address) == 0;
+        if (is_same && only)
+            return NULL;
+        only = is_same ? sender : only;
     }
-    return latest;
+    return only;
 }
 
 /* NULL when there are too many. */
@@ -247,7 +251,7 @@ static void note_one(struct senders *senders, struct team *team, const struct no
     hash_identity(&note->identity, key);
     struct sender *sender = find_sender(team, key);
     if (!sender && note->error && !note->identity.service[0])
-        sender = find_latest(team, &note->identity);
+        sender = find_only(team, &note->identity);
     if (!sender)
         sender = add_sender(senders, team, &note->identity, key, note->now_ns);
     if (!sender)
@@ -263,6 +267,16 @@ static void note_one(struct senders *senders, struct team *team, const struct no
     mem_free(sender->last_error);
     sender->last_error = mem_strdup(note->error);
     sender->last_error_ns = note->now_ns;
+}
+
+void senders_name_service(struct request *request, const struct batch_text_label *labels,
+                          size_t count, struct span other)
+{
+    request->named_service = other;
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i].value.size && batch_labels_is_service(labels[i].name))
+            request->named_service = labels[i].value;
+    }
 }
 
 void senders_note(const struct request *request, enum err_code code, const struct err *err)
@@ -291,8 +305,10 @@ void senders_note(const struct request *request, enum err_code code, const struc
         note_one(senders, team, &note);
     }
     /* An empty request that succeeds tells of nobody. */
-    if (request->service_count == 0 && error)
+    if (request->service_count == 0 && error) {
+        note.identity.service = clean(arena, request->named_service, SERVICE_BYTES);
         note_one(senders, team, &note);
+    }
     pthread_mutex_unlock(&senders->mutex);
 }
 

@@ -2,6 +2,8 @@
  * senders: who sends continuous profiles: which service, by which token, program and address, when
  * last, how much, and what went wrong last.
  *
+ * What is refused before its service is known is told of the service in the address, else of the
+ * only one that this token, program, protocol and address sent for, else of none.
  * A request notes what became of it in memory; every few seconds, and before the own tenant's
  * list is read, what is new is added to the table `sender`. Bounded: SENDERS_TENANT_MAX of one
  * tenant (the one that was not seen for longest makes room) and SENDERS_MAX of all; who has not
@@ -16,6 +18,7 @@
 
 #include <stdint.h>
 
+struct batch_text_label;
 struct request;
 struct response;
 struct senders;
@@ -38,6 +41,10 @@ struct senders_service {
 struct senders *senders_create(void);
 void senders_destroy(struct senders *senders); /* NULL is a no-op */
 
+/* Of a request whose address has these labels: what is refused before it is decoded is told of
+ * their service, or of the other where they have none. */
+void senders_name_service(struct request *request, const struct batch_text_label *labels,
+                          size_t count, struct span other);
 /* After a request of an agent whose tenant is known; err is read when code is one. */
 void senders_note(const struct request *request, enum err_code code, const struct err *err);
 

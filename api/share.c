@@ -65,7 +65,7 @@ enum err_code share_find_public_metadata(struct server *server, struct span id, 
     bool is_open = share.visibility == SHARE_PUBLIC || share.visibility == SHARE_UNLISTED;
     struct span sample_type = share_summary_default_sample_type(span_text(share.summary));
     *ret_metadata = (struct share_public_metadata){
-        .title = is_open ? share.title : "",
+        .title = is_open ? share.title[0] ? share.title : share.filename : "",
         .description = is_open ? share.description : "",
         .may_preview = is_open,
         .may_index = share.visibility == SHARE_PUBLIC,

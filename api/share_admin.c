@@ -7,10 +7,10 @@
 #include "api/settings.h"
 #include "api/share.h"
 #include "api/share_access.h"
-#include "api/share_settings.h"
 #include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/share_text.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ static enum err_code read_reason(struct request *request, const char **ret_reaso
         code =
             json_body_text(body, "reason", 1, (size_t)4 * SHARE_REPORT_CHARACTERS, ret_reason, err);
     if (!code)
-        code = share_settings_check_text("reason", span_text(*ret_reason), SHARE_REPORT_CHARACTERS,
-                                         false, err);
+        code =
+            share_text_check("reason", span_text(*ret_reason), SHARE_REPORT_CHARACTERS, false, err);
     return code;
 }
 

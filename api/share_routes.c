@@ -153,14 +153,13 @@ static enum err_code read_edit_texts(const struct json_body *body, struct share_
     enum err_code code =
         json_body_text(body, "title", 0, 4 * SHARE_TITLE_CHARACTERS, &edit->title, err);
     if (!code && edit->title)
-        code = share_settings_check_text("title", span_text(edit->title), SHARE_TITLE_CHARACTERS,
-                                         true, err);
+        code = share_text_check("title", span_text(edit->title), SHARE_TITLE_CHARACTERS, true, err);
     if (!code)
         code = json_body_text(body, "description", 0, (size_t)4 * SHARE_DESCRIPTION_CHARACTERS,
                               &edit->description, err);
     if (!code && edit->description)
-        code = share_settings_check_text("description", span_text(edit->description),
-                                         SHARE_DESCRIPTION_CHARACTERS, false, err);
+        code = share_text_check("description", span_text(edit->description),
+                                SHARE_DESCRIPTION_CHARACTERS, false, err);
     return code;
 }
 

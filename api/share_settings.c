@@ -15,7 +15,6 @@ static const char *const visibility_names[] = {
 };
 
 static const int64_t seconds_per_hour = 3600;
-static const int64_t expires_max_s = INT64_C(100) * 365 * 24 * 3600;
 
 const char *share_visibility_name(enum share_visibility visibility)
 {
@@ -36,63 +35,6 @@ enum err_code share_settings_parse_visibility(struct span text, enum share_visib
                    text.size > 40 ? 40 : (int)text.size, (const char *)text.data);
 }
 
-static size_t count_characters(struct span text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += (text.data[i] & 0xc0) != 0x80;
-    return count;
-}
-
-static bool has_control(struct span text, bool is_one_line)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        bool is_break = byte == '\n' || byte == '\r' || byte == '\t';
-        if ((byte < 0x20 && (is_one_line || !is_break)) || byte == 0x7f)
-            return true;
-    }
-    return false;
-}
-
-enum err_code share_settings_check_text(const char *name, struct span text, size_t max_characters,
-                                        bool is_one_line, struct err *err)
-{
-    if (!span_is_utf8(text))
-        return err_set(err, ERR_INVALID, "%s is not UTF-8", name);
-    if (has_control(text, is_one_line))
-        return err_set(err, ERR_INVALID, "%s holds control characters%s", name,
-                       is_one_line ? " or line breaks" : "");
-    size_t count = count_characters(text);
-    if (count > max_characters)
-        return err_set(err, ERR_INVALID, "%s has %zu characters, limit %zu", name, count,
-                       max_characters);
-    return ERR_NONE;
-}
-
-/* "12h", "7d", "2w" as seconds; false when it is none of these. */
-static bool parse_duration(struct span text, int64_t *ret_seconds)
-{
-    uint64_t number;
-    if (text.size < 2 || !span_parse_u64(span_of(text.data, text.size - 1), &number))
-        return false;
-    int64_t unit;
-    switch (text.data[text.size - 1]) {
-    case 'h':
-        unit = seconds_per_hour;
-        break;
-    case 'd':
-        unit = 24 * seconds_per_hour;
-        break;
-    case 'w':
-        unit = 7 * 24 * seconds_per_hour;
-        break;
-    default:
-        return false;
-    }
-    return number <= INT64_MAX && !__builtin_mul_overflow((int64_t)number, unit, ret_seconds);
-}
-
 enum err_code share_settings_parse_expires(const struct server *server, int64_t tenant_id,
                                            struct span text, int64_t *ret_expires_s,
                                            struct err *err)
@@ -100,14 +42,10 @@ enum err_code share_settings_parse_expires(const struct server *server, int64_t 
     bool is_anonymous = tenant_id == TENANT_ANONYMOUS;
     int64_t longest_s = is_anonymous ? server->settings->anonymous_expiry_s : 0;
     int64_t seconds = 0;
-    bool is_never = span_equal_text(text, "never");
-    if (!is_never && !parse_duration(text, &seconds))
-        return err_set(err, ERR_INVALID,
-                       "expires \"%.*s\" is neither never nor a number with h, d or w behind it",
-                       text.size > 40 ? 40 : (int)text.size, (const char *)text.data);
-    if (!is_never && (seconds < seconds_per_hour || seconds > expires_max_s))
-        return err_set(err, ERR_INVALID, "expires must be from 1h to 36500d, or never");
-    if (longest_s > 0 && (is_never || seconds > longest_s))
+    enum err_code code = share_text_parse_expires(text, &seconds, err);
+    if (code)
+        return code;
+    if (longest_s > 0 && (seconds == 0 || seconds > longest_s))
         return err_set(err, ERR_INVALID,
                        "expires is at most %" PRId64
                        "h for shares without an account: sign in for more",
@@ -137,8 +75,7 @@ enum err_code share_settings_check_password(struct span password, struct err *er
                        "the share's password must have %d to %d bytes; it is sent in the header "
                        "X-Perfolio-Password",
                        SHARE_PASSWORD_MIN_BYTES, SHARE_PASSWORD_MAX_BYTES);
-    return share_settings_check_text("the share's password", password, SHARE_PASSWORD_MAX_BYTES,
-                                     true, err);
+    return share_text_check("the share's password", password, SHARE_PASSWORD_MAX_BYTES, true, err);
 }
 
 static enum err_code read_visibility(struct request *request, struct share_settings *settings,
@@ -175,7 +112,7 @@ static enum err_code read_text(struct request *request, const char *name, size_t
     *ret_text = "";
     if (!request_query(request, name, &text))
         return ERR_NONE;
-    enum err_code code = share_settings_check_text(name, text, max_characters, is_one_line, err);
+    enum err_code code = share_text_check(name, text, max_characters, is_one_line, err);
     if (!code)
         *ret_text = arena_strndup(request->arena, text.data, text.size);
     return code;
@@ -220,7 +157,7 @@ static enum err_code check_label(struct request *request, struct span label, str
             return err_set(err, ERR_INVALID, "label %.*s is given twice: give it once",
                            SPAN_PRINT(key));
     }
-    return share_settings_check_text("label", *ret_value, SHARE_LABEL_CHARACTERS, true, err);
+    return share_text_check("label", *ret_value, SHARE_LABEL_CHARACTERS, true, err);
 }
 
 static bool is_repeated(const struct request *request, struct span label, size_t n)

@@ -16,12 +16,11 @@
 #define API_SHARE_SETTINGS_H
 
 #include "api/share.h"
+#include "lib/base/share_text.h"
 
 struct json_body;
 
 enum {
-    SHARE_TITLE_CHARACTERS = 200,
-    SHARE_DESCRIPTION_CHARACTERS = 20000,
     SHARE_FILENAME_CHARACTERS = 255,
     SHARE_LABELS = 32,
     SHARE_LABEL_CHARACTERS = 256,
@@ -52,8 +51,6 @@ enum err_code share_settings_read_with_query(struct request *request,
                                              struct err *err) MUST_USE;
 
 /* The parts, for editing. Each checks one text and says what is wrong with it. */
-enum err_code share_settings_check_text(const char *name, struct span text, size_t max_characters,
-                                        bool is_one_line, struct err *err) MUST_USE;
 enum err_code share_settings_parse_visibility(struct span text, enum share_visibility *ret,
                                               struct err *err) MUST_USE;
 /* Applies the rules for anonymous shares. */

@@ -19,9 +19,8 @@
 enum { PROGRESS_STEPS = 16 };
 
 static const char *const problem_names[STORE_PROBLEM_COUNT] = {
-    [STORE_PROBLEM_BROKEN] = "broken",
-    [STORE_PROBLEM_MISSING] = "missing",
-    [STORE_PROBLEM_DIFFERS] = "differs",
+    [STORE_PROBLEM_BROKEN] = "broken",   [STORE_PROBLEM_UNREADABLE] = "unreadable",
+    [STORE_PROBLEM_MISSING] = "missing", [STORE_PROBLEM_DIFFERS] = "differs",
     [STORE_PROBLEM_ORPHAN] = "orphan",
 };
 

@@ -89,8 +89,8 @@ static enum err_code read_announcement(struct request *request, struct upload *u
         code = json_body_text(body, "filename", 0, (size_t)4 * SHARE_FILENAME_CHARACTERS, &filename,
                               err);
     if (!code && filename)
-        code = share_settings_check_text("filename", span_text(filename), SHARE_FILENAME_CHARACTERS,
-                                         true, err);
+        code =
+            share_text_check("filename", span_text(filename), SHARE_FILENAME_CHARACTERS, true, err);
     if (!code)
         code = json_body_text(body, "sha256", 0, DIGEST_HEX_BYTES, &hex, err);
     if (code)

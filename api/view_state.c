@@ -145,6 +145,53 @@ static uint64_t read_zoom(const struct request *request)
     return hash;
 }
 
+/* "0.2-0.4", as the page writes it (web/src/state.ts); at most nine digits behind the point. */
+static bool read_share(struct span text, double *ret_share)
+{
+    enum { DIGITS_MAX = 9 };
+    double value = 0, place = 1;
+    if (!text.size || text.size > 2 + DIGITS_MAX || text.size == 2 ||
+        (text.data[0] != '0' && text.data[0] != '1') || (text.size > 1 && text.data[1] != '.'))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        const uint8_t byte = text.data[i];
+        if (i == 1)
+            continue;
+        if (byte < '0' || byte > '9')
+            return false;
+        value += (byte - '0') * place;
+        place /= 10;
+    }
+    *ret_share = value;
+    return true;
+}
+
+static struct picture_window read_window(const struct request *request)
+{
+    struct span text, from, to;
+    struct picture_window window;
+    if (request_query(request, "w", &text) && span_split(text, '-', &from, &to) &&
+        read_share(from, &window.from) && read_share(to, &window.to) && window.from < window.to &&
+        window.to <= 1)
+        return window;
+    return (struct picture_window){0, 1};
+}
+
+/* The first of the page's views that is a picture of the tree. */
+static bool is_upright(const struct request *request)
+{
+    static const char *const panes[] = {"v", "b"};
+    for (size_t i = 0; i < sizeof(panes) / sizeof(*panes); i++) {
+        struct span view;
+        const bool is_said = request_query(request, panes[i], &view) && view.size;
+        if (is_said && span_equal_text(view, "flame"))
+            return true;
+        if (!is_said || span_equal_text(view, "icicle"))
+            return false;
+    }
+    return false;
+}
+
 void view_state_read(const struct request *request, struct view_state *ret_state)
 {
     *ret_state = (struct view_state){.zoom = read_zoom(request)};
@@ -160,13 +207,16 @@ void view_state_read(const struct request *request, struct view_state *ret_state
     struct span colour;
     ret_state->is_by_value =
         request_query(request, "c", &colour) && span_equal_text(colour, "value");
+    ret_state->is_upright = is_upright(request);
+    ret_state->window = read_window(request);
     read_labels(request, ret_state);
     read_rules(request, ret_state);
 }
 
 void view_state_append_query(const struct request *request, struct buf *query)
 {
-    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm", "c", "names"};
+    static const char *const drawn[] = {"st", "g", "z",    "w", "x",    "lb",
+                                        "q",  "m", "norm", "c", "names"};
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
         struct span value;
         for (size_t n = 0; request_query_nth(request, drawn[i], n, &value) && value.size; n++) {
@@ -174,4 +224,6 @@ void view_state_append_query(const struct request *request, struct buf *query)
             buf_append_url(query, value);
         }
     }
+    if (is_upright(request))
+        buf_printf(query, "%sv=flame", query->size ? "&" : "");
 }

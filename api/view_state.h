@@ -5,11 +5,13 @@
  *   lb=<a rule of lib/profile/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
  *   c=value, colours say what functions hold themselves
+ *   v=flame (or b=flame beside what is no picture), the root is at the bottom
+ *   w=<from>-<to>, the part of the width that is seen, of what z zooms to
  *   names=<how functions of symbol tables are called>, which the API has, too
  *
- * These become what a report is asked for. The others (which views, window, other colours, order)
- * change nothing in a file and are taken without a word, as are those of later versions when sv
- * is there. A parameter of the API's own name wins over the page's.
+ * These become what a report is asked for. The others (other views, other colours, order) change
+ * nothing in a file and are taken without a word, as are those of later versions when sv is there.
+ * A parameter of the API's own name wins over the page's.
  *
  * Rules apply one after the other, each to what the one before it left. Those at the chain's begin
  * of which the server's filter (lib/profile/filter.h) makes the same are its own, as they are where
@@ -24,6 +26,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/picture.h"
 #include "lib/profile/rule_chain.h"
 
 struct request;
@@ -40,7 +43,9 @@ struct view_state {
     struct span marked; /* a function's name */
     bool is_normalised;
     bool is_by_value;
-    uint32_t left_out_count; /* rules that are switched on and among neither */
+    bool is_upright;
+    struct picture_window window; /* of a picture alone */
+    uint32_t left_out_count;      /* rules that are switched on and among neither */
 };
 
 /* The names of the page's parameters, NULL-terminated. */

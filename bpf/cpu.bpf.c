@@ -23,6 +23,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/tally.bpf.h"
 #include "bpf/thin.bpf.h"
 #include "bpf/unwind.bpf.h"
 
@@ -326,8 +327,8 @@ static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data 
     scratch->pc = scratch->state.pc;
     unwind_begin(&scratch->state, run, walk_options);
     walk_frames(slot, scratch, interpreted);
-    scratch->is_early = interrupted && !(walk_options & UNWIND_OPTION_FP_ONLY) &&
-                        !scratch->is_interpreted && is_early(known, event);
+    scratch->is_early = !(walk_options & UNWIND_OPTION_FP_ONLY) && !scratch->is_interpreted &&
+                        is_early(known, event);
 }
 
 /* Behind all addresses. */
@@ -392,9 +393,7 @@ static void walk_kernel(void *context, struct sample_event *event)
 static _Bool send(struct scratch *made, struct sample_counters *counter)
 {
     struct sample_event *event = &made->event;
-    __u64 bytes = SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
-                  sizeof(struct interpreted_frame) * (__u64)event->interpreted_count +
-                  event->stack_bytes;
+    __u64 bytes = sample_event_bytes(event);
     if (bytes > sizeof(*event))
         bytes = sizeof(*event);
     counter->kernel_frames += event->kernel_count;
@@ -403,17 +402,14 @@ static _Bool send(struct scratch *made, struct sample_counters *counter)
     if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags(made, bytes)))
         return 1;
     counter->lost++;
+    tally_forget(event);
     return 0;
 }
 
-/* Is the process to be sampled? Counts it when it has no number that the agent could say. */
-static _Bool is_wanted(__u32 process, struct sample_counters *counter)
+/* Is the process to be sampled? 0: it has no number that the agent could say. */
+static _Bool is_wanted(__u32 process)
 {
-    if (process == 0) {
-        counter->foreign++;
-        return 0;
-    }
-    return !has_targets || bpf_map_lookup_elem(&targets, &process);
+    return process && (!has_targets || bpf_map_lookup_elem(&targets, &process));
 }
 
 /* A thread of the kernel has none, nor has one that is between two: its registers are still those
@@ -424,15 +420,20 @@ static _Bool has_program(struct task_struct *task)
     return memory && BPF_CORE_READ(memory, start_code);
 }
 
-/* Whose process began when, by the task's own memory where a program may read that without a call.
- */
-static __u64 current_start(void)
+/* When the current process began, and the name of its thread: by the task's own memory where a
+ * program may read that without a call. */
+static __always_inline void put_current(struct sample_event *event)
 {
 #if CPU_BEFORE_5_17
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    return BPF_CORE_READ(task, group_leader, start_boottime);
+    event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+    bpf_get_current_comm(event->comm, sizeof(event->comm));
 #else
-    return bpf_get_current_task_btf()->group_leader->start_boottime;
+    const struct task_struct *task = bpf_get_current_task_btf();
+    event->started_ns = task->group_leader->start_boottime;
+    const __u64 *name = (const __u64 *)task->comm;
+    ((__u64 *)event->comm)[0] = name[0];
+    ((__u64 *)event->comm)[1] = name[1];
 #endif
 }
 
@@ -445,11 +446,11 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     const _Bool is_in_program = interrupted && is_of_program(&interrupted->regs);
     event->time_ns = bpf_ktime_get_ns();
-    event->started_ns = current_start();
+    put_current(event);
     event->thread_id =
         agent_namespace ? number_in_namespace(task) : (__u32)bpf_get_current_pid_tgid();
-    bpf_get_current_comm(event->comm, sizeof(event->comm));
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
+    event->key = 0;
     event->stop = UNWIND_GO_ON;
     made->is_interpreted = made->is_early = 0;
     if (is_in_program || has_program(task))
@@ -478,7 +479,9 @@ int sample_cpu(struct bpf_perf_event_data *context)
     event->process_id = agent_namespace
                             ? process_number((struct task_struct *)bpf_get_current_task())
                             : (__u32)(numbers >> 32);
-    if (!is_wanted(event->process_id, counter))
+    if (!event->process_id && !has_targets) /* targets are never foreign */
+        counter->foreign++;
+    if (!is_wanted(event->process_id))
         return 0;
     event->amount = thin_take(context->sample_period);
     if (!event->amount)
@@ -486,7 +489,10 @@ int sample_cpu(struct bpf_perf_event_data *context)
     event->kind = SAMPLE_TICK;
     fill(slot, context, context, made, interpreted);
     counter->samples++;
-    send(made, counter);
+    if (has_tallies && tally(event, sample_event_bytes(event), made->state.run.generation))
+        counter->tallied++;
+    else
+        send(made, counter);
     return 0;
 }
 

@@ -72,6 +72,8 @@ struct task_struct {
     struct signal_struct *signal;
     void *stack;
     __u64 start_boottime;
+    __u64 self_exec_id; /* goes up with each exec */
+    char comm[16];
     struct thread_struct thread;
 };
 

@@ -33,7 +33,7 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
     if (!interpreted || number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
         return;
     event->process_id = process_number(task);
-    if (!is_wanted(event->process_id, counter))
+    if (!is_wanted(event->process_id))
         return;
     event->kind = SAMPLE_WAIT;
     event->amount = 0;
@@ -57,6 +57,7 @@ static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, str
     event->time_ns = bpf_ktime_get_ns();
     event->thread_id = thread_number(task);
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
+    event->key = 0;
     bpf_map_delete_elem(&waits, &number);
     send(made, counter);
 }

@@ -18,7 +18,8 @@ enum {
     SAMPLE_COMM_BYTES = 16,
     SAMPLE_TARGETS_MAX = 65536, /* processes that are sampled where not all are */
     SAMPLE_PROCESSES_MAX = 65536,
-    SAMPLE_WAITS_MAX = 32768, /* threads of which is known since when they wait */
+    SAMPLE_WAITS_MAX = 32768,   /* threads of which is known since when they wait */
+    SAMPLE_TALLIES_MAX = 16384, /* stacks that are counted in the kernel at once */
 };
 
 enum sample_kind {
@@ -38,6 +39,7 @@ struct sample_event {
     __u64 started_ns;
     /* TICK: what is counted, since the last of this CPU; RESUME: time_ns of the WAIT. */
     __u64 amount;
+    __u64 key;        /* TICK: those that are like it are counted under it; 0: each is sent */
     __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];
@@ -53,6 +55,12 @@ struct sample_event {
 };
 
 #define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
+
+/* What stands under a key: samples after the one that was sent. */
+struct sample_tally {
+    __u64 samples;
+    __u64 amount; /* theirs, as of struct sample_event */
+};
 
 static inline const struct interpreted_frame *sample_interpreted(const struct sample_event *event)
 {
@@ -80,6 +88,13 @@ static inline const struct sample_stack *sample_stack_of(const struct sample_eve
                                          event->kernel_count);
 }
 
+/* How long a record is. */
+static inline __u64 sample_event_bytes(const struct sample_event *event)
+{
+    return SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
+           sizeof(struct interpreted_frame) * (__u64)event->interpreted_count + event->stack_bytes;
+}
+
 /* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
 enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
@@ -94,10 +109,11 @@ struct sample_process {
 /* Of each CPU, since the start. */
 struct sample_counters {
     __u64 samples;
+    __u64 tallied;       /* of the samples: counted in the kernel */
     __u64 lost;          /* the ring was full */
     __u64 waits;         /* that were chosen */
     __u64 refused_waits; /* of more threads than there is room for */
-    __u64 foreign;       /* of processes that the agent's PID namespace does not have */
+    __u64 foreign;       /* of processes that the agent's PID namespace does not have; no waits */
     __u64 kernel_frames;
     __u64 user_frames;
     __u64 interpreted_frames;

@@ -23,6 +23,9 @@ struct unwind_rules {
 struct unwind_chunks {
     struct unwind_chunk chunk[UNWIND_CHUNK_COUNT];
 };
+struct unwind_memos {
+    struct unwind_memo memo[UNWIND_MEMO_COUNT];
+};
 /* Sizes, not types: a type that is only named in an inner map has no description in BTF. */
 struct unwind_shard_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -47,6 +50,14 @@ struct {
     __type(key, __u32);
     __type(value, struct unwind_chunks);
 } unwind_chunks SEC(".maps");
+
+/* Of all processors: what one has met the others meet, too. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct unwind_memos);
+} unwind_memos SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -82,6 +93,15 @@ static __always_inline const struct unwind_chunk *unwind_source_chunk(struct unw
     __u32 zero = 0;
     struct unwind_chunks *chunks = bpf_map_lookup_elem(&unwind_chunks, &zero);
     return chunks ? &chunks->chunk[index & (UNWIND_CHUNK_COUNT - 1)] : 0;
+}
+
+static __always_inline struct unwind_memo *unwind_source_memo(struct unwind_source *source,
+                                                              __u32 index)
+{
+    (void)source;
+    __u32 zero = 0;
+    struct unwind_memos *memos = bpf_map_lookup_elem(&unwind_memos, &zero);
+    return memos ? &memos->memo[index & (UNWIND_MEMO_COUNT - 1)] : 0;
 }
 
 static __always_inline int unwind_source_read(struct unwind_source *source, void *to, __u32 size,

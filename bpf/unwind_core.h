@@ -8,8 +8,11 @@
  *   const __u8 *unwind_source_shard(struct unwind_source *, __u32 shard)
  *                              UNWIND_SHARD_BYTES, or NULL
  *   const struct unwind_rule *unwind_source_rule(struct unwind_source *, __u32 rule)
- *                              and the record after it; a number past the end may give any rule
+ *                              and the record after it; UNWIND_RULE_UNKNOWN gives the one of
+ *                              UNWIND_RULE_NONE, a number past it may give any
  *   const struct unwind_chunk *unwind_source_chunk(struct unwind_source *, __u32 chunk)
+ *   struct unwind_memo *unwind_source_memo(struct unwind_source *, __u32 memo)
+ *                              below UNWIND_MEMO_COUNT; NULL where nothing is remembered
  *   int unwind_source_read(struct unwind_source *, void *to, __u32 size, __u64 address)
  *                              memory of the process, 0 when all of it was read
  *
@@ -18,8 +21,9 @@
  * unwind_end(). The step out of a signal frame shows that the frame recorded last was one
  * (was_signal): its address is where the handler returns to, not behind a call, and so 1 more.
  *
- * Cost is in reads of the stack: they go through a window of 512 bytes, so that one read of the
- * process's memory serves about eight frames. The two searches are written without branches on
+ * Cost is in reads of the stack, which go through a window of 512 bytes, so that one read of the
+ * process's memory serves about eight frames, and in looking for rules, which callers that were met
+ * before have in a memo. The two searches are written without branches on
  * what they compare, since each such branch doubles what the kernel's verifier has to follow.
  */
 #ifndef BPF_UNWIND_CORE_H
@@ -59,10 +63,13 @@ struct unwind_state {
     __u8 was_signal; /* the frame before this one was made by the kernel for a signal handler */
     __u8 is_fp_lost; /* fp is not known any more */
     __u8 stack_switches;
+    __u8 is_recalled;       /* rule is that of pc already */
     __u32 unmapped_count;   /* frames since the last one that is in a mapping */
     __u64 signal_registers; /* != 0: they are in the kernel's signal frame, which is here */
     __u64 mapping_start;    /* of the mapping that pc is in; start > end: none */
     struct unwind_mapping mapping;
+    struct unwind_rule rule; /* of pc, while its caller is looked for */
+    struct unwind_rule_extra extra;
     __u64 window_start;
     __u64 window[UNWIND_WINDOW_BYTES / 8];
 };
@@ -176,7 +183,7 @@ UNWIND_INLINE int unwind_search_block(const __u8 *shard, __u64 offset, __u64 row
 UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct unwind_state *state,
                                    __u64 offset, __u32 *ret_rule)
 {
-    *ret_rule = UNWIND_RULE_NONE;
+    *ret_rule = UNWIND_RULE_UNKNOWN;
     __u64 part = offset >> UNWIND_CHUNK_SHIFT;
     if (part >= state->mapping.chunk_count)
         return 1;
@@ -199,6 +206,52 @@ UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct un
     __u64 first = first_row[0], next = first_row[1];
     return unwind_search_block(shard, begin + UNWIND_GROUP_HEAD_BYTES + 2 * block + 3 * first,
                                next - first, offset & (UNWIND_BLOCK_BYTES - 1), ret_rule);
+}
+
+UNWIND_INLINE __u64 unwind_memo_key(const struct unwind_state *state, __u64 address)
+{
+    return address ^ state->run.generation * 0x9e3779b97f4a7c15ULL;
+}
+
+UNWIND_INLINE struct unwind_memo *unwind_memo_of(struct unwind_source *source, __u64 key)
+{
+    return unwind_source_memo(source,
+                              (__u32)((key * 0xff51afd7ed558ccdULL) >> (64 - UNWIND_MEMO_BITS)));
+}
+
+/* The state's rule for a caller's address, where it is remembered. */
+UNWIND_INLINE int unwind_recall(struct unwind_source *source, struct unwind_state *state,
+                                __u64 address)
+{
+    const __u64 key = unwind_memo_key(state, address);
+    if (!state->run.generation)
+        return 0;
+    const struct unwind_memo *memo = unwind_memo_of(source, key);
+    if (!memo)
+        return 0;
+    const __u64 rule = memo->rule;
+    if ((memo->check ^ rule) != key)
+        return 0;
+    __builtin_memcpy(&state->rule, &rule, sizeof rule);
+    return 1;
+}
+
+/* What needs an extra, or is rare, is looked for each time. */
+UNWIND_INLINE void unwind_remember(struct unwind_source *source, const struct unwind_state *state,
+                                   __u64 address)
+{
+    const __u8 kind = state->rule.cfa;
+    if (!state->run.generation || (state->rule.saved >> 4) != UNWIND_RA_DEFAULT ||
+        (kind > UNWIND_CFA_FP && kind != UNWIND_CFA_LEAF))
+        return;
+    const __u64 key = unwind_memo_key(state, address);
+    struct unwind_memo *memo = unwind_memo_of(source, key);
+    if (!memo)
+        return;
+    __u64 rule;
+    __builtin_memcpy(&rule, &state->rule, sizeof rule);
+    memo->check = key ^ rule;
+    memo->rule = rule;
 }
 
 /* Where a register is in the words that the kernel saves for a signal handler. */
@@ -269,6 +322,20 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
     }
     caller->sp = fp + 16;
     return UNWIND_GO_ON;
+}
+
+/* A function of Go that has no frame: the frame pointer is its caller's. */
+UNWIND_INLINE enum unwind_stop unwind_by_leaf(struct unwind_source *source,
+                                              struct unwind_state *state,
+                                              struct unwind_caller *caller)
+{
+    caller->fp = state->fp;
+    caller->is_fp_lost = state->is_fp_lost;
+    caller->sp = state->sp + (UNWIND_ARM64 ? 0 : 8);
+    if (UNWIND_ARM64)
+        return unwind_leaf_register(source, state, UNWIND_REGISTER_LINK, &caller->pc);
+    return unwind_read(source, state, state->sp, &caller->pc) ? UNWIND_STOP_STACK_READ
+                                                              : UNWIND_GO_ON;
 }
 
 UNWIND_INLINE enum unwind_stop unwind_cfa(struct unwind_source *source, struct unwind_state *state,
@@ -397,21 +464,44 @@ UNWIND_INLINE enum unwind_stop unwind_by_rule(struct unwind_source *source,
     return unwind_return_address(source, state, rule, extra, caller->sp, caller);
 }
 
-/* From the state's frame to what is known of its caller. */
-UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
-                                                struct unwind_state *state,
-                                                struct unwind_caller *caller)
+/* Looks for the rule of the state's frame, which is in a mapping. */
+UNWIND_INLINE enum unwind_stop unwind_look_up(struct unwind_source *source,
+                                              struct unwind_state *state, __u64 address)
 {
-    __u64 address = unwind_address(state);
-    if ((state->options & UNWIND_OPTION_FP_ONLY) || !unwind_find_mapping(source, state, address))
-        return unwind_by_frame_pointer(source, state, caller);
     __u32 number;
     if (!unwind_find_rule(source, state, address - state->mapping.bias, &number))
         return UNWIND_STOP_TABLE;
     const struct unwind_rule *rule = unwind_source_rule(source, number);
     if (!rule)
         return UNWIND_STOP_TABLE;
+    state->rule = rule[0];
+    state->extra = *(const struct unwind_rule_extra *)(rule + 1);
+    /* Where a program is interrupted is seldom the same place again. */
+    if (!state->is_exact && number < UNWIND_RULE_UNKNOWN)
+        unwind_remember(source, state, address);
+    return UNWIND_GO_ON;
+}
+
+/* From the state's frame to what is known of its caller. */
+UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
+                                                struct unwind_state *state,
+                                                struct unwind_caller *caller)
+{
+    const struct unwind_rule *rule = &state->rule;
+    if (!state->is_recalled) {
+        const __u64 address = unwind_address(state);
+        if ((state->options & UNWIND_OPTION_FP_ONLY) ||
+            !unwind_find_mapping(source, state, address))
+            return unwind_by_frame_pointer(source, state, caller);
+        const enum unwind_stop stop = unwind_look_up(source, state, address);
+        if (stop)
+            return stop;
+    }
     switch (rule->cfa) {
+    case UNWIND_CFA_LEAF:
+        if (state->is_exact)
+            return unwind_by_leaf(source, state, caller);
+        return unwind_by_frame_pointer(source, state, caller);
     case UNWIND_CFA_NONE:
         return unwind_by_frame_pointer(source, state, caller);
     case UNWIND_CFA_STOP:
@@ -422,8 +512,7 @@ UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
         caller->is_signal = 1;
         return unwind_by_signal_frame(source, state, rule->cfa_offset, caller);
     default:
-        return unwind_by_rule(source, state, rule, (const struct unwind_rule_extra *)(rule + 1),
-                              caller);
+        return unwind_by_rule(source, state, rule, &state->extra, caller);
     }
 }
 
@@ -432,7 +521,10 @@ UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_
                                 __u32 options)
 {
     state->run = *run;
+    if (options & UNWIND_OPTION_FP_ONLY)
+        state->run.generation = 0; /* there are no rules */
     state->options = options;
+    state->is_recalled = 0;
     state->is_exact = 1;
     state->was_signal = 0;
     state->stack_switches = 0;
@@ -457,9 +549,11 @@ UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct 
         caller.pc &= ~state->pac_mask;
     if (!caller.pc)
         return UNWIND_STOP_ROOT_ZERO;
+    state->is_recalled = !is_exact && unwind_recall(source, state, caller.pc - 1);
     /* Code that was made executable lately, as JIT compilers do: whether it was code is known when
      * the walk comes back to a mapping, see unwind_end(). */
-    if (!state->run.count || unwind_find_mapping(source, state, caller.pc - !is_exact))
+    if (state->is_recalled || !state->run.count ||
+        unwind_find_mapping(source, state, caller.pc - !is_exact))
         state->unmapped_count = 0;
     else
         state->unmapped_count++;

@@ -71,6 +71,7 @@ enum unwind_cfa {
     UNWIND_CFA_FP_DEREF, /* *(fp + cfa_offset) + extra.cfa_add */
     UNWIND_CFA_REGISTER, /* extra.cfa_register + cfa_offset; where registers are known only */
     UNWIND_CFA_SIGNAL,   /* the kernel's signal frame at sp + cfa_offset: all registers from it */
+    UNWIND_CFA_LEAF,     /* Go: no frame; a caller has one, and is walked by its frame pointer */
 };
 
 /* Where the caller's frame pointer is. */
@@ -120,7 +121,8 @@ enum {
     UNWIND_RULE_NONE = 0, /* { UNWIND_CFA_NONE }: ends what is covered, begins what is not */
     UNWIND_RULE_ROOT = 1, /* { UNWIND_CFA_STOP, UNWIND_STOP_ROOT } */
     UNWIND_RULE_FULL = 2, /* { UNWIND_CFA_STOP, UNWIND_STOP_RULES_FULL } */
-    UNWIND_RULE_FIXED_COUNT
+    UNWIND_RULE_FIXED_COUNT,
+    UNWIND_RULE_UNKNOWN = UNWIND_RULE_COUNT, /* there are no rows (yet); as UNWIND_RULE_NONE */
 };
 
 struct unwind_chunk {
@@ -149,9 +151,26 @@ struct unwind_mapping {
 struct unwind_run {
     __u32 shard;
     __u32 offset;
-    __u32 count; /* 0: unknown, frame pointers are followed unchecked */
-    __u32 flags;
+    __u32 count;      /* 0: unknown, frame pointers are followed unchecked */
+    __u32 generation; /* of each run another, so that it names what is remembered; 0: nothing is */
 };
+
+/*
+ * A caller's address and its rule, remembered for the walks that come by there again: one line of
+ * memory in place of the mappings, index, rows and rules that lead to it. Processors read and write
+ * the two words without a lock, so that check is the key of run and address, exclusive or the rule:
+ * words of two writers fit each other for no key. Nothing is taken back: a run's mappings and rows
+ * do not change but where there were none yet, and that is not remembered; where rows that stopped
+ * for want of rules are made anew, the run is put anew behind that. The rule itself is kept, not
+ * its number, which is another rule's when no table has it any more.
+ */
+struct unwind_memo {
+    __u64 check;
+    __u64 rule; /* the bytes of a struct unwind_rule that needs no extra */
+};
+
+#define UNWIND_MEMO_BITS 15
+#define UNWIND_MEMO_COUNT (1u << UNWIND_MEMO_BITS)
 
 /* Why a walk ended. The texts are in agent/unwind_space.h: unwind_stop_name(). */
 enum unwind_stop {

@@ -24,6 +24,7 @@ struct cli {
     struct terminal terminal;
     struct account account;
     bool is_usage_error; /* the error that goes up is one of arguments or settings: EXIT_USAGE */
+    int command_status;  /* of the command that was recorded, 0: none, or it went well */
 };
 
 enum { CLI_MAX_ARGUMENTS = 4096 };

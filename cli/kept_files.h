@@ -1,8 +1,12 @@
 /*
- * kept_files: files that a recording needs names from, and that their paths may not lead to on this
- * machine, or no more: of a container, deleted or replaced since a program began, in memory alone.
+ * kept_files: the files that a recording needs names from. By the time they are looked for their
+ * paths may lead to nothing, or to another file: of a container, deleted or replaced while it was
+ * recorded or before, in memory alone.
  *
- * They are kept open from the first sample in them on, known by build id. Threads: any.
+ * They are kept open from when a program maps them, or from the first sample in them, on: as many
+ * as a quarter of what this process may open. Beyond that those of the system are let go of first,
+ * whose paths lead to them still, and then new ones are not kept; of all it is remembered which
+ * they were. A file that was written to in between is none any more. Threads: any.
  */
 #ifndef CLI_KEPT_FILES_H
 #define CLI_KEPT_FILES_H
@@ -11,13 +15,22 @@
 
 struct kept_files;
 
+/* Raises how many files this process may have open: what inherits that is started before. */
 struct kept_files *kept_files_create(void);
 void kept_files_destroy(struct kept_files *files); /* NULL is a no-op */
 
-/* Takes fd; what path leads to is not kept, nor more than a process may comfortably have open. */
+/* Takes fd. build_id is hexadecimal, "": the file has none, and is known by its path. */
 void kept_files_add(struct kept_files *files, const char *build_id, const char *path, int fd);
 
-/* Borrowed; -1: none. */
-int kept_files_find(struct kept_files *files, struct span build_id);
+enum kept_state {
+    KEPT_NONE,    /* nothing is known of it */
+    KEPT_AT_PATH, /* its path leads to it */
+    KEPT_OPEN,    /* *ret_fd, which the caller closes */
+    KEPT_CHANGED, /* its bytes are others by now, or it was let go of and its path does not lead to
+                     it */
+    KEPT_SEVERAL, /* without a build id: more than one file has been at that path */
+};
+enum kept_state kept_files_find(struct kept_files *files, struct span build_id, struct span path,
+                                int *ret_fd);
 
 #endif

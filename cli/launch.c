@@ -89,6 +89,14 @@ bool launch_has_ended(struct launch *launch)
     return launch->has_ended;
 }
 
+int launch_exit_status(const struct launch *launch)
+{
+    if (!launch->has_ended)
+        return 0;
+    return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status)
+                                       : WEXITSTATUS(launch->status);
+}
+
 void launch_close(struct launch *launch)
 {
     if (launch->process_id == 0 && launch->go_fd <= 0)

@@ -24,6 +24,8 @@ enum err_code launch_prepare(char **arguments, struct launch *ret_launch, struct
 enum err_code launch_begin(struct launch *launch, const char *name, struct err *err) MUST_USE;
 /* Has it ended? Does not wait. */
 bool launch_has_ended(struct launch *launch);
+/* As a shell says it: its exit status, or 128 and the signal that ended it. 0: it has not ended. */
+int launch_exit_status(const struct launch *launch);
 /* One that never began ends; one that runs is left alone. Safe to repeat. */
 void launch_close(struct launch *launch);
 

@@ -4,11 +4,15 @@
 #include "cli/symbols.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/os.h"
 #include "lib/profile/symbolize.h"
 #include "lib/symbols/symbol_address.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { FAILURES_TOLD = 5 };
@@ -25,6 +29,7 @@ struct known_table {
 struct local_names {
     struct cli *cli;
     struct kept_files *files; /* or NULL */
+    struct err failure;       /* of the binary at hand; ERR_NONE: none */
     uint32_t failure_count;
     bool is_off; /* the program that builds tables is not there */
     struct known_table *tables;
@@ -45,7 +50,7 @@ static bool has_id(const struct symbol_table *table, struct span build_id)
     if (facts->id_bytes > SYMBOL_ID_MAX_BYTES)
         return false;
     digest_hex(span_of(facts->id, facts->id_bytes), text);
-    return build_id.size == 0 || span_equal_text(build_id, text);
+    return span_equal_text(build_id, text);
 }
 
 /* A machine has hundreds of files without names: some of them tell enough. */
@@ -55,55 +60,132 @@ static void tell_failure(struct local_names *local, const struct err *err)
         terminal_note(&local->cli->terminal, "no names from %s", err->message);
 }
 
-static struct symbol_table *try_file(struct local_names *local, const char *path,
-                                     struct span build_id)
+static struct symbol_table *open_path(struct local_names *local, const char *path)
 {
     struct symbol_table *table = NULL;
     struct err err;
     if (local->is_off || access(path, R_OK))
         return NULL;
     if (symbols_open(local->cli, path, NULL, &table, &err)) {
-        tell_failure(local, &err);
-        return NULL;
-    }
-    if (has_id(table, build_id))
-        return table;
-    symbol_table_close(table);
-    return NULL;
-}
-
-static struct symbol_table *try_kept(struct local_names *local, const char *path,
-                                     struct span build_id)
-{
-    struct symbol_table *table = NULL;
-    struct err err;
-    const int fd = local->files ? kept_files_find(local->files, build_id) : -1;
-    if (fd < 0 || local->is_off)
-        return NULL;
-    if (symbols_open_program(local->cli, fd, path, &table, &err)) {
-        tell_failure(local, &err);
+        local->failure = err;
         return NULL;
     }
     return table;
 }
 
+static struct symbol_table *try_file(struct local_names *local, const char *path,
+                                     struct span build_id)
+{
+    struct symbol_table *table = open_path(local, path);
+    if (!table || has_id(table, build_id))
+        return table;
+    symbol_table_close(table);
+    return NULL;
+}
+
+static struct symbol_table *open_kept(struct local_names *local, int fd, const char *path)
+{
+    struct symbol_table *table = NULL;
+    struct err err;
+    if (symbols_open_program(local->cli, fd, path, &table, &err)) {
+        local->failure = err;
+        return NULL;
+    }
+    return table;
+}
+
+static void refuse(struct local_names *local, const char *path, const char *why)
+{
+    err_set(&local->failure, ERR_CONFLICT, "%s: %s", path, why);
+}
+
+/* Names of another file would be wrong ones, which nothing shows: rather none. */
+static struct symbol_table *open_unchanged(struct local_names *local, const char *path,
+                                           struct span build_id)
+{
+    fd_auto fd = -1;
+    const enum kept_state state =
+        local->files ? kept_files_find(local->files, build_id, span_text(path), &fd) : KEPT_NONE;
+    if (local->is_off)
+        return NULL;
+    if (state == KEPT_OPEN)
+        return open_kept(local, fd, path);
+    if (build_id.size)
+        return try_file(local, path, build_id);
+    if (state == KEPT_AT_PATH)
+        return open_path(local, path);
+    if (state == KEPT_CHANGED)
+        refuse(local, path, "it was changed while it was recorded");
+    if (state == KEPT_SEVERAL)
+        refuse(local, path,
+               "it was replaced while it was recorded and has no build id to tell the files apart: "
+               "link it with --build-id");
+    return NULL;
+}
+
+static struct symbol_table *open_by_id(struct local_names *local, struct span id)
+{
+    if (id.size <= 2 || id.size >= ID_TEXT_BYTES)
+        return NULL;
+    const char *path =
+        arena_printf(local->cli->arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
+                     (const char *)id.data, (int)id.size - 2, (const char *)id.data + 2);
+    return try_file(local, path, id);
+}
+
+/* The debug file that the binary names: beside it, in .debug, or in its folder below
+ * /usr/lib/debug, as gdb has it; of the same build id alone. */
+static struct symbol_table *open_linked(struct local_names *local, const char *path, struct span id)
+{
+    char own_id[SYMBOL_BUILDER_ID_BYTES], name[SYMBOL_BUILDER_LINK_BYTES], real[PATH_MAX];
+    static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
+    struct symbol_table *table = NULL;
+    struct err ignored;
+    if (local->is_off || !id.size || !realpath(path, real) ||
+        symbols_read_link(real, own_id, name, &ignored) || !name[0] || !span_equal_text(id, own_id))
+        return NULL;
+    char *own_name = strrchr(real, '/') + 1;
+    const bool is_itself = strcmp(own_name, name) == 0;
+    *own_name = 0;
+    for (size_t i = is_itself ? 1 : 0; !table && i < sizeof(places) / sizeof(*places); i++)
+        table = try_file(
+            local,
+            arena_printf(local->cli->arena, "%s%s%s%s", places[i][0], real, places[i][1], name),
+            id);
+    return table;
+}
+
+static bool has_dwarf(const struct symbol_table *table)
+{
+    return table && symbol_table_facts(table)->quality & SYMBOL_HAS_DWARF;
+}
+
+static struct symbol_table *build_table(struct local_names *local,
+                                        const struct symbolize_question *question)
+{
+    struct symbol_table *table = open_by_id(local, question->build_id);
+    if (table || !question->file.size || question->file.data[0] != '/')
+        return table;
+    const char *path = arena_strndup(local->cli->arena, question->file.data, question->file.size);
+    table = open_unchanged(local, path, question->build_id);
+    if (has_dwarf(table))
+        return table;
+    struct symbol_table *linked = open_linked(local, path, question->build_id);
+    if (!linked)
+        return table;
+    local->failure.code = ERR_NONE;
+    symbol_table_close(table);
+    return linked;
+}
+
 static struct symbol_table *build(struct local_names *local,
                                   const struct symbolize_question *question)
 {
-    struct arena *arena = local->cli->arena;
-    const struct span id = question->build_id;
-    struct symbol_table *table = NULL;
-    if (id.size > 2 && id.size < ID_TEXT_BYTES)
-        table = try_file(local,
-                         arena_printf(arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
-                                      (const char *)id.data, (int)id.size - 2,
-                                      (const char *)id.data + 2),
-                         id);
-    if (table || !question->file.size || question->file.data[0] != '/')
-        return table;
-    const char *path = arena_strndup(arena, question->file.data, question->file.size);
-    table = try_file(local, path, id);
-    return table ? table : try_kept(local, path, id);
+    local->failure.code = ERR_NONE;
+    struct symbol_table *table = build_table(local, question);
+    if (local->failure.code)
+        tell_failure(local, &local->failure);
+    return table;
 }
 
 static struct symbol_table *find_table(struct local_names *local,
@@ -121,6 +203,14 @@ static struct symbol_table *find_table(struct local_names *local,
                                   .next = local->tables};
     local->tables = known;
     return known->table;
+}
+
+/* What was known as one file may be several by now, while a recording goes on (record --top). */
+static bool is_still_one(struct local_names *local, const struct symbolize_question *question)
+{
+    fd_auto fd = -1;
+    return question->build_id.size || !local->files ||
+           kept_files_find(local->files, question->build_id, question->file, &fd) != KEPT_SEVERAL;
 }
 
 /* ---- answers ---- */
@@ -161,7 +251,7 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
 {
     (void)err;
     const struct symbol_table *table = find_table(context, question);
-    if (!table)
+    if (!table || !is_still_one(context, question))
         return ERR_NONE;
     const struct profile_mapping *from = question->mapping;
     const struct symbol_mapping mapping = {

@@ -3,9 +3,10 @@
  * the binaries that it names are built here, in the sandbox of perfolio-symbolize.
  *
  * Of a binary the debug file of its build id below /usr/lib/debug is taken where there is one, else
- * the file itself, and neither unless its build id is the profile's; at last what was kept open.
- * What stays without names is the server's to find. Tables are kept for the next profile. Threads:
- * one.
+ * the file itself, or, where that has no DWARF, the debug file that it names, and none unless its
+ * build id is the profile's; at last what was kept open. A binary without a build id has names from
+ * the very file that was recorded alone. What stays without names is the server's to find. Tables
+ * are kept for the next profile. Threads: one.
  */
 #ifndef CLI_LOCAL_NAMES_H
 #define CLI_LOCAL_NAMES_H

@@ -90,7 +90,8 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
         terminal_warn(&cli->terminal, "other users can read the token in %s: chmod 600 it",
                       cli->account.config_file);
     code = command->run(cli, argc, argv, &err);
-    return report(cli, code, &err);
+    const int status = report(cli, code, &err);
+    return cli->command_status ? cli->command_status : status;
 }
 
 int main(int argc, char **argv)

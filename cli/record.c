@@ -9,13 +9,18 @@
 #include "cli/launch.h"
 #include "cli/live.h"
 #include "cli/local_names.h"
+#include "cli/nameless_code.h"
+#include "cli/no_sample.h"
 #include "cli/open.h"
+#include "cli/record_output.h"
 #include "cli/save.h"
 #include "cli/share_print.h"
+#include "cli/slow.h"
 #include "cli/upload.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
+#include "lib/base/share_text.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
 
@@ -23,7 +28,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -35,6 +39,7 @@ enum {
     OPTION_OPEN,
     OPTION_JSON,
     OPTION_FORCE,
+    OPTION_FRAME_POINTERS,
     OPTION_BOUNDED_LOOPS,
     OPTION_NO_NAMES,
     OPTION_EVENT,
@@ -50,10 +55,10 @@ enum {
     POLL_MS = 100,
     SHOW_S = 1,
     PROFILE_MAX_BYTES = 1 << 30,
-    UNSENT_NAME_BYTES = 64,
     TARGETS_MAX = 64,
 };
 #define DEFAULT_FILE "profile.pb.gz"
+#define ONE_REQUEST_NS (CLOCK_NS_PER_S / 2)
 
 struct record {
     struct cli *cli;
@@ -72,6 +77,7 @@ struct record {
     bool is_opened;
     bool is_json;
     bool is_forced;
+    bool has_no_tables;
     bool has_bounded_loops;
     bool is_unnamed;
     bool is_wall;
@@ -81,6 +87,7 @@ struct record {
     struct upload_settings settings;
     struct launch launch;
     struct kept_files *files; /* NULL: no names are looked for */
+    struct slow *preparing;   /* NULL: it is over */
 };
 
 /* ---- arguments ---- */
@@ -113,6 +120,8 @@ static const struct argp_option options[] = {
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 1},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
     {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 2},
+    {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
+     "Walk stacks by frame pointers alone, without unwind tables", 2},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
      "Use the kernel program for Linux before 5.17, also on later ones", 2},
     {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 2},
@@ -178,8 +187,27 @@ static void take_visibility(struct record *record, const char *text, struct argp
     record->settings.visibility = text;
 }
 
+/* What the server would refuse when it is recorded. */
+static void check_texts(const struct upload_settings *settings, struct argp_state *state)
+{
+    struct err err = {.code = ERR_NONE};
+    int64_t ignored;
+    enum err_code code = ERR_NONE;
+    if (settings->expires)
+        code = share_text_parse_expires(span_text(settings->expires), &ignored, &err);
+    if (!code && settings->title)
+        code = share_text_check("title", span_text(settings->title), SHARE_TITLE_CHARACTERS, true,
+                                &err);
+    if (!code && settings->description)
+        code = share_text_check("description", span_text(settings->description),
+                                SHARE_DESCRIPTION_CHARACTERS, false, &err);
+    if (code)
+        argp_error(state, "--%s", err.message);
+}
+
 static void check_arguments(struct record *record, struct argp_state *state)
 {
+    check_texts(&record->settings, state);
     const int ways = record->is_all + (record->target_count > 0) + (record->command != NULL);
     if (ways == 0)
         argp_error(state, "name what to record: -p PID, -a, or -- COMMAND");
@@ -188,7 +216,9 @@ static void check_arguments(struct record *record, struct argp_state *state)
     if (!record->is_shared &&
         (record->settings.title || record->settings.description || record->settings.expires ||
          record->settings.visibility || record->is_json || record->is_opened))
-        argp_error(state, "--title and its like are of shares: add --share");
+        argp_error(state,
+                   "--title, --description, --expires, --visibility, --json and --open are of "
+                   "shares: add --share");
     if (record->is_wall && !event_kind_is_time(record->event))
         argp_error(state, "--wall is of time: it goes without --event=%s",
                    event_facts(record->event)->name);
@@ -196,6 +226,8 @@ static void check_arguments(struct record *record, struct argp_state *state)
         record->off_cpu_share = 1;
     if (record->min_wait_ns && record->off_cpu_share == 0)
         argp_error(state, "--min-wait is of waits: add --off-cpu or --wall");
+    if (record->output && !record->output[0])
+        argp_error(state, "-o wants the name of a file, or - for standard output");
     if (record->is_live && record->output && strcmp(record->output, "-") == 0)
         argp_error(state, "--top and -o - both write to standard output");
     /* Whoever watches ends it. */
@@ -265,6 +297,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_JSON:
         record->is_json = true;
         return 0;
+    case OPTION_FRAME_POINTERS:
+        record->has_no_tables = true;
+        return 0;
     case OPTION_BOUNDED_LOOPS:
         record->has_bounded_loops = true;
         return 0;
@@ -296,30 +331,46 @@ static const struct argp argp = {
            "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
            "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own. "
            "Names come from the files of this machine; those that are "
-           "missing are looked for by the server. Ctrl-C ends the recording, not the profile.",
+           "missing are looked for by the server. Ctrl-C ends the recording, not the profile; so "
+           "does a terminal that goes away.",
 };
 
 /* ---- recording ---- */
 
-/* Ctrl-C ends the recording; once more ends us. The one flag that a signal sets. */
+/* Ctrl-C ends the recording; once more ends us. What signals set. */
 static volatile sig_atomic_t is_interrupted;
+static int64_t interrupted_ns; /* theirs alone */
 
+/* timeout(1) sends its signal to us and then to our whole group, and a session that ends sends both
+ * SIGTERM and SIGHUP: that is one request. A hang-up alone never ends us: the terminal is gone, and
+ * what was recorded is still written. */
 static void note_interrupt(int number)
 {
-    if (is_interrupted)
+    const int64_t now_ns = clock_monotonic_ns();
+    if (is_interrupted && number != SIGHUP && now_ns - interrupted_ns > ONE_REQUEST_NS)
         interrupt_end(number);
+    if (!is_interrupted)
+        interrupted_ns = now_ns;
     is_interrupted = 1;
 }
 
 static void catch_interrupts(struct sigaction saved[2])
 {
-    const struct sigaction action = {.sa_handler = note_interrupt};
+    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = SA_RESTART}, before;
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaddset(&action.sa_mask, SIGHUP);
     sigaction(SIGINT, &action, &saved[0]);
     sigaction(SIGTERM, &action, &saved[1]);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
 }
 
+/* Where one ended the recording, the second half of that request may still come. */
 static void release_interrupts(const struct sigaction saved[2])
 {
+    if (is_interrupted)
+        return;
     sigaction(SIGINT, &saved[0], NULL);
     sigaction(SIGTERM, &saved[1], NULL);
 }
@@ -337,15 +388,45 @@ static void note_name(struct record *record)
     fclose(file);
 }
 
+/* The number of a thread is no process's, though /proc has it, and is sampled by nobody; neither is
+ * what has ended and is there for its parent alone. */
+static enum err_code check_target(uint32_t process_id, struct err *err)
+{
+    char path[48], line[128], state = 0;
+    uint32_t owner = process_id, thread_count = 1;
+    if (kill((pid_t)process_id, 0) && errno == ESRCH)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    snprintf(path, sizeof(path), "/proc/%u/status", process_id);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "State: %c", &state) == 1 || sscanf(line, "Tgid: %" SCNu32, &owner) == 1)
+            continue;
+        if (sscanf(line, "Threads: %" SCNu32, &thread_count) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    if (state == 'Z' && thread_count <= 1)
+        return err_set(err, ERR_NOT_FOUND,
+                       "process %u has ended already, and its parent has not asked for its status",
+                       process_id);
+    if (owner == process_id)
+        return ERR_NONE;
+    return err_set(err, ERR_NOT_FOUND,
+                   "%u is a thread of process %u: record that, and filter its profile by the label "
+                   "thread",
+                   process_id, owner);
+}
+
 static enum err_code add_targets(struct record *record, struct agent *agent, struct err *err)
 {
     enum err_code code = ERR_NONE;
     if (record->command)
         code = agent_add_target(agent, (uint32_t)record->launch.process_id, err);
     for (uint32_t i = 0; !code && i < record->target_count; i++) {
-        if (kill((pid_t)record->targets[i], 0) && errno == ESRCH)
-            return err_set(err, ERR_NOT_FOUND, "there is no process %u", record->targets[i]);
-        code = agent_add_target(agent, record->targets[i], err);
+        code = check_target(record->targets[i], err);
+        if (!code)
+            code = agent_add_target(agent, record->targets[i], err);
     }
     if (!code && record->target_count)
         note_name(record);
@@ -464,16 +545,26 @@ static void say_what_it_was(struct record *record, const struct agent *agent)
         terminal_warn(terminal, "stopped early: the profile is as large as it may be");
 }
 
+static void end_preparing(struct record *record, bool is_begun)
+{
+    if (slow_end(record->preparing) && is_begun)
+        terminal_note(&record->cli->terminal, "recording");
+    record->preparing = NULL;
+}
+
 static enum err_code run_agent(struct record *record, struct agent *agent,
                                struct window_result *ret_result, struct err *err)
 {
     struct sigaction saved[2];
     enum err_code code = add_targets(record, agent, err);
     /* Before the start, from which on this thread is before others. */
-    if (!code && record->is_live)
+    if (!code && record->is_live) {
+        end_preparing(record, false); /* the screen is the table's from here on */
         code = live_start(record->cli, record->files, &record->live, err);
+    }
     if (!code)
         code = agent_start(agent, err);
+    end_preparing(record, !code);
     if (!code && record->command)
         code = launch_begin(&record->launch, record->command[0], err);
     if (code) {
@@ -511,24 +602,28 @@ static bool may_be_unprivileged(const struct record *record)
 static enum err_code take_profile(struct record *record, struct window_result *ret_result,
                                   struct err *err)
 {
-    const struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
-                                           .frequency_hz = record->frequency_hz,
-                                           .event = record->event,
-                                           .off_cpu_share = record->off_cpu_share,
-                                           .off_cpu_min_ns = record->min_wait_ns,
-                                           .is_wall = record->is_wall,
-                                           .has_live_window = record->is_live && is_kept(record),
-                                           .has_targets = !record->is_all,
-                                           .has_bounded_loops = record->has_bounded_loops,
-                                           .may_be_unprivileged = may_be_unprivileged(record),
-                                           .is_forced = record->is_forced,
-                                           .on_binary = record->files ? keep_file : NULL,
-                                           .context = record};
+    struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
+                                     .frequency_hz = record->frequency_hz,
+                                     .event = record->event,
+                                     .off_cpu_share = record->off_cpu_share,
+                                     .off_cpu_min_ns = record->min_wait_ns,
+                                     .is_wall = record->is_wall,
+                                     .has_live_window = record->is_live && is_kept(record),
+                                     .has_targets = !record->is_all,
+                                     .has_no_tables = record->has_no_tables,
+                                     .has_bounded_loops = record->has_bounded_loops,
+                                     .may_be_unprivileged = may_be_unprivileged(record),
+                                     .is_forced = record->is_forced,
+                                     .context = record};
     agent_auto agent = NULL;
     enum err_code code = ERR_NONE;
     /* Before the agent, so that the child has nothing of it. */
     if (record->command)
         code = launch_prepare(record->command, &record->launch, err);
+    if (!record->is_unnamed)
+        record->files = kept_files_create();
+    of_agent.on_binary = record->files ? keep_file : NULL;
+    record->preparing = slow_begin(&record->cli->terminal, "preparing: reading what runs here");
     if (!code)
         code = agent_open(&of_agent, &agent, err);
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
@@ -541,15 +636,17 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     }
     if (!code)
         code = run_agent(record, agent, ret_result, err);
+    end_preparing(record, false);
     if (code || ret_result->samples || !is_kept(record))
         return code;
     window_result_fini(ret_result);
-    return err_set(err, ERR_NOT_FOUND,
-                   event_kind_is_time(record->event)
-                       ? "no sample was taken: the program used no processor time, or too little "
-                         "for %u Hz"
-                       : "no sample was taken: none of these events, or too few for %u Hz",
-                   record->frequency_hz);
+    struct agent_counts counts;
+    agent_count(agent, &counts);
+    return no_sample_explain(&(struct no_sample){.command = record->command,
+                                                 .frequency_hz = record->frequency_hz,
+                                                 .event = record->event,
+                                                 .is_unprivileged = counts.is_unprivileged},
+                             err);
 }
 
 /* ---- what becomes of it ---- */
@@ -561,8 +658,10 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     *ret_named = *profile;
     if (!record->files)
         return ERR_NONE;
+    struct slow *slow = slow_begin(&record->cli->terminal, "looking for names of functions");
     struct local_names *names = local_names_create(record->cli, record->files);
     const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
+    slow_end(slow);
     local_names_destroy(names);
     if (!code && counts.unknown_count)
         terminal_note(&record->cli->terminal, "%u of %u addresses have no name on this machine%s",
@@ -602,24 +701,9 @@ static const char *title_of(const struct record *record)
     return span_is_utf8(span_text(title)) ? title : NULL;
 }
 
-/* What was recorded cannot be recorded again. */
-static void keep_unsent(struct record *record, struct span bytes)
-{
-    struct cli *cli = record->cli;
-    struct err why;
-    char name[UNSENT_NAME_BYTES];
-    struct tm now;
-    const time_t seconds = (time_t)(clock_wall_ns() / CLOCK_NS_PER_S);
-    if (record->output && strcmp(record->output, "-") != 0)
-        return;
-    strftime(name, sizeof(name), "profile-%Y%m%d-%H%M%S.pb.gz", localtime_r(&seconds, &now));
-    if (save_bytes(bytes, name, false, &why))
-        terminal_warn(&cli->terminal, "%s", why.message);
-    else
-        terminal_note(&cli->terminal, "kept as %s: `perfolio push %s' shares it", name, name);
-}
-
-static enum err_code share(struct record *record, struct span bytes, struct err *err)
+/* *ret_is_sent: what failed then failed with a share that is there. */
+static enum err_code share(struct record *record, struct span bytes, bool *ret_is_sent,
+                           struct err *err)
 {
     struct cli *cli = record->cli;
     client_auto client = NULL;
@@ -633,15 +717,39 @@ static enum err_code share(struct record *record, struct span bytes, struct err 
         code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
     if (!code)
         code = upload_share(client, &cli->terminal, &input, &settings, &answer, err);
-    if (code) {
-        keep_unsent(record, bytes);
+    *ret_is_sent = !code;
+    if (code)
         return code;
-    }
     code = share_print_result(record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, answer, err);
     share_print_keeping(cli, answer, &settings);
     if (!code && record->is_opened)
         code = open_url(client_text(answer, "url", ""), err);
     return code;
+}
+
+/* Whatever fails of it, the rest is done, and what was recorded stays somewhere. */
+static enum err_code give(struct record *record, struct span bytes, struct err *err)
+{
+    struct cli *cli = record->cli;
+    struct err of_share;
+    const bool is_file = record->output && strcmp(record->output, "-") != 0;
+    const enum err_code written =
+        record->output ? save_bytes(bytes, record->output, true, err) : ERR_NONE;
+    bool is_kept = is_file && !written;
+    if (is_kept)
+        terminal_note(&cli->terminal, "written to %s", record->output);
+    if (written && written != ERR_CANCELLED)
+        is_kept = record_output_keep(&cli->terminal, cli->arena, bytes);
+    bool is_sent = false;
+    if (!record->is_shared || !share(record, bytes, &is_sent, &of_share))
+        return written;
+    if (!is_kept && !is_sent)
+        record_output_keep(&cli->terminal, cli->arena, bytes);
+    if (written)
+        terminal_warn(&cli->terminal, "%s", of_share.message);
+    else
+        *err = of_share;
+    return err->code;
 }
 
 static enum err_code finish(struct record *record, struct window_result *result, struct err *err)
@@ -652,26 +760,21 @@ static enum err_code finish(struct record *record, struct window_result *result,
         return ERR_NONE;
     buf_auto bytes;
     buf_init(&bytes, PROFILE_MAX_BYTES);
+    nameless_code_say(&record->cli->terminal, result->profile);
     enum err_code code = give_names(record, result->profile, arena, &named, err);
     if (!code)
         code = encode(&named, &bytes, err);
-    if (!code && record->output)
-        code = save_bytes(buf_span(&bytes), record->output, true, err);
-    if (!code && record->output && strcmp(record->output, "-") != 0)
-        terminal_note(&record->cli->terminal, "written to %s", record->output);
-    return code || !record->is_shared ? code : share(record, buf_span(&bytes), err);
+    return code ? code : give(record, buf_span(&bytes), err);
 }
 
 /* Better said before the recording than after it. */
 static enum err_code check_ends(struct record *record, struct err *err)
 {
     client_auto client = NULL;
-    const char *slash = record->output ? strrchr(record->output, '/') : NULL;
-    if (slash) {
-        const size_t size = (size_t)(slash - record->output) + 1;
-        const char *folder = arena_strndup(record->cli->arena, record->output, size);
-        if (access(folder, F_OK))
-            return err_set_errno(err, ERR_NOT_FOUND, "%s", folder);
+    if (record->output) {
+        const enum err_code code = record_output_try(record->output, record->cli->arena, err);
+        if (code)
+            return code;
     }
     return record->is_shared ? cli_connect(record->cli, NULL, &client, err) : ERR_NONE;
 }
@@ -683,10 +786,10 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     struct window_result result = {0};
     cli_parse(&record_command, argc, argv, &record);
     enum err_code code = check_ends(&record, err);
-    if (!record.is_unnamed)
-        record.files = kept_files_create();
     if (!code)
         code = take_profile(&record, &result, err);
+    /* A Ctrl-C that is to end the recording reaches the command, too. */
+    cli->command_status = is_interrupted ? 0 : launch_exit_status(&record.launch);
     launch_close(&record.launch);
     if (!code)
         code = finish(&record, &result, err);

@@ -24,6 +24,7 @@ static struct report_row row_of(const struct view *view, const struct top_row *r
     return (struct report_row){
         .name = frame->name,
         .file = frame->file,
+        .line = frame->line,
         .flat = row->flat[VIEW_SIDE_B],
         .cum = row->cum[VIEW_SIDE_B],
         .base_flat = row->flat[VIEW_SIDE_A],
@@ -39,6 +40,7 @@ void report_from_view(const struct view *view, uint64_t limit, struct arena *are
     struct report report = {
         .is_diff = view->is_diff,
         .is_normalised = view->is_normalised,
+        .is_by_line = view->group == VIEW_BY_LINE,
         .sample_type = view_sample_type(view),
         .sample_type_index = view->value_type,
         .unit = view_unit(view),
@@ -91,6 +93,7 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
     struct report report = {
         .is_diff = is_diff,
         .is_normalised = strncmp(client_text(json, "mode", ""), "normali", 7) == 0,
+        .is_by_line = strcmp(client_text(json, "group_by", ""), "line") == 0,
         .sample_type = text_member(json, "sample_type"),
         .sample_type_index = (uint32_t)count_member(json, "sample_type_index"),
         .unit = text_member(json, "unit"),
@@ -107,6 +110,7 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
         report.rows[i] = (struct report_row){
             .name = text_member(function, "name"),
             .file = text_member(function, "file"),
+            .line = number_member(function, "line"),
             .flat = number_member(function, is_diff ? "flat_b" : "flat"),
             .cum = number_member(function, is_diff ? "cum_b" : "cum"),
             .base_flat = number_member(function, "flat_a"),
@@ -151,15 +155,33 @@ static void print_percent(double value, bool is_signed)
     print_right(text, PERCENT_COLUMNS + is_signed);
 }
 
-/* The name, and as much of the file as fits behind it; all of both when it is no terminal. */
-static void print_name(const struct cli *cli, const struct report_row *row, int used)
+/* Of a row by line, what tells it from others of its name: " file.c:12", without the folders. */
+static void append_place(const struct report_row *row, struct buf *text)
+{
+    struct span file = row->file;
+    const uint8_t *slash = file.size ? memrchr(file.data, '/', file.size) : NULL;
+    if (slash)
+        file = span_of(slash + 1, file.size - (size_t)(slash + 1 - file.data));
+    if (!row->line)
+        return;
+    buf_append_byte(text, ' ');
+    terminal_append_clean(text, file);
+    buf_printf(text, ":%" PRId64, row->line);
+}
+
+/* The name, and on a terminal the file, where it fits behind it. */
+static void print_name(const struct cli *cli, const struct report *report,
+                       const struct report_row *row, int used)
 {
     const struct terminal *terminal = &cli->terminal;
     buf_auto name, file;
     buf_init(&name, MAX_NAME_BYTES);
     buf_init(&file, MAX_NAME_BYTES);
     terminal_append_clean(&name, row->name.size ? row->name : SPAN_LITERAL("(no name)"));
-    terminal_append_clean(&file, row->file);
+    if (report->is_by_line)
+        append_place(row, &name);
+    else
+        terminal_append_clean(&file, row->file);
     int room = terminal->columns - used;
     room = room < 20 ? 20 : room;
     int width = terminal_width(buf_span(&name));
@@ -231,7 +253,7 @@ static void print_top(const struct cli *cli, const struct report *report)
         print_value((double)row->cum, report->unit);
         print_percent(percent((double)row->cum, report->total), false);
         fputs("  ", stdout);
-        print_name(cli, row, 2 * VALUE_COLUMNS + 3 * PERCENT_COLUMNS + 2);
+        print_name(cli, report, row, 2 * VALUE_COLUMNS + 3 * PERCENT_COLUMNS + 2);
     }
     print_count(cli, report, report->row_count);
 }
@@ -273,7 +295,7 @@ static void print_diff_rows(const struct cli *cli, const struct report *report)
         print_delta(cli, row->base_flat, row->flat, report);
         print_delta(cli, row->base_cum, row->cum, report);
         fputs("  ", stdout);
-        print_name(cli, row, 4 * VALUE_COLUMNS + 2 * PERCENT_COLUMNS + 6);
+        print_name(cli, report, row, 4 * VALUE_COLUMNS + 2 * PERCENT_COLUMNS + 6);
     }
     print_count(cli, report, row_count);
 }
@@ -313,6 +335,8 @@ static void append_row(struct buf *text, const struct report *report, const stru
     append_member(text, "name", row->name);
     buf_append_text(text, ",");
     append_member(text, "file", row->file);
+    if (row->line)
+        buf_printf(text, ",\"line\":%" PRId64, row->line);
     if (report->is_diff)
         buf_printf(text,
                    ",\"flat_a\":%" PRId64 ",\"flat_b\":%" PRId64 ",\"flat_delta\":%" PRId64

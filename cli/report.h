@@ -17,6 +17,7 @@ struct view;
 struct report_row {
     struct span name;
     struct span file;
+    int64_t line;                /* 0: unknown; as struct frame has it */
     int64_t flat, cum;           /* of side b in a diff */
     int64_t base_flat, base_cum; /* of side a; 0 unless a diff */
 };
@@ -25,6 +26,7 @@ struct report_row {
 struct report {
     bool is_diff;
     bool is_normalised;
+    bool is_by_line;            /* rows of one name differ by their lines */
     struct span sample_type;    /* empty for a type without a name */
     uint32_t sample_type_index; /* in the profile, of side b in a diff */
     struct span unit;

@@ -92,12 +92,12 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
     return ERR_NONE;
 }
 
-enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
-                              struct err *err)
+/* What is known of the file in milliseconds, also where it names nothing. */
+static enum err_code read_facts(const char *path, struct symbol_builder_report *ret_report,
+                                struct err *err)
 {
     fd_auto input_fd = -1;
     fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
-    struct symbol_builder_report report;
     if (memory_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
     enum err_code code = open_file(path, &input_fd, err);
@@ -105,12 +105,32 @@ enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BY
         return code;
     const struct symbol_builder_options options = {
         .input_fd = input_fd, .output_fd = memory_fd, .alternate_fd = -1, .is_first_names = true};
-    code = symbol_builder_run(&options, &report, err);
-    if (code && !report.id[0])
-        return err_add(err, "%s", path);
+    code = symbol_builder_run(&options, ret_report, err);
+    return code && !ret_report->id[0] ? err_add(err, "%s", path) : ERR_NONE;
+}
+
+enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
+                              struct err *err)
+{
+    struct symbol_builder_report report;
+    const enum err_code code = read_facts(path, &report, err);
+    if (code)
+        return code;
     if (!report.id[0])
         return err_set(err, ERR_INVALID, "%s has no build id", path);
     memcpy(ret_id, report.id, sizeof(report.id));
+    return ERR_NONE;
+}
+
+enum err_code symbols_read_link(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
+                                char ret_name[SYMBOL_BUILDER_LINK_BYTES], struct err *err)
+{
+    struct symbol_builder_report report;
+    const enum err_code code = read_facts(path, &report, err);
+    if (code)
+        return code;
+    memcpy(ret_id, report.id, sizeof(report.id));
+    memcpy(ret_name, report.debug_link, sizeof(report.debug_link));
     return ERR_NONE;
 }
 

@@ -25,6 +25,11 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
 enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
                               struct err *err) MUST_USE;
 
+/* The name, without folders, of the separate debug file that the file at path names
+ * (.gnu_debuglink), and its build id; each empty: it has none. Handles: as symbols_build. */
+enum err_code symbols_read_link(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
+                                char ret_name[SYMBOL_BUILDER_LINK_BYTES], struct err *err) MUST_USE;
+
 /* The table in a file, which may be a packed one. Handles: ERR_INVALID (it is neither), and what
  * symbol_table_open_fd and symbol_unpack_fd do. */
 enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct err *err) MUST_USE;

@@ -18,7 +18,8 @@ struct scale {
 static const struct scale times[] = {{86400e9, "d"}, {3600e9, "h"}, {60e9, "min"}, {1e9, "s"},
                                      {1e6, "ms"},    {1e3, "µs"},   {1, "ns"}};
 static const struct scale sizes[] = {
-    {1099511627776.0, "TiB"}, {1073741824, "GiB"}, {1048576, "MiB"}, {1024, "KiB"}, {1, "B"}};
+    {0x1p60, "EiB"},  {0x1p50, "PiB"}, {0x1p40, "TiB"}, {1073741824, "GiB"},
+    {1048576, "MiB"}, {1024, "KiB"},   {1, "B"}};
 
 struct unit {
     const char *name;

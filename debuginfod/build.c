@@ -126,6 +126,21 @@ static bool find_alternate(struct build *build, struct span *ret_name, struct sp
     return true;
 }
 
+/* A name, which ends with 0, and a checksum that is left to build ids. */
+static void take_debug_link(struct build *build)
+{
+    struct span bytes;
+    struct err ignored;
+    if (elf_input_read_name(build->elf, ".gnu_debuglink", &bytes, &ignored) || !bytes.size)
+        return;
+    struct cursor cursor = cursor_at(bytes, 0);
+    const struct span name = cursor_text(&cursor);
+    /* The report is lines. */
+    if (name.size < sizeof(build->report->debug_link) && !memchr(name.data, '\n', name.size) &&
+        !memchr(name.data, '/', name.size))
+        memcpy(build->report->debug_link, name.data, name.size);
+}
+
 /* Offsets into another file than the one that is meant would be names all the same. A stripped file
  * may name one still, of which it lacks nothing. */
 static void check_alternate(struct build *build)
@@ -296,6 +311,7 @@ static enum err_code add_all(struct build *build, struct err *err)
         return code;
     code_map_init(&build->code, build->elf);
     take_id(build);
+    take_debug_link(build);
     begin(build, BUILD_GO);
     add_go(build);
     take_segments(build);

@@ -40,6 +40,8 @@ struct build_report {
     char alternate[SYMBOL_BUILDER_TEXT_BYTES];
     uint8_t alternate_id[SYMBOL_BUILDER_ID_BYTES / 2]; /* its build id */
     uint32_t alternate_id_bytes;
+    /* The separate debug file, as .gnu_debuglink names it: a name without folders; empty: none. */
+    char debug_link[SYMBOL_BUILDER_LINK_BYTES];
 };
 
 /*

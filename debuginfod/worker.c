@@ -131,6 +131,8 @@ static enum err_code build(const struct start *start, const struct build_inputs 
     buf_init(&table, (size_t)start->limits.output_bytes);
     enum err_code code = build_table(inputs, &table, &result, err);
     report_id(&result.facts, report);
+    if (result.debug_link[0])
+        buf_printf(report, "debug_link %s\n", result.debug_link);
     if (!code && start->is_packed)
         code = pack(&table, err);
     if (!code && os_write_all(OUTPUT_FD, table.data, table.size) != 0)

@@ -233,8 +233,10 @@ static enum err_code find_uses(const struct merging *merging, uint32_t block_cou
         struct source *source = &merging->sources[i];
         struct block_losses *losses = merging->options->losses;
         code = note_use(merging, source);
-        if (code != ERR_CORRUPT || !losses)
+        if (!losses || !(code == ERR_CORRUPT || (code == ERR_IO && merging->err->is_unreadable)))
             continue;
+        if (code == ERR_IO)
+            losses->failure = *merging->err;
         source->is_lost = true;
         losses->profile_count += source->granule->profile_count;
         losses->row_count += source->granule->row_count;

@@ -17,6 +17,7 @@
 struct block_losses {
     uint64_t profile_count;
     uint64_t row_count;
+    struct err failure; /* the last that was no ERR_CORRUPT; zeros: there was none */
 };
 
 struct block_merge_options {
@@ -27,7 +28,8 @@ struct block_merge_options {
     struct block_sink sink;
     struct deleted *deleted;             /* NULL: nothing is */
     const struct deleted_ids *deletions; /* of each block */
-    /* Granules that cannot be read are left out and added to it; NULL: they are ERR_CORRUPT. */
+    /* Granules that cannot be read are left out and added to it; NULL: they are ERR_CORRUPT, or
+     * ERR_IO with is_unreadable. */
     struct block_losses *losses;
 };
 

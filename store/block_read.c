@@ -60,6 +60,12 @@ static enum err_code read_part(const struct block *block, uint64_t offset, uint6
     return block->source.read(block->source.context, offset, (size_t)size, room, ret_bytes, err);
 }
 
+static void read_ahead(const struct block *block, uint64_t offset, uint64_t size)
+{
+    if (block->source.read_ahead)
+        block->source.read_ahead(block->source.context, offset, size);
+}
+
 static enum err_code check_header(struct block *block, struct buf *room, struct err *err)
 {
     struct block_header header;
@@ -182,6 +188,8 @@ static enum err_code read_granules(struct block *block, struct span bytes, struc
 static enum err_code read_all_sections(struct block *block, struct buf *room, struct err *err)
 {
     arena_auto scratch = arena_create();
+    for (int i = 0; i < BLOCK_SECTION_COUNT; i++)
+        read_ahead(block, block->footer.sections[i].offset, block->footer.sections[i].stored_bytes);
     struct span sections[BLOCK_SECTION_COUNT];
     enum err_code code = ERR_NONE;
     for (int i = 0; i < BLOCK_SECTION_COUNT && !code; i++)
@@ -350,13 +358,26 @@ static enum err_code broken(const struct block *block, const struct block_granul
 static const char *const extent_names[BLOCK_EXTENT_COUNT] = {"profiles", "totals", "rows",
                                                              "details"};
 
-static enum err_code read_extent(const struct block *block, const struct block_granule *granule,
-                                 enum block_extent extent, struct block_cursor *cursor,
-                                 struct span *ret_bytes, struct err *err)
+static uint64_t find_extent(const struct block_granule *granule, enum block_extent extent)
 {
     uint64_t offset = granule->offset;
     for (int i = 0; i < (int)extent; i++)
         offset += block_align(granule->extent_bytes[i]);
+    return offset;
+}
+
+void block_read_ahead(const struct block *block, const struct block_granule *granule,
+                      enum block_extent first, enum block_extent last)
+{
+    const uint64_t offset = find_extent(granule, first);
+    read_ahead(block, offset, find_extent(granule, last) + granule->extent_bytes[last] - offset);
+}
+
+static enum err_code read_extent(const struct block *block, const struct block_granule *granule,
+                                 enum block_extent extent, struct block_cursor *cursor,
+                                 struct span *ret_bytes, struct err *err)
+{
+    const uint64_t offset = find_extent(granule, extent);
     const uint32_t size = granule->extent_bytes[extent];
     struct span bytes;
     enum err_code code = read_part(block, offset, block_align(size), &cursor->stored, &bytes, err);

@@ -24,6 +24,8 @@ struct block_source {
      */
     enum err_code (*read)(void *context, uint64_t offset, size_t size, struct buf *room,
                           struct span *ret_bytes, struct err *err);
+    /* These are read soon, one after the other; may be NULL where there is nothing to wait for. */
+    void (*read_ahead)(void *context, uint64_t offset, uint64_t size);
     void (*close)(void *context); /* may be NULL */
     void *context;
     uint64_t size;
@@ -52,6 +54,11 @@ uint64_t block_opening_bytes(const struct block *block);
 /* Bytes of memory that the open block takes, its stacks' hashes included, which are made when they
  * are first asked for. */
 size_t block_memory(const struct block *block);
+
+/* Extents first to last of the granule are read soon: from a disk, many at once come faster than
+ * each when it is its turn. */
+void block_read_ahead(const struct block *block, const struct block_granule *granule,
+                      enum block_extent first, enum block_extent last);
 
 /* Room for what is read of granules, kept from one to the next. */
 struct block_cursor;

@@ -266,6 +266,15 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
         granule->flags |= BLOCK_ARE_TOTALS;
 }
 
+static void look_at_begins(const struct block_rows *rows, struct block_granule *granule)
+{
+    for (uint32_t i = 1; i < rows->profile_count; i++) {
+        if (rows->profiles[i].time_ns == rows->profiles[i - 1].time_ns)
+            return;
+    }
+    granule->flags |= BLOCK_BEGIN_APART;
+}
+
 static void append_extents(struct block_writer *writer, const struct block_rows *rows,
                            struct block_granule *granule)
 {
@@ -309,6 +318,7 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
     };
     for (uint32_t i = 0; i < rows->profile_count; i++)
         rows->profiles[i].total = 0;
+    look_at_begins(rows, &granule);
     look_at_values(rows, &granule);
     find_details(rows, &granule);
     append_extents(writer, rows, &granule);

@@ -4,6 +4,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
+#include "store/catalogue_claims.h"
 #include "store/catalogue_lists.h"
 #include "store/catalogue_places.h"
 #include "store/store.h"
@@ -36,10 +37,8 @@ enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, st
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET ended_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
+        code = pg_query_values(connection, PG_NO_TENANT, CATALOGUE_END_WRITERS("id = $1"), arena,
+                               &result, err, PG_I64(writer_id));
     return code;
 }
 

@@ -24,7 +24,7 @@ struct pg_pool;
 /* Registers a writer; its number stands in the keys of all that it puts. */
 enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int64_t *ret_writer_id,
                                     struct err *err) MUST_USE;
-/* It writes no more. */
+/* It writes no more, and what it claims is free. */
 enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id,
                                      struct err *err) MUST_USE;
 
@@ -158,6 +158,7 @@ enum err_code catalogue_settle_deletions(struct pg_connection *connection, struc
 /* ---- upkeep ---- */
 
 enum {
+    CATALOGUE_TURNS = 8,  /* claims until each kind of work has come first: see catalogue_claim */
     CATALOGUE_LEVELS = 4, /* 1: of segments, 2: ten minutes, 3: an hour, 4: a day */
     /* A merge of which nothing is heard for longer may be begun by another, and is then lost. */
     CATALOGUE_LEASE_S = 120,
@@ -220,17 +221,25 @@ struct catalogue_claim {
  * first, and those of which something is deleted at once; else a block of which something is
  * deleted; else blocks of one level in one window, once there are 16 or the window is over; else a
  * block of which a rule of retention is due, or that has not been looked at with the rules that
- * there are; else a part that is marked and due to be looked at again. retention_s is of tenants
- * without one of their own. *ret_claim is in arena.
+ * there are; else a part that is marked and due to be looked at again. turn counts the claims of
+ * who asks: in CATALOGUE_TURNS of them each of these, and segments that a deletion waits for, is
+ * asked for first at least once, so that none waits for ever for another. Of what is deleted the
+ * oldest deletion comes first. retention_s is of tenants without one of their own. *ret_claim is in
+ * arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, struct catalogue_claim *ret_claim,
+                              int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
                               struct err *err) MUST_USE;
 
 /* Says that the writer lives and goes on with the claim, whose lease begins anew. Handles:
  * ERR_CONFLICT (one of both was lost). */
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
+
+/* The claim is given up: what of it is still this writer's is free in wait_s. */
+enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
+                                const struct catalogue_claim *claim, int64_t wait_s,
+                                struct err *err) MUST_USE;
 
 struct catalogue_block {
     const char *object_key;
@@ -268,6 +277,12 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
                                     enum catalogue_why why, struct err *err) MUST_USE;
+/* Some of the newest and of the oldest objects that no merge has marked, but for this one.
+ * tenant_id: whose blocks, where the role sees one team's alone. */
+enum err_code catalogue_list_others(struct pg_pool *database, struct arena *arena,
+                                    int64_t tenant_id, const char *object_key,
+                                    const char *const **ret_keys, uint32_t *ret_count,
+                                    struct err *err) MUST_USE;
 /* No merge takes what of the claim is still leased before a minute, then twice as long each time,
  * up to a day, has passed; a deletion of any of it ends the wait. Handles: ERR_DATABASE. */
 enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
@@ -276,9 +291,9 @@ enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
 enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
-/* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
- * long enough ago: its objects go to object_trash. */
-/* What was swapped stays for questions that began before: for CATALOGUE_GRACE_S, and longer where
+/* Says that the writer lives, ends those that have not for a minute, whose claims are free then,
+ * and forgets what was swapped long enough ago: its objects go to object_trash.
+ * What was swapped stays for questions that began before: for CATALOGUE_GRACE_S, and longer where
  * they may take longer, be it query_time_s or what a tenant has of its own. */
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
                              struct err *err) MUST_USE;

@@ -29,7 +29,8 @@ const char *catalogue_id_list(struct arena *arena, const struct catalogue_claim 
 
 /* ---- claims ---- */
 
-/* What is too large stays as it is until it shares an object, or something of it is deleted. */
+/* What a deletion waits for comes first. What is too large stays as it is until it shares an
+ * object, or something of it is deleted. */
 static enum err_code claim_segment(struct pg_connection *connection, struct arena *arena,
                                    int64_t writer_id, struct pg_result **ret_result,
                                    struct err *err)
@@ -43,7 +44,7 @@ static enum err_code claim_segment(struct pg_connection *connection, struct aren
         "  WHERE t.is_broken AND NOT t.is_swapped AND t.retry_at <= now()"
         "    AND (t.broken_why <> 'too large' OR t.deletions <> '{}' OR o.is_shared)"
         "    AND (t.leased_until IS NULL OR t.leased_until < now())"
-        "  ORDER BY t.retry_at LIMIT 1 FOR UPDATE OF t SKIP LOCKED) "
+        "  ORDER BY t.deletions = '{}', t.retry_at LIMIT 1 FOR UPDATE OF t SKIP LOCKED) "
         "UPDATE segment_tenant t"
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM due, segment s WHERE t.segment_id = due.segment_id"
@@ -64,7 +65,8 @@ static enum err_code claim_block(struct pg_connection *connection, struct arena 
         "  FROM (SELECT id FROM block WHERE is_broken AND swapped_at IS NULL"
         "    AND retry_at <= now() AND (broken_why <> 'too large' OR deletions <> '{}')"
         "    AND (leased_until IS NULL OR leased_until < now())"
-        "    ORDER BY retry_at LIMIT 1 FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
+        "    ORDER BY deletions = '{}', retry_at LIMIT 1 FOR UPDATE SKIP LOCKED) c"
+        "  WHERE b.id = c.id "
         "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
         " b.deletions::text, b.broken_why, false, b.deletions <> '{}'"
         " AND b.broken_since < now() - $3 * interval '1 day', b.row_count, b.begin_ns, b.end_ns",
@@ -117,7 +119,7 @@ static enum err_code give_up(struct pg_connection *connection, struct arena *are
     " SET is_broken = true, broken_why = $3, broken_since = coalesce(broken_since, now()),"        \
     " retry_at = " RETRY_AT ", retry_count = retry_count + 1"
 
-#define DEFER " SET leased_until = " RETRY_AT ", retry_count = retry_count + 1"
+#define DEFER " SET leased_by = NULL, leased_until = " RETRY_AT ", retry_count = retry_count + 1"
 
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
@@ -202,6 +204,37 @@ enum err_code catalogue_unmark_object(struct pg_pool *database, const char *obje
     if (!code)
         *ret_did = pg_get_i64(result, 0, 0) > 0;
     return code;
+}
+
+enum err_code catalogue_list_others(struct pg_pool *database, struct arena *arena,
+                                    int64_t tenant_id, const char *object_key,
+                                    const char *const **ret_keys, uint32_t *ret_count,
+                                    struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id,
+            "(SELECT object_key FROM block WHERE swapped_at IS NULL AND NOT is_broken"
+            "   AND object_key <> $1 ORDER BY id DESC LIMIT 2)"
+            " UNION (SELECT object_key FROM block WHERE swapped_at IS NULL AND NOT is_broken"
+            "   AND object_key <> $1 ORDER BY id LIMIT 2)"
+            " UNION (SELECT object_key FROM segment WHERE swapped_at IS NULL"
+            "   AND object_key <> $1 ORDER BY id DESC LIMIT 2)"
+            " UNION (SELECT object_key FROM segment WHERE swapped_at IS NULL"
+            "   AND object_key <> $1 ORDER BY id LIMIT 2)",
+            arena, &result, err, PG_TEXT(object_key));
+    if (code)
+        return code;
+    const int rows = pg_row_count(result);
+    const char **keys = arena_new(arena, const char *, (size_t)rows + 1);
+    for (int row = 0; row < rows; row++)
+        keys[row] = arena_strdup(arena, pg_get_text(result, row, 0));
+    *ret_keys = keys;
+    *ret_count = (uint32_t)rows;
+    return ERR_NONE;
 }
 
 /* ---- rests ---- */

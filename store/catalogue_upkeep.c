@@ -14,6 +14,10 @@ enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
 
 /* ---- claims ---- */
 
+/* What an UPDATE returns comes in any order: the oldest is to be first, so that the same claim is
+ * merged the same way each time. */
+#define IN_ORDER " SELECT * FROM claimed ORDER BY id"
+
 /* Rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
 static void read_claim(struct arena *arena, const struct pg_result *result,
                        struct catalogue_claim *claim)
@@ -34,9 +38,11 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
     }
 }
 
+/* Of the team whose segments have waited longest; or, where only_deleted, of the one whose deletion
+ * has. */
 static enum err_code claim_segments(struct pg_connection *connection, struct arena *arena,
-                                    int64_t writer_id, struct pg_result **ret_result,
-                                    struct err *err)
+                                    int64_t writer_id, bool only_deleted,
+                                    struct pg_result **ret_result, struct err *err)
 {
     return pg_query_values(
         connection, PG_NO_TENANT,
@@ -47,10 +53,11 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  WHERE NOT t.is_swapped AND NOT t.is_broken"
         "    AND (t.leased_until IS NULL OR t.leased_until < now())), "
         "due AS ("
-        "  SELECT tenant_id FROM free GROUP BY tenant_id"
+        "  SELECT tenant_id FROM free WHERE NOT $4 OR deletions <> '{}' GROUP BY tenant_id"
         "  HAVING count(*) >= 64 OR sum(bytes) >= $3 OR min(created_at) < now() - interval '15 s'"
         "    OR bool_or(deletions <> '{}')"
-        "  ORDER BY min(created_at) LIMIT 1), "
+        "  ORDER BY CASE WHEN $4 THEN min((SELECT min(d) FROM unnest(deletions) d)) END,"
+        "    min(created_at) LIMIT 1), "
         "locked AS ("
         "  SELECT t.segment_id, t.tenant_id, t.lengths FROM segment_tenant t"
         "  WHERE t.tenant_id = (SELECT tenant_id FROM due) AND NOT t.is_swapped"
@@ -63,15 +70,16 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  SELECT segment_id, tenant_id,"
         "    coalesce(sum(bytes) OVER (ORDER BY segment_id ROWS BETWEEN UNBOUNDED PRECEDING"
         "      AND 1 PRECEDING), 0) AS bytes_before FROM sized), "
-        "chosen AS (SELECT segment_id, tenant_id FROM summed WHERE bytes_before < $3) "
-        "UPDATE segment_tenant t"
+        "chosen AS (SELECT segment_id, tenant_id FROM summed WHERE bytes_before < $3), "
+        "claimed AS ("
+        "  UPDATE segment_tenant t"
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
-        "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id "
-        "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0,"
-        " t.deletions::text",
+        "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id"
+        "  RETURNING t.segment_id AS id, t.tenant_id, s.object_key, t.first_byte,"
+        "    t.lengths::text, 0, t.deletions::text)" IN_ORDER,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
-        PG_I64(CLAIM_MAX_BYTES));
+        PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted));
 }
 
 /* Windows of levels 1, 2 and the others, in seconds: what is merged there becomes one block. */
@@ -96,14 +104,16 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "  ORDER BY min(created_at) LIMIT 1), "
         "chosen AS ("
         "  SELECT b.id FROM block b WHERE b.id IN (SELECT f.id FROM free f JOIN due d"
-        "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED) "
-        "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
-        "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL "
-        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
-        " b.deletions::text",
+        "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED), "
+        "claimed AS ("
+        "  UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL"
+        "  RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
+        "    b.deletions::text)" IN_ORDER,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
+/* Of the deletion that has waited longest, whoever's it is. */
 static enum err_code claim_rewrite(struct pg_connection *connection, struct arena *arena,
                                    int64_t writer_id, struct pg_result **ret_result,
                                    struct err *err)
@@ -113,43 +123,104 @@ static enum err_code claim_rewrite(struct pg_connection *connection, struct aren
         "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM (SELECT id FROM block WHERE deletions <> '{}' AND swapped_at IS NULL"
         "    AND NOT is_broken AND (leased_until IS NULL OR leased_until < now())"
-        "    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
+        "    ORDER BY (SELECT min(d) FROM unnest(deletions) d), id LIMIT 1"
+        "    FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
         "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
         " b.deletions::text",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
+/* ---- turns ---- */
+
+enum kind {
+    KIND_SEGMENTS,
+    KIND_DELETED_SEGMENTS, /* of these, what a deletion waits for */
+    KIND_DELETED_BLOCKS,
+    KIND_BLOCKS,
+    KIND_EXPIRY,
+    KIND_MARKED
+};
+
+/* What is asked for first, claim by claim: where segments are due without end, as with many teams
+ * that send little, all else still goes on. */
+static const enum kind turns[CATALOGUE_TURNS] = {
+    KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
+    KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
+
+/* And when none of that is due. */
+static const enum kind order[] = {KIND_SEGMENTS, KIND_DELETED_BLOCKS, KIND_BLOCKS, KIND_EXPIRY,
+                                  KIND_MARKED};
+
+struct claiming {
+    struct pg_connection *connection;
+    struct arena *arena;
+    int64_t writer_id;
+    int64_t retention_s;
+    enum kind kind; /* of the result's rows, if there are any */
+    struct catalogue_mark mark;
+    struct pg_result *result;
+};
+
+static enum err_code claim_kind(struct claiming *claiming, enum kind kind, struct err *err)
+{
+    struct pg_connection *connection = claiming->connection;
+    struct arena *arena = claiming->arena;
+    const int64_t writer_id = claiming->writer_id;
+    struct pg_result **result = &claiming->result;
+    claiming->kind = kind;
+    switch (kind) {
+    case KIND_SEGMENTS:
+    case KIND_DELETED_SEGMENTS:
+        return claim_segments(connection, arena, writer_id, kind == KIND_DELETED_SEGMENTS, result,
+                              err);
+    case KIND_DELETED_BLOCKS:
+        return claim_rewrite(connection, arena, writer_id, result, err);
+    case KIND_BLOCKS:
+        return claim_blocks(connection, arena, writer_id, result, err);
+    case KIND_EXPIRY:
+        return catalogue_claim_expiry(connection, arena, writer_id, claiming->retention_s, result,
+                                      err);
+    case KIND_MARKED:
+        return catalogue_claim_marked(connection, arena, writer_id, &claiming->mark, result, err);
+    }
+    return ERR_INTERNAL;
+}
+
+static enum err_code claim_any(struct claiming *claiming, uint64_t turn, struct err *err)
+{
+    const enum kind first = turns[turn % CATALOGUE_TURNS];
+    enum err_code code = claim_kind(claiming, first, err);
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        if (code || pg_row_count(claiming->result) > 0)
+            break;
+        if (order[i] != first)
+            code = claim_kind(claiming, order[i], err);
+    }
+    return code;
+}
+
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, struct catalogue_claim *ret_claim,
+                              int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
                               struct err *err)
 {
     pg_auto connection = NULL;
-    struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
+    struct claiming claiming = {.connection = connection,
+                                .arena = arena,
+                                .writer_id = writer_id,
+                                .retention_s = retention_s,
+                                .mark = {.why = CATALOGUE_SOUND}};
     if (!code)
-        code = claim_segments(connection, arena, writer_id, &result, err);
-    bool is_rewrite = false, is_expiry = false;
-    if (!code && pg_row_count(result) == 0) {
-        code = claim_rewrite(connection, arena, writer_id, &result, err);
-        is_rewrite = !code && pg_row_count(result) > 0;
-    }
-    if (!code && pg_row_count(result) == 0)
-        code = claim_blocks(connection, arena, writer_id, &result, err);
-    if (!code && pg_row_count(result) == 0) {
-        code = catalogue_claim_expiry(connection, arena, writer_id, retention_s, &result, err);
-        is_expiry = !code && pg_row_count(result) > 0;
-    }
-    struct catalogue_mark mark = {.why = CATALOGUE_SOUND};
-    if (!code && pg_row_count(result) == 0)
-        code = catalogue_claim_marked(connection, arena, writer_id, &mark, &result, err);
+        code = claim_any(&claiming, turn, err);
     if (code)
         return code;
-    read_claim(arena, result, ret_claim);
-    ret_claim->mark = mark;
-    ret_claim->is_rewrite = is_rewrite || is_expiry || mark.why;
-    ret_claim->is_expiry = is_expiry;
-    if (is_expiry)
-        ret_claim->retention_key = pg_get_i64(result, 0, 7);
+    read_claim(arena, claiming.result, ret_claim);
+    ret_claim->mark = claiming.mark;
+    ret_claim->is_expiry = ret_claim->count && claiming.kind == KIND_EXPIRY;
+    ret_claim->is_rewrite = ret_claim->is_expiry || claiming.mark.why ||
+                            (ret_claim->count && claiming.kind == KIND_DELETED_BLOCKS);
+    if (ret_claim->is_expiry)
+        ret_claim->retention_key = pg_get_i64(claiming.result, 0, 7);
     if (ret_claim->count)
         code = catalogue_load_rules(connection, arena, PG_NO_TENANT, ret_claim->tenant_id,
                                     retention_s, &ret_claim->rules, err);
@@ -186,6 +257,8 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
     return code ? code : catalogue_check_count(pg_affected(result), 1, err);
 }
 
+#define RELEASE " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
+
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err)
 {
@@ -215,6 +288,26 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
     return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
+enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
+                                const struct catalogue_claim *claim, int64_t wait_s,
+                                struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    const char *sql = claim->level ? "UPDATE block" RELEASE " WHERE tenant_id = $1"
+                                     " AND id = ANY ($2::bigint[]) AND leased_by = $3"
+                                   : "UPDATE segment_tenant" RELEASE " WHERE tenant_id = $1"
+                                     " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3";
+    enum err_code code = pg_take(jobs, &connection, err);
+    return code
+               ? code
+               : pg_query_values(connection, PG_NO_TENANT, sql, arena, &result, err,
+                                 PG_I64(claim->tenant_id), PG_TEXT(catalogue_id_list(arena, claim)),
+                                 PG_I64(writer_id), PG_I64(wait_s));
+}
+
+/* Rows are locked in order, as deletions lock them, so that neither waits for the other. */
 static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
                                  int64_t writer_id, const struct catalogue_claim *claim,
                                  struct err *err)
@@ -222,10 +315,14 @@ static enum err_code take_inputs(struct pg_connection *connection, struct arena 
     struct pg_result *result;
     const char *sql =
         claim->level
-            ? "UPDATE block SET swapped_at = now(), leased_by = NULL WHERE tenant_id = $1"
-              " AND id = ANY ($2::bigint[]) AND leased_by = $3 AND swapped_at IS NULL"
-            : "UPDATE segment_tenant SET is_swapped = true, leased_by = NULL WHERE tenant_id = $1"
-              " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3 AND NOT is_swapped";
+            ? "UPDATE block b SET swapped_at = now(), leased_by = NULL FROM (SELECT id FROM block"
+              "  WHERE tenant_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE) o"
+              " WHERE b.id = o.id AND b.leased_by = $3 AND b.swapped_at IS NULL"
+            : "UPDATE segment_tenant t SET is_swapped = true, leased_by = NULL"
+              " FROM (SELECT segment_id FROM segment_tenant WHERE tenant_id = $1"
+              "  AND segment_id = ANY ($2::bigint[]) ORDER BY segment_id FOR UPDATE) o"
+              " WHERE t.tenant_id = $1 AND t.segment_id = o.segment_id AND t.leased_by = $3"
+              " AND NOT t.is_swapped";
     const struct pg_value values[] = {PG_I64(claim->tenant_id),
                                       PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id)};
     enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
@@ -308,9 +405,8 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                                arena, &result, err, PG_I64(writer_id));
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
-                        "UPDATE store_writer SET ended_at = now() WHERE ended_at IS NULL "
-                        "AND seen_at < now() - interval '1 minute'",
-                        NULL, 0, arena, &result, err);
+                        CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0,
+                        arena, &result, err);
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "

@@ -9,12 +9,13 @@
 #include "store/mend.h"
 #include "store/open_blocks.h"
 #include "store/retention.h"
+#include "store/witness.h"
 #include "store/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15 };
+enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15, RETRY_S = 10 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
 struct compaction {
@@ -63,6 +64,26 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
     return ERR_CORRUPT;
 }
 
+/* What could not be read at first may be read now; where it cannot, nor anything else, the disk or
+ * the bucket is away, and nothing is marked. */
+static bool is_unreadable(const struct compaction *compaction, uint32_t place,
+                          const struct err *failure)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    const struct witness witness = witness_of_upkeep(compaction->options);
+    struct open_block opened;
+    struct err err = {0};
+    if (!failure->is_unreadable)
+        return false;
+    enum err_code code = open_blocks_take(compaction->options->blocks, claim->tenant_id,
+                                          &claim->places[place], &opened, &err);
+    if (!code) {
+        code = block_verify(opened.block, &err);
+        open_blocks_give(&opened);
+    }
+    return code == ERR_IO && witness_is_alone(&witness, claim->places[place].object_key, &err);
+}
+
 static enum err_code open_inputs(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;
@@ -82,6 +103,8 @@ static enum err_code open_inputs(struct compaction *compaction)
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
             return mark_broken(compaction, i,
                                code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
+        if (code == ERR_IO && is_unreadable(compaction, i, compaction->err))
+            return mark_broken(compaction, i, CATALOGUE_UNREADABLE);
         if (code)
             return code;
         compaction->places[compaction->count] = i;
@@ -150,17 +173,19 @@ static enum err_code find_expired(struct compaction *compaction)
     return code;
 }
 
-/* Something in them is broken: which? */
-static enum err_code find_broken(struct compaction *compaction)
+/* Something in them is broken, or cannot be read: which? */
+static enum err_code find_broken(struct compaction *compaction, enum err_code why)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
         struct err err;
-        if (block_verify(compaction->blocks[i], &err) == ERR_CORRUPT) {
+        enum err_code code = block_verify(compaction->blocks[i], &err);
+        if (code == ERR_CORRUPT ||
+            (code == ERR_IO && is_unreadable(compaction, compaction->places[i], &err))) {
             *compaction->err = err;
             return mark_broken(compaction, compaction->places[i], CATALOGUE_UNREADABLE);
         }
     }
-    return ERR_CORRUPT;
+    return why;
 }
 
 /* ---- days ---- */
@@ -304,8 +329,8 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
     make_room(compaction, count);
     for (uint32_t i = 0; i < count; i++) {
         enum err_code code = write_output(compaction, group, days[i]);
-        if (code == ERR_CORRUPT)
-            return find_broken(compaction);
+        if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
+            return find_broken(compaction, code);
         if (code)
             return code;
     }
@@ -320,6 +345,18 @@ static enum err_code merge_inputs(struct compaction *compaction)
     for (uint32_t i = 0; i < compaction->count && !code; i++)
         code = merge_group(compaction, (struct group){i, i + 1});
     return code;
+}
+
+/* What is given up was looked at for a week; a disk that went meanwhile takes nothing with it. */
+static enum err_code check_losses(const struct compaction *compaction)
+{
+    const struct block_losses *losses = compaction->plan->losses;
+    const struct witness witness = witness_of_upkeep(compaction->options);
+    if (!losses || !losses->failure.is_unreadable ||
+        witness_is_alone(&witness, compaction->claim->places[0].object_key, &losses->failure))
+        return ERR_NONE;
+    *compaction->err = losses->failure;
+    return ERR_IO;
 }
 
 static uint32_t next_level(const struct catalogue_claim *claim)
@@ -375,6 +412,8 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
     const bool is_early = !code && claim->is_expiry && !compaction.deleted;
     if (!code && !is_early)
         code = merge_inputs(&compaction);
+    if (!code && !is_early)
+        code = check_losses(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         open_blocks_give(&compaction.opened[i]);
     if (is_of_claim(code))
@@ -387,6 +426,8 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
                               compaction.outputs, compaction.output_count, plan->rest, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
         open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
+    if (code == ERR_CONFLICT) /* it was rolled back, so nobody will ever name them */
+        code = discard_outputs(&compaction, code);
     if (code && (compaction.may_have_put || plan->rest))
         writer_end(options->writer, writer_id);
     return code;
@@ -477,10 +518,16 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
 {
     enum err_code code = claim->mark.why ? mend_claim(options, writer_id, claim, err)
                                          : merge_claim(options, writer_id, claim, err);
-    if (!is_of_claim(code))
-        return code;
-    if (options->report)
-        options->report(options->report_context, "compaction", err);
-    /* What was marked as broken has no lease any more, and is looked at when its mark says. */
-    return catalogue_defer(options->jobs_database, writer_id, claim, err);
+    if (is_of_claim(code)) {
+        if (options->report)
+            options->report(options->report_context, "compaction", err);
+        /* What was marked as broken has no lease any more, and is looked at when its mark says. */
+        return catalogue_defer(options->jobs_database, writer_id, claim, err);
+    }
+    if (code) { /* without the database the lease ends by itself; a bucket is given a moment */
+        struct err ignored;
+        (void)!catalogue_release(options->jobs_database, writer_id, claim,
+                                 code == ERR_CONFLICT ? 0 : RETRY_S, &ignored);
+    }
+    return code;
 }

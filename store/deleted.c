@@ -36,7 +36,7 @@ enum err_code deleted_create(struct arena *arena, const struct catalogue_deletio
         one->id = deletions[i].id;
         one->window = (struct deleted_window){deletions[i].begin_ns, deletions[i].end_ns};
         enum err_code code =
-            selector_parse(arena, span_text(deletions[i].selector), &one->selector, err);
+            selector_parse_kept(arena, span_text(deletions[i].selector), &one->selector, err);
         if (code)
             return err_add(err, "deletion %lld", (long long)one->id);
     }

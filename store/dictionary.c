@@ -92,10 +92,10 @@ static uint32_t add_location(struct subset *subset, uint32_t location)
         taken.mapping = take_mapping(subset, taken.mapping);
         taken.address += subset->new_mappings[taken.mapping].start - start;
     }
-    const struct profile_line *lines = subset->from->lines + taken.first_line;
+    const uint32_t first_line = taken.first_line;
     taken.first_line = subset->tables->line_count;
     for (uint32_t i = 0; i < taken.line_count; i++) {
-        struct profile_line line = lines[i];
+        struct profile_line line = subset->from->lines[first_line + i];
         line.function = take_function(subset, line.function);
         subset->new_lines[subset->tables->line_count++] = line;
     }

@@ -24,6 +24,8 @@ struct dictionary {
     uint32_t sample_label_count;
     uint32_t series_count;
     uint32_t series_label_count;
+    const uint32_t *label_keys; /* keys of sample_labels, each once; only in one that was read */
+    uint32_t label_key_count;
 };
 
 /*

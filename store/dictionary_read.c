@@ -326,6 +326,26 @@ static uint32_t *add_up(struct reading *reading, const uint32_t *counts, uint32_
     return starts;
 }
 
+/* Questions ask for each series whether rows may have a label: that costs few looks, not all. */
+static void find_label_keys(struct reading *reading, struct dictionary *dictionary)
+{
+    const uint32_t count = dictionary->sample_label_count;
+    if (!count || reading->wrong)
+        return;
+    bool *is_key = arena_new(reading->scratch, bool, dictionary->tables->string_count);
+    uint32_t key_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        key_count += !is_key[dictionary->sample_labels[i].key];
+        is_key[dictionary->sample_labels[i].key] = true;
+    }
+    uint32_t *keys = arena_new_raw(reading->arena, uint32_t, key_count);
+    for (uint32_t i = 0; i < dictionary->tables->string_count; i++) {
+        if (is_key[i])
+            keys[dictionary->label_key_count++] = i;
+    }
+    dictionary->label_keys = keys;
+}
+
 static void read_sample_labels(struct reading *reading, struct dictionary *dictionary)
 {
     const uint32_t count = dictionary->sample_label_count;
@@ -346,6 +366,7 @@ static void read_sample_labels(struct reading *reading, struct dictionary *dicti
         };
     }
     dictionary->sample_labels = labels;
+    find_label_keys(reading, dictionary);
 }
 
 static void read_label_sets(struct reading *reading, struct dictionary *dictionary)

@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
+
+/* Of a profile, while gains are told: its place, number, time, and whether counters began there. */
+enum { TELLING_BYTES = 2 * sizeof(uint32_t) + sizeof(int64_t) + sizeof(bool) };
 
 struct difference_row {
     uint32_t stack;
@@ -25,31 +27,19 @@ void differences_fini(struct differences *differences)
 static void add_times(struct differences *differences, const struct block_rows *rows,
                       uint32_t first, uint32_t end)
 {
-    const uint32_t most = differences->snapshot_count + end - first;
-    if (most > differences->snapshot_capacity) {
-        differences->snapshot_capacity = most + most / 2;
-        differences->times_ns = mem_resize(differences->times_ns, differences->snapshot_capacity,
+    const uint32_t most = differences->time_count + end - first;
+    if (most > differences->time_capacity) {
+        differences->time_capacity = most + most / 2;
+        differences->times_ns = mem_resize(differences->times_ns, differences->time_capacity,
                                            sizeof(*differences->times_ns));
     }
     for (uint32_t i = first; i < end; i++)
-        differences->times_ns[differences->snapshot_count++] = rows->profiles[i].time_ns;
+        differences->times_ns[differences->time_count++] = rows->profiles[i].time_ns;
 }
 
-/* numbers[i]: what stack i of the block is here, once it was asked for. */
-static uint32_t number_stack(struct differences *differences, const struct block *block,
-                             uint32_t stack, uint32_t *numbers)
+static void reserve_rows(struct differences *differences, uint32_t count)
 {
-    if (numbers[stack] == UINT32_MAX)
-        numbers[stack] =
-            stack_hash_set_add(&differences->stacks, block_hashes(block)->stacks[stack]);
-    return numbers[stack];
-}
-
-void differences_add(struct differences *differences, const struct block *block,
-                     const struct block_rows *rows, uint32_t first, uint32_t end,
-                     const uint32_t *keys)
-{
-    const uint64_t most = differences->row_count + rows->row_count;
+    const uint64_t most = differences->row_count + count;
     if (most > differences->row_capacity) {
         differences->row_capacity = most + most / 2;
         differences->rows =
@@ -57,28 +47,39 @@ void differences_add(struct differences *differences, const struct block *block,
     }
     if (!differences->stacks.capacity)
         stack_hash_set_init(&differences->stacks);
-    const uint32_t stack_count = block_dictionary(block)->stacks.stack_count;
-    uint32_t *numbers = mem_new(uint32_t, stack_count);
-    memset(numbers, 0xff, stack_count * sizeof(*numbers));
+}
+
+/* Rows of one stack lie together, so that each stack is looked up once: nothing here costs what
+ * other series of the block have. */
+void differences_add(struct differences *differences, const struct block *block,
+                     const struct block_rows *rows, uint32_t first, uint32_t end,
+                     const uint32_t *keys)
+{
+    const struct stack_hash *hashes = block_hashes(block)->stacks;
+    uint32_t stack = UINT32_MAX, number = 0;
+    reserve_rows(differences, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
         if (ordinal < first || ordinal >= end)
             continue;
+        if (rows->stacks[i] != stack) {
+            stack = rows->stacks[i];
+            number = stack_hash_set_add(&differences->stacks, hashes[stack]);
+        }
         differences->rows[differences->row_count++] = (struct difference_row){
-            .stack = number_stack(differences, block, rows->stacks[i], numbers),
+            .stack = number,
             .key = keys[i],
-            .snapshot = differences->snapshot_count + ordinal - first,
+            .snapshot = differences->time_count + ordinal - first,
             .value = rows->values[i],
         };
     }
-    mem_free(numbers);
     add_times(differences, rows, first, end);
 }
 
 size_t differences_memory(const struct differences *differences)
 {
     return differences->row_capacity * sizeof(*differences->rows) +
-           differences->snapshot_capacity * sizeof(*differences->times_ns) +
+           differences->time_capacity * (TELLING_BYTES + sizeof(*differences->times_ns)) +
            differences->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
 }
 
@@ -86,27 +87,35 @@ static int compare_times(const void *a, const void *b, void *times)
 {
     const int64_t *times_ns = times;
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (times_ns[x] != times_ns[y])
-        return times_ns[x] < times_ns[y] ? -1 : 1;
-    return (x > y) - (x < y);
+    return (times_ns[x] > times_ns[y]) - (times_ns[x] < times_ns[y]);
 }
 
-/* Snapshots get numbers in order of time; returns what they were before. The caller frees it. */
-static uint32_t *number_snapshots(struct differences *differences)
+/* What begins at one moment is one snapshot, in whatever order it was added: rows and times become
+ * those of snapshots, numbered in order of time. Returns how many there are. */
+static uint32_t number_snapshots(struct differences *differences)
 {
-    const uint32_t count = differences->snapshot_count;
+    const uint32_t count = differences->time_count;
     uint32_t *order = mem_new(uint32_t, count + (size_t)1);
     uint32_t *numbers = mem_new(uint32_t, count + (size_t)1);
+    int64_t *times_ns = mem_new(int64_t, count + (size_t)1);
+    uint32_t snapshot_count = 0;
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
     if (count)
         qsort_r(order, count, sizeof(*order), compare_times, differences->times_ns);
-    for (uint32_t i = 0; i < count; i++)
-        numbers[order[i]] = i;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t time_ns = differences->times_ns[order[i]];
+        if (!snapshot_count || times_ns[snapshot_count - 1] != time_ns)
+            times_ns[snapshot_count++] = time_ns;
+        numbers[order[i]] = snapshot_count - 1;
+    }
     for (uint64_t i = 0; i < differences->row_count; i++)
         differences->rows[i].snapshot = numbers[differences->rows[i].snapshot];
+    mem_free(differences->times_ns);
+    differences->times_ns = times_ns;
     mem_free(numbers);
-    return order;
+    mem_free(order);
+    return snapshot_count;
 }
 
 /* By stack, then snapshot; the second time keys stand in place of stacks. */
@@ -136,7 +145,7 @@ static uint64_t take_equal(const struct differences *differences, uint64_t i, in
 }
 
 /* began[i]: some stack has less in snapshot i than in i - 1; one without a row has 0. */
-static void find_begins(const struct differences *differences, bool *began)
+static void find_begins(const struct differences *differences, uint32_t snapshot_count, bool *began)
 {
     const struct difference_row *rows = differences->rows;
     int64_t value, after;
@@ -149,7 +158,7 @@ static void find_begins(const struct differences *differences, bool *began)
         after = 0;
         if (has_next)
             take_equal(differences, next_row, &after);
-        if (next < differences->snapshot_count && after < value)
+        if (next < snapshot_count && after < value)
             began[next] = true;
         i = next_row;
     }
@@ -174,10 +183,11 @@ void differences_tell(struct differences *differences,
                       void (*gain)(void *context, uint32_t key, int64_t time_ns, int64_t value),
                       void *context)
 {
-    bool *began = mem_new(bool, differences->snapshot_count + (size_t)1);
-    uint32_t *order = number_snapshots(differences);
+    const uint32_t snapshot_count = number_snapshots(differences);
+    const int64_t *times_ns = differences->times_ns;
+    bool *began = mem_new(bool, snapshot_count + (size_t)1);
     order_rows(differences);
-    find_begins(differences, began);
+    find_begins(differences, snapshot_count, began);
     keep_keys(differences);
     const struct difference_row *rows = differences->rows, *before = NULL;
     int64_t value, value_before = 0;
@@ -187,17 +197,16 @@ void differences_tell(struct differences *differences,
         const bool has_before = before && before->key == row->key &&
                                 before->snapshot + 1 == row->snapshot && !began[row->snapshot];
         if (row->snapshot)
-            gain(context, row->key, differences->times_ns[order[row->snapshot]],
+            gain(context, row->key, times_ns[row->snapshot],
                  value - (has_before ? value_before : 0));
         /* Stacks that have less begin anew, but what other labels have now is a loss of these. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
             i < differences->row_count && rows[i].key == row->key && rows[i].snapshot == next;
-        if (!has_next && next < differences->snapshot_count && !began[next])
-            gain(context, row->key, differences->times_ns[order[next]], -value);
+        if (!has_next && next < snapshot_count && !began[next])
+            gain(context, row->key, times_ns[next], -value);
         before = row;
         value_before = value;
     }
     mem_free(began);
-    mem_free(order);
 }

@@ -1,7 +1,8 @@
 /*
  * differences: what counters gained, told by the snapshots of one series in order of time.
  *
- * A snapshot is a number per stack, all since the process began. Between two snapshots a stack
+ * A snapshot is a number per stack, all since the process began; profiles of one moment are one
+ * snapshot together, whatever blocks they are in and in which order. Between two snapshots a stack
  * gained their difference; where any stack has less than before, the process began anew and all
  * that the later snapshot has was gained. The first snapshot tells what was there already: it gains
  * nothing. Rows go to a key each, a stack with some labels or whatever the caller divides by; when
@@ -26,16 +27,17 @@ struct differences {
     struct difference_row *rows;
     uint64_t row_count;
     uint64_t row_capacity;
-    int64_t *times_ns; /* of the snapshots, in the order in which they were added */
-    uint32_t snapshot_count;
-    uint32_t snapshot_capacity;
+    int64_t *times_ns; /* of the profiles, in the order in which they were added */
+    uint32_t time_count;
+    uint32_t time_capacity;
     struct stack_hash_set stacks;
 };
 
 void differences_fini(struct differences *differences);
 
-/* Adds the snapshots first <= ordinal < end of the block's rows; they may be earlier than some that
- * were added before. keys[i] is of row i. */
+/* Adds the profiles first <= ordinal < end of the block's rows; they may be earlier than some that
+ * were added before. keys[i] is of row i. It costs what the rows are, whatever else the block has.
+ */
 void differences_add(struct differences *differences, const struct block *block,
                      const struct block_rows *rows, uint32_t first, uint32_t end,
                      const uint32_t *keys);

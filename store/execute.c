@@ -8,7 +8,9 @@
 #include "store/differences.h"
 #include "store/frame_names.h"
 #include "store/mean.h"
+#include "store/moments.h"
 #include "store/row_labels.h"
+#include "store/selector.h"
 #include "store/stack_union.h"
 #include "store/walk.h"
 
@@ -128,9 +130,31 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
     return code;
 }
 
+/* Each of the granule's stacks goes to the union by itself: nothing costs what the block has. */
+static enum err_code add_entries(struct merge *merge, struct walk_task *task, uint32_t group)
+{
+    struct walk *walk = merge->walk;
+    const struct block_granule *granule = task->granule;
+    const uint32_t column = column_of(merge, task);
+    struct block_totals totals;
+    if (task->is_broken)
+        return ERR_NONE;
+    enum err_code code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
+    for (uint32_t i = 0; !code && i < totals.count; i++) {
+        if (totals.sums[i])
+            stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i],
+                                                       group))[column] += totals.sums[i];
+    }
+    return note_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
+}
+
 /* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
- * not per granule. */
+ * not per granule. A pile costs what the block has, so that a granule with a small part of that
+ * begins none: the next one may be of another column or group, as series have others. */
 struct pile {
+    const struct block *last_block; /* of the granule before, as column and group */
+    uint32_t last_column;
+    uint32_t last_group;
     struct arena *arena;
     const struct block *block;
     int64_t *sums;
@@ -144,8 +168,23 @@ static enum err_code pile_end(struct merge *merge, struct pile *pile)
         return ERR_NONE;
     stack_union_add(merge->stacks, pile->block, pile->sums, pile->column, pile->group);
     arena_destroy(pile->arena);
-    *pile = (struct pile){0};
+    pile->arena = NULL;
+    pile->block = NULL;
     return check_limits(merge, 0);
+}
+
+/* Is the granule the first of its kind, and little beside its block? */
+static bool is_alone(struct pile *pile, const struct walk_task *task, uint32_t column,
+                     uint32_t group)
+{
+    enum { LITTLE = 16 };
+    const bool is_first =
+        pile->last_block != task->block || pile->last_column != column || pile->last_group != group;
+    pile->last_block = task->block;
+    pile->last_column = column;
+    pile->last_group = group;
+    return is_first && walk_is_whole(task) &&
+           task->granule->entry_count < block_dictionary(task->block)->stacks.stack_count / LITTLE;
 }
 
 static enum err_code add_to_pile(struct merge *merge, struct walk_task *task, uint32_t group,
@@ -153,6 +192,10 @@ static enum err_code add_to_pile(struct merge *merge, struct walk_task *task, ui
 {
     const uint32_t column = column_of(merge, task);
     enum err_code code = ERR_NONE;
+    if (is_alone(pile, task, column, group)) {
+        code = add_entries(merge, task, group);
+        return code ? code : check_limits(merge, 0);
+    }
     if (pile->block != task->block || pile->column != column || pile->group != group)
         code = pile_end(merge, pile);
     if (code)
@@ -160,11 +203,11 @@ static enum err_code add_to_pile(struct merge *merge, struct walk_task *task, ui
     if (!pile->block) {
         struct arena *arena = arena_create();
         const uint32_t count = block_dictionary(task->block)->stacks.stack_count;
-        *pile = (struct pile){.arena = arena,
-                              .block = task->block,
-                              .sums = arena_new(arena, int64_t, count),
-                              .column = column,
-                              .group = group};
+        pile->arena = arena;
+        pile->block = task->block;
+        pile->sums = arena_new(arena, int64_t, count);
+        pile->column = column;
+        pile->group = group;
     }
     return add_granule(merge, task, pile->sums);
 }
@@ -176,6 +219,7 @@ static enum err_code add_tasks(struct merge *merge)
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
         struct walk_task *task = &walk->tasks[i];
+        walk_read_ahead(walk, i);
         row_labels_begin(merge->labels, task->block, task->granule);
         if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
             code = add_rows(merge, task);
@@ -193,15 +237,59 @@ static enum err_code add_tasks(struct merge *merge)
 
 /* ---- means ---- */
 
+static void count_moment(void *context, int64_t time_ns)
+{
+    uint64_t *count = context;
+    (void)time_ns;
+    ++*count;
+}
+
+/* The task's rows are read, and noted, after this. */
+static enum err_code read_moments(struct merge *merge, struct walk_task *task,
+                                  struct moments *moments)
+{
+    struct walk *walk = merge->walk;
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return walk_note_read(walk, task, 0, 0, code);
+    walk->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
+    moments_add(moments, profiles, task->first, task->end);
+    return check_limits(merge, moments_memory(moments));
+}
+
+/* How many snapshots each series has in what can be read. */
+static enum err_code count_snapshots(struct merge *merge, uint64_t *counts)
+{
+    struct walk *walk = merge->walk;
+    const uint32_t *order = moments_find_shared(walk);
+    struct moments moments = {0};
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < walk->task_count && !code;) {
+        const uint32_t series = walk->tasks[order[i]].series;
+        for (; i < walk->task_count && !code && walk->tasks[order[i]].series == series; i++) {
+            struct walk_task *task = &walk->tasks[order[i]];
+            if (task->has_shared_moments && !task->is_broken)
+                code = read_moments(merge, task, &moments);
+            else if (!task->is_broken)
+                counts[series] += task->end - task->first;
+        }
+        moments_tell(&moments, count_moment, &counts[series]);
+    }
+    moments_fini(&moments);
+    return code;
+}
+
 /* Series with equally many snapshots share a column: their sums are divided together. */
-static uint32_t find_columns(struct walk *walk, uint32_t *column_of_series,
-                             uint64_t *divisor_of_column)
+static uint32_t find_columns(const struct walk *walk, const uint64_t *counts,
+                             uint32_t *column_of_series, uint64_t *divisor_of_column)
 {
     struct map_u64 columns = {0};
     for (uint32_t i = 0; i < walk->series_count; i++) {
-        const uint32_t column = map_u64_add(&columns, walk->series[i].profile_count, columns.count);
+        const uint32_t column = map_u64_add(&columns, counts[i], columns.count);
         column_of_series[i] = column;
-        divisor_of_column[column] = walk->series[i].profile_count;
+        divisor_of_column[column] = counts[i];
     }
     const uint32_t count = columns.count;
     map_u64_fini(&columns);
@@ -224,11 +312,15 @@ static enum err_code add_means_once(struct merge *merge)
     struct walk *walk = merge->walk;
     uint32_t *column_of_series = arena_new(walk->arena, uint32_t, walk->series_count);
     uint64_t *divisors = arena_new(walk->arena, uint64_t, walk->series_count + (size_t)1);
-    const uint32_t columns = find_columns(walk, column_of_series, divisors);
+    uint64_t *counts = arena_new(walk->arena, uint64_t, walk->series_count);
+    enum err_code code = count_snapshots(merge, counts);
+    if (code)
+        return code;
+    const uint32_t columns = find_columns(walk, counts, column_of_series, divisors);
     stack_union_destroy(merge->stacks);
     merge->stacks = stack_union_create(columns ? columns : 1);
     merge->column_of_series = column_of_series;
-    enum err_code code = add_tasks(merge);
+    code = add_tasks(merge);
     for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
         int64_t *sums = stack_union_sums(merge->stacks, i);
         sums[0] = round_mean(sums, divisors, columns);
@@ -308,8 +400,10 @@ static enum err_code add_differences(struct merge *merge)
     for (uint32_t i = 0; i < walk->task_count && !code;) {
         const uint32_t series = walk->tasks[i].series;
         struct differences differences = {0};
-        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++)
+        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++) {
+            walk_read_ahead(walk, i);
             code = add_snapshots(merge, &walk->tasks[i], &differences);
+        }
         if (!code)
             differences_tell(&differences, add_gain, merge);
         differences_fini(&differences);
@@ -324,22 +418,38 @@ static const char *text_of(struct walk *walk, struct span text)
     return arena_strndup(walk->arena, text.data, text.size);
 }
 
+/* Of what was found, else as the question names it: into named. */
+static const struct span *find_type(struct walk *walk, struct span *named)
+{
+    const struct store_query *query = walk->query;
+    struct selector *selector;
+    struct err err;
+    if (walk->type_count)
+        return walk->types[0].parts;
+    const bool is_one = query->selector_count == 1 &&
+                        !selector_parse(walk->arena, query->selectors[0], &selector, &err);
+    return is_one && selector_find_type(selector, named) ? named : NULL;
+}
+
 static enum err_code make_profile(struct merge *merge)
 {
     struct walk *walk = merge->walk;
     struct store_answer *answer = &merge->answer;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
-    if (walk->type_count) {
-        const struct span *parts = walk->types[0].parts;
+    struct span named[SELECTOR_TYPE_PARTS];
+    const struct span *parts = find_type(walk, named);
+    if (parts) {
         type = (struct stack_union_type){
             .sample_type = text_of(walk, parts[STORE_TYPE_SAMPLE_TYPE]),
             .sample_unit = text_of(walk, parts[STORE_TYPE_SAMPLE_UNIT]),
             .period_type = text_of(walk, parts[STORE_TYPE_PERIOD_TYPE]),
             .period_unit = text_of(walk, parts[STORE_TYPE_PERIOD_UNIT]),
-            .time_ns = walk->first_ns,
-            .duration_ns = walk->last_ns - walk->first_ns,
         };
+    }
+    if (walk->type_count) {
+        type.time_ns = walk->first_ns;
+        type.duration_ns = walk->last_ns - walk->first_ns;
     }
     type.labels = merge->labels;
     answer->type = walk->type_count ? walk->types[0].name : "";
@@ -367,12 +477,11 @@ static enum err_code add_all(struct merge *merge)
 {
     enum err_code code = ERR_NONE;
     merge->answer.rule = rule_of_answer(merge->walk);
-    if (merge->answer.rule == STORE_MEAN) {
+    merge->stacks = stack_union_create(1);
+    if (merge->answer.rule == STORE_MEAN)
         code = add_means(merge);
-    } else {
-        merge->stacks = stack_union_create(1);
+    else
         code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
-    }
     uint32_t count;
     merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
     if (!code && count)

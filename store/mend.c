@@ -9,6 +9,7 @@
 #include "store/compact.h"
 #include "store/open_blocks.h"
 #include "store/retention.h"
+#include "store/witness.h"
 #include "store/writer.h"
 
 #include <inttypes.h>
@@ -39,21 +40,42 @@ struct mending {
 
 /* ---- what is there ---- */
 
+static enum err_code read_piece(struct mending *mending, uint32_t i, struct err *err)
+{
+    const struct catalogue_claim *claim = mending->claim;
+    struct piece *piece = &mending->pieces[i];
+    struct open_block opened;
+    *err = (struct err){0};
+    enum err_code code = open_blocks_take(mending->options->blocks, claim->tenant_id,
+                                          &claim->places[i], &opened, err);
+    if (code)
+        return code;
+    piece->can_open = true;
+    piece->row_count = block_footer(opened.block)->row_count;
+    code = block_verify(opened.block, err);
+    open_blocks_give(&opened);
+    return code;
+}
+
+/* Is it the part's own, and not the disk's? */
+static bool is_of_piece(const struct mending *mending, uint32_t i, enum err_code code,
+                        const struct err *err)
+{
+    const struct witness witness = witness_of_upkeep(mending->options);
+    return code == ERR_CORRUPT || code == ERR_NOT_FOUND ||
+           (code == ERR_IO &&
+            witness_is_alone(&witness, mending->claim->places[i].object_key, err));
+}
+
 static enum err_code examine(struct mending *mending, uint32_t i)
 {
     const struct catalogue_claim *claim = mending->claim;
     struct open_blocks *blocks = mending->options->blocks;
     struct piece *piece = &mending->pieces[i];
-    struct open_block opened;
-    struct err err = {0};
-    enum err_code code =
-        open_blocks_take(blocks, claim->tenant_id, &claim->places[i], &opened, &err);
-    if (!code) {
-        piece->can_open = true;
-        piece->row_count = block_footer(opened.block)->row_count;
-        code = block_verify(opened.block, &err);
-        open_blocks_give(&opened);
-    }
+    struct err err;
+    enum err_code code = read_piece(mending, i, &err);
+    if (code == ERR_IO) /* perhaps for a moment only */
+        code = read_piece(mending, i, &err);
     piece->is_whole = !code;
     mending->whole_count += !code;
     mending->missing_count += code == ERR_NOT_FOUND;
@@ -61,7 +83,7 @@ static enum err_code examine(struct mending *mending, uint32_t i)
         return ERR_NONE;
     open_blocks_forget(blocks, claim->tenant_id, &claim->places[i]);
     mending->problem = err;
-    if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
+    if (is_of_piece(mending, i, code, &err))
         return ERR_NONE;
     *mending->err = err;
     return code;
@@ -224,7 +246,8 @@ static enum err_code set_apart(struct mending *mending, bool is_too_large)
     struct compact_plan plan = {.is_left_out = is_left_out,
                                 .is_apart = true,
                                 .rest = mending->rest.count ? &mending->rest : NULL};
-    if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
+    const bool is_unreadable = code == ERR_IO && mending->err->is_unreadable;
+    if (code == ERR_CORRUPT || code == ERR_NOT_FOUND || is_unreadable) {
         mending->problem = *mending->err;
         code = leave(mending);
     } else if (!code) {

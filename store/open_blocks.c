@@ -96,7 +96,7 @@ static enum err_code read_file(const struct origin *origin, int fd, uint64_t off
     for (size_t done = 0; done < size;) {
         const ssize_t count = os_pread(fd, data + done, size - done, (off_t)(offset + done));
         if (count < 0)
-            return err_set_errno(err, ERR_IO, "reading %s", origin->name);
+            return object_fail_reading(err, "reading", origin->name);
         if (count == 0)
             return err_set(err, ERR_CORRUPT, "%s: the object ends too early", origin->name);
         done += (size_t)count;
@@ -119,6 +119,13 @@ static enum err_code read_origin(void *context, uint64_t offset, size_t size, st
     if (!code)
         *ret_bytes = buf_span(room);
     return code;
+}
+
+static void read_origin_ahead(void *context, uint64_t offset, uint64_t size)
+{
+    const struct origin *origin = context;
+    if (origin->fd >= 0 && offset <= origin->size && size <= origin->size - offset)
+        os_read_ahead(origin->fd, (off_t)offset, (off_t)size);
 }
 
 /* A part of an object: what is in memory of it, or else read; or a file itself. */
@@ -153,6 +160,7 @@ static enum err_code open_block(const struct request *request, struct block **re
     }
     const struct block_source source = {
         .read = read_origin,
+        .read_ahead = read_origin_ahead,
         .close = close_origin,
         .context = origin,
         .size = origin->size,
@@ -254,6 +262,11 @@ void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
     write_key(key, tenant_id, place->object_key, place->offset);
     flight_cache_forget(blocks->written, key);
     flight_cache_forget(blocks->cache, key);
+}
+
+struct object_store *open_blocks_objects(const struct open_blocks *blocks)
+{
+    return blocks->objects;
 }
 
 size_t open_blocks_bytes(struct open_blocks *blocks)

@@ -26,7 +26,8 @@ void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
  * The block at place; the caller gives *ret_entry back with flight_cache_unref and reads it with
  * open_blocks_get. patience, NULL without end, is of the caller alone: who waits for a block that
  * another gave up opens it. Handles: ERR_NOT_FOUND (the object is gone: the catalogue has changed
- * meanwhile), ERR_CORRUPT, ERR_CANCELLED (the patience is over).
+ * meanwhile), ERR_CORRUPT, ERR_IO with is_unreadable (store/witness.h), ERR_CANCELLED (the patience
+ * is over).
  */
 enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
                               const struct catalogue_place *place, const struct patience *patience,
@@ -53,6 +54,7 @@ void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char 
 void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
                         const struct catalogue_place *place);
 
+struct object_store *open_blocks_objects(const struct open_blocks *blocks);
 size_t open_blocks_bytes(struct open_blocks *blocks);
 
 #endif

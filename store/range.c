@@ -7,6 +7,7 @@
 #include "lib/profile/label_filter.h"
 #include "store/differences.h"
 #include "store/mean.h"
+#include "store/moments.h"
 #include "store/row_labels.h"
 #include "store/stack_filter.h"
 #include "store/walk.h"
@@ -54,6 +55,7 @@ struct range {
     uint32_t sum_capacity;
     uint32_t last_sum;         /* profiles come in order of time */
     uint32_t *snapshot_counts; /* per step */
+    struct moments moments;    /* of snapshots that are not counted there yet */
     struct differences differences;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
     /* Of the granule in hand: */
@@ -73,7 +75,8 @@ static enum err_code check_limits(const struct range *range)
             range->group_capacity * sizeof(*range->groups) +
             range->sum_capacity * (sizeof(*range->sums) + 2 * sizeof(struct map_u64_slot)) +
             range->value_capacity * sizeof(*range->values) +
-            range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences));
+            range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
+            moments_memory(&range->moments));
 }
 
 /* ---- groups ---- */
@@ -167,7 +170,7 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
 /* All profiles of the granule are in one step: what they have together is enough. */
 static bool is_in_one_step(const struct range *range, const struct walk_task *task)
 {
-    return range->rule != STORE_DIFFERENCE && walk_is_whole(task) &&
+    return range->rule != STORE_DIFFERENCE && walk_is_whole(task) && !task->has_shared_moments &&
            step_of(range, task->granule->begin_ns) == step_of(range, task->granule->end_ns);
 }
 
@@ -177,6 +180,22 @@ static bool is_cut(const struct range *range, const struct walk_task *task)
     int64_t first_ns, last_ns;
     walk_find_hour(task->granule, &first_ns, &last_ns);
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
+}
+
+/* Means are of all snapshots of the series. */
+static void note_snapshots(struct range *range, const struct walk_task *task,
+                           const struct block_profile *profiles)
+{
+    if (task->has_shared_moments)
+        moments_add(&range->moments, profiles, task->first, task->end);
+    for (uint32_t i = task->first; !task->has_shared_moments && i < task->end; i++)
+        range->snapshot_counts[step_of(range, profiles[i].time_ns)]++;
+}
+
+static void count_moment(void *context, int64_t time_ns)
+{
+    struct range *range = context;
+    range->snapshot_counts[step_of(range, time_ns)]++;
 }
 
 static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
@@ -239,15 +258,16 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task, 
     for (uint32_t i = task->first; !code && i < task->end; i++) {
         const uint32_t step = step_of(range, profiles[i].time_ns);
         add_value(range, group, step, has_filter ? range->values[i] : profiles[i].total);
-        range->snapshot_counts[step]++;
     }
+    if (!code)
+        note_snapshots(range, task, profiles);
     return walk_note_read(walk, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
                           code);
 }
 
-/* The labels of none of its rows are wanted, but means are of all snapshots of the series. */
+/* The labels of none of its rows are wanted. */
 static enum err_code count_snapshots(struct range *range, struct walk_task *task)
 {
     struct walk *walk = range->walk;
@@ -259,8 +279,8 @@ static enum err_code count_snapshots(struct range *range, struct walk_task *task
     }
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
-    for (uint32_t i = task->first; !code && i < task->end; i++)
-        range->snapshot_counts[step_of(range, profiles[i].time_ns)]++;
+    if (!code)
+        note_snapshots(range, task, profiles);
     return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
@@ -326,8 +346,7 @@ static void add_rows(struct range *range, const struct walk_task *task,
         else
             add_value(range, group, step_of(range, rows->profiles[ordinal].time_ns), value);
     }
-    for (uint32_t i = task->first; i < task->end; i++)
-        range->snapshot_counts[step_of(range, rows->profiles[i].time_ns)]++;
+    note_snapshots(range, task, rows->profiles);
 }
 
 static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,
@@ -425,10 +444,14 @@ static enum err_code read_all(struct range *range)
     struct walk *walk = range->walk;
     enum err_code code = ERR_NONE;
     walk_sort_by_series(walk);
+    if (range->rule == STORE_MEAN)
+        moments_find_shared(walk);
     for (uint32_t i = 0; i < walk->task_count && !code;) {
         const uint32_t series = walk->tasks[i].series;
         begin_series(range);
         for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++) {
+            if (range->query->filter)
+                walk_read_ahead(walk, i);
             code = read_task(range, &walk->tasks[i]);
             if (!code)
                 code = check_limits(range);
@@ -436,6 +459,7 @@ static enum err_code read_all(struct range *range)
         if (!code)
             differences_tell(&range->differences, add_gain, range);
         differences_fini(&range->differences);
+        moments_tell(&range->moments, count_moment, range);
         if (!code)
             code = add_to_groups(range);
     }
@@ -505,6 +529,7 @@ static void range_fini(struct range *range)
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
     differences_fini(&range->differences);
+    moments_fini(&range->moments);
 }
 
 static enum err_code answer_range(struct walk *walk, void *context)

@@ -147,10 +147,8 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
         if (is_id_name(keys[i]))
             return true;
     }
-    for (uint32_t i = 0; count && i < dictionary->sample_label_count; i++) {
-        const uint32_t key = dictionary->sample_labels[i].key;
-        const bool is_new = i == 0 || key != dictionary->sample_labels[i - 1].key;
-        if (is_new && has_key(keys, count, dictionary->tables->strings[key]))
+    for (uint32_t i = 0; count && i < dictionary->label_key_count; i++) {
+        if (has_key(keys, count, dictionary->tables->strings[dictionary->label_keys[i]]))
             return true;
     }
     return false;

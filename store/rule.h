@@ -5,7 +5,8 @@
  * space and objects, live objects, goroutines, threads) are averaged over the series' snapshots in
  * the window, then summed over series, and rounded once. Counters since the process began (Go's
  * alloc_*, contentions, delay and threadcreate without "delta") are told by the differences of
- * consecutive snapshots.
+ * consecutive snapshots. What a series has at one moment is one snapshot, however many profiles
+ * brought it: so in the list of single profiles, in means and in differences.
  */
 #ifndef STORE_RULE_H
 #define STORE_RULE_H

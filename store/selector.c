@@ -9,14 +9,23 @@
 
 #include <stdlib.h>
 
-enum { TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1, POINTER_BYTES = 24, KNOWN_MAX_BYTES = 8 << 20 };
+enum {
+    TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1,
+    TYPE_MAX_BYTES = 1 << 24,
+    POINTER_BYTES = 24,
+    KNOWN_MAX_BYTES = 8 << 20
+};
 
 enum comparison { EQUALS, DIFFERS, MATCHES, MATCHES_NOT };
+
+/* Compared with the type in place of a label. */
+static const char type_label[] = "__profile_type__";
 
 struct matcher {
     struct span name;
     struct span value;
     enum comparison comparison;
+    bool is_of_type;
     struct regex *regex;
     struct map_bytes known; /* values that regex was asked about: whether they match */
     size_t known_bytes;
@@ -24,15 +33,17 @@ struct matcher {
 
 struct selector {
     struct arena *arena;
-    struct span parts[TYPE_PARTS_MAX]; /* of the type; none: any */
-    size_t part_count;
-    struct matcher matchers[SELECTOR_MAX_MATCHERS];
+    struct matcher matchers[SELECTOR_MAX_MATCHERS + 1]; /* the type, and labels */
     size_t matcher_count;
+    bool has_type;   /* one of them is not counted among the labels */
+    struct buf type; /* the name of the type in hand, for expressions */
 };
 
 struct parser {
     struct arena *arena;
     struct span text;
+    const char *name; /* of the text, in messages */
+    bool was_kept;
     size_t at;
     struct selector *selector;
     struct err *err;
@@ -57,10 +68,10 @@ static enum err_code fail_at(const struct parser *parser, size_t at, const char 
 {
     const size_t left = parser->text.size - at;
     if (!left)
-        return err_set(parser->err, ERR_INVALID, "query: %s at its end (character %zu)", what,
-                       at + 1);
-    return err_set(parser->err, ERR_INVALID, "query: %s at character %zu, here: %.*s%s", what,
-                   at + 1, (int)(left > POINTER_BYTES ? POINTER_BYTES : left),
+        return err_set(parser->err, ERR_INVALID, "%s: %s at its end (character %zu)", parser->name,
+                       what, at + 1);
+    return err_set(parser->err, ERR_INVALID, "%s: %s at character %zu, here: %.*s%s", parser->name,
+                   what, at + 1, (int)(left > POINTER_BYTES ? POINTER_BYTES : left),
                    (const char *)parser->text.data + at, left > POINTER_BYTES ? "..." : "");
 }
 
@@ -187,23 +198,11 @@ static enum err_code compile(struct parser *parser, struct matcher *matcher, siz
         code = regex_create(span_text(whole), &matcher->regex, &err);
     }
     if (code)
-        return err_set(parser->err, ERR_INVALID, "query: the expression at character %zu: %s",
-                       at + 1, err.message);
+        return err_set(parser->err, ERR_INVALID, "%s: the expression at character %zu: %s",
+                       parser->name, at + 1, err.message);
     regex_set_steady(matcher->regex);
     arena_on_destroy(parser->arena, destroy_regex, matcher->regex);
     return ERR_NONE;
-}
-
-static void split_type(struct selector *selector, struct span type)
-{
-    struct span part;
-    selector->part_count = 0;
-    while (selector->part_count < TYPE_PARTS_MAX) {
-        const bool has_more = span_split(type, ':', &part, &type);
-        selector->parts[selector->part_count++] = part;
-        if (!has_more)
-            return;
-    }
 }
 
 static enum err_code check_type(const struct parser *parser, struct span type, size_t at)
@@ -216,6 +215,16 @@ static enum err_code check_type(const struct parser *parser, struct span type, s
                        "expected a profile type: name:sample_type:sample_unit:period_type:"
                        "period_unit");
     return ERR_NONE;
+}
+
+/* Of what was kept before this was asked for, such a name is that of a label that nobody has. */
+static enum err_code check_name(const struct parser *parser, struct span name, size_t at)
+{
+    if (!span_starts_with(name, "__") || span_equal_text(name, type_label) || parser->was_kept)
+        return ERR_NONE;
+    return fail_at(parser, at,
+                   "expected the name of a label (of those that begin with __ there is only "
+                   "__profile_type__)");
 }
 
 /* As series have it: "k8s.pod" finds what it became. */
@@ -250,40 +259,61 @@ static enum err_code take_expression(struct parser *parser, struct matcher *matc
     return ERR_NONE;
 }
 
-static enum err_code take_matcher(struct parser *parser)
+static enum err_code take_name(struct parser *parser, struct span *ret_name)
 {
-    struct selector *selector = parser->selector;
     const size_t begin = parser->at;
-    if (selector->matcher_count == SELECTOR_MAX_MATCHERS)
-        return fail_at(parser, begin, "too many labels");
     if (!is_letter(peek(parser)))
         return fail_at(parser, begin, "expected the name of a label");
     while (is_name(peek(parser)))
         parser->at++;
     const struct span name = span_of(parser->text.data + begin, parser->at - begin);
-    struct matcher matcher = {.name = clean_name(parser->arena, name)};
-    skip_space(parser);
-    enum err_code code = take_comparison(parser, &matcher.comparison);
-    skip_space(parser);
+    *ret_name = clean_name(parser->arena, name);
+    return check_name(parser, name, begin);
+}
+
+static enum err_code take_value(struct parser *parser, struct matcher *matcher)
+{
     const size_t at = parser->at;
-    if (!code)
-        code = take_string(parser, &matcher.value);
-    if (!code && (matcher.comparison == MATCHES || matcher.comparison == MATCHES_NOT))
-        code = take_expression(parser, &matcher, at);
-    if (code)
-        return code;
-    if (span_equal_text(matcher.name, "__profile_type__") && matcher.comparison == EQUALS &&
-        !selector->part_count) {
-        split_type(selector, matcher.value);
-        return check_type(parser, matcher.value, at);
-    }
+    const bool is_expression = matcher->comparison == MATCHES || matcher->comparison == MATCHES_NOT;
+    enum err_code code = take_string(parser, &matcher->value);
+    if (!code && is_expression)
+        return take_expression(parser, matcher, at);
+    /* No type at all is what none is equal to. */
+    const bool is_checked =
+        matcher->comparison == EQUALS || (matcher->value.size && !parser->was_kept);
+    if (!code && matcher->is_of_type && is_checked)
+        code = check_type(parser, matcher->value, at);
+    return code;
+}
+
+static void add_matcher(struct selector *selector, const struct matcher *matcher)
+{
     struct matcher *kept = &selector->matchers[selector->matcher_count++];
-    *kept = matcher;
-    if (kept->regex) {
-        map_bytes_init(&kept->known, 0);
-        arena_on_destroy(parser->arena, destroy_map, &kept->known);
-    }
-    return ERR_NONE;
+    selector->has_type |= matcher->is_of_type && matcher->comparison == EQUALS;
+    *kept = *matcher;
+    if (!kept->regex)
+        return;
+    map_bytes_init(&kept->known, 0);
+    arena_on_destroy(selector->arena, destroy_map, &kept->known);
+}
+
+static enum err_code take_matcher(struct parser *parser)
+{
+    struct selector *selector = parser->selector;
+    struct matcher matcher = {0};
+    if (selector->matcher_count - selector->has_type == SELECTOR_MAX_MATCHERS)
+        return fail_at(parser, parser->at, "too many labels");
+    enum err_code code = take_name(parser, &matcher.name);
+    matcher.is_of_type = !code && span_equal_text(matcher.name, type_label);
+    skip_space(parser);
+    if (!code)
+        code = take_comparison(parser, &matcher.comparison);
+    skip_space(parser);
+    if (!code)
+        code = take_value(parser, &matcher);
+    if (!code)
+        add_matcher(selector, &matcher);
+    return code;
 }
 
 static enum err_code take_matchers(struct parser *parser)
@@ -304,39 +334,90 @@ static enum err_code take_matchers(struct parser *parser)
     }
 }
 
+/* The type in front ends with a blank or a brace. Signs of a query that is written otherwise are of
+ * none there; where one has such a sign, it has to stand in quotes. */
+static enum err_code take_type(struct parser *parser)
+{
+    const size_t begin = parser->at;
+    while (peek(parser) > ' ' && peek(parser) != '{') {
+        if (!parser->was_kept && strchr(SELECTOR_QUOTED_SIGNS, peek(parser)))
+            return fail_at(parser, parser->at,
+                           "expected a profile type, {labels} or both (a type with such a sign is "
+                           "written {__profile_type__=\"...\"})");
+        parser->at++;
+    }
+    const struct matcher matcher = {
+        .name = span_text(type_label),
+        .value = span_of(parser->text.data + begin, parser->at - begin),
+        .comparison = EQUALS,
+        .is_of_type = true,
+    };
+    if (!matcher.value.size)
+        return ERR_NONE;
+    add_matcher(parser->selector, &matcher);
+    return check_type(parser, matcher.value, begin);
+}
+
+static enum err_code parse(struct parser *parser)
+{
+    skip_space(parser);
+    enum err_code code = take_type(parser);
+    skip_space(parser);
+    if (!code && take(parser, '{'))
+        code = take_matchers(parser);
+    skip_space(parser);
+    if (!code && peek(parser) >= 0)
+        code = fail_at(parser, parser->at, "expected nothing more");
+    if (!code && !parser->selector->matcher_count)
+        code = err_set(parser->err, ERR_INVALID,
+                       "%s: empty; write a profile type, labels, or both, as in "
+                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}",
+                       parser->name);
+    return code;
+}
+
+static void destroy_buf(void *buf)
+{
+    buf_fini(buf);
+}
+
+static enum err_code parse_text(struct parser *parser, struct selector **ret_selector)
+{
+    struct selector *selector = arena_new(parser->arena, struct selector, 1);
+    selector->arena = parser->arena;
+    buf_init(&selector->type, TYPE_MAX_BYTES);
+    arena_on_destroy(parser->arena, destroy_buf, &selector->type);
+    parser->selector = selector;
+    if (parser->text.size > SELECTOR_MAX_BYTES)
+        return err_set(parser->err, ERR_INVALID, "%s: longer than %d bytes", parser->name,
+                       SELECTOR_MAX_BYTES);
+    if (memchr(parser->text.data, 0, parser->text.size))
+        return err_set(parser->err, ERR_INVALID, "%s: a byte of it is 0", parser->name);
+    enum err_code code = parse(parser);
+    if (!code)
+        *ret_selector = selector;
+    return code;
+}
+
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err)
 {
+    return selector_parse_named(arena, "query", text, ret_selector, err);
+}
+
+enum err_code selector_parse_named(struct arena *arena, const char *name, struct span text,
+                                   struct selector **ret_selector, struct err *err)
+{
+    struct parser parser = {.arena = arena, .text = text, .name = name, .err = err};
+    return parse_text(&parser, ret_selector);
+}
+
+enum err_code selector_parse_kept(struct arena *arena, struct span text,
+                                  struct selector **ret_selector, struct err *err)
+{
     struct parser parser = {
-        .arena = arena, .text = text, .selector = arena_new(arena, struct selector, 1), .err = err};
-    parser.selector->arena = arena;
-    if (text.size > SELECTOR_MAX_BYTES)
-        return err_set(err, ERR_INVALID, "query: longer than %d bytes", SELECTOR_MAX_BYTES);
-    if (memchr(text.data, 0, text.size))
-        return err_set(err, ERR_INVALID, "query: a byte of it is 0");
-    skip_space(&parser);
-    const size_t begin = parser.at;
-    while (peek(&parser) > ' ' && peek(&parser) != '{')
-        parser.at++;
-    const struct span type = span_of(text.data + begin, parser.at - begin);
-    enum err_code code = ERR_NONE;
-    if (type.size) {
-        code = check_type(&parser, type, begin);
-        split_type(parser.selector, type);
-    }
-    skip_space(&parser);
-    if (!code && take(&parser, '{'))
-        code = take_matchers(&parser);
-    skip_space(&parser);
-    if (!code && peek(&parser) >= 0)
-        code = fail_at(&parser, parser.at, "expected nothing more");
-    if (!code && !parser.selector->part_count && !parser.selector->matcher_count)
-        code = err_set(err, ERR_INVALID,
-                       "query: empty; write a profile type, labels, or both, as in "
-                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}");
-    if (!code)
-        *ret_selector = parser.selector;
-    return code;
+        .arena = arena, .text = text, .name = "query", .was_kept = true, .err = err};
+    return parse_text(&parser, ret_selector);
 }
 
 /* ---- one text of all that are written otherwise ---- */
@@ -345,7 +426,9 @@ static int compare_matchers(const void *a, const void *b)
 {
     const struct matcher *one = *(const struct matcher *const *)a;
     const struct matcher *other = *(const struct matcher *const *)b;
-    int order = span_compare(one->name, other->name);
+    int order = (int)other->is_of_type - (int)one->is_of_type;
+    if (!order)
+        order = span_compare(one->name, other->name);
     if (!order)
         order = (int)one->comparison - (int)other->comparison;
     return order ? order : span_compare(one->value, other->value);
@@ -362,16 +445,6 @@ static void append_value(struct span value, struct buf *text)
     }
 }
 
-static void append_type(const struct selector *selector, struct buf *text)
-{
-    buf_append_text(text, "__profile_type__=\"");
-    for (size_t i = 0; i < selector->part_count; i++) {
-        buf_append_text(text, i ? ":" : "");
-        append_value(selector->parts[i], text);
-    }
-    buf_append_text(text, "\",");
-}
-
 static void append_matcher(const struct matcher *matcher, struct buf *text)
 {
     static const char *const signs[] = {
@@ -385,10 +458,8 @@ static void append_matcher(const struct matcher *matcher, struct buf *text)
 
 void selector_append_canonical(const struct selector *selector, struct buf *text)
 {
-    const struct matcher *sorted[SELECTOR_MAX_MATCHERS];
+    const struct matcher *sorted[SELECTOR_MAX_MATCHERS + 1];
     buf_append_byte(text, '{');
-    if (selector->part_count)
-        append_type(selector, text);
     for (size_t i = 0; i < selector->matcher_count; i++)
         sorted[i] = &selector->matchers[i];
     qsort(sorted, selector->matcher_count, sizeof(sorted[0]), compare_matchers);
@@ -419,38 +490,73 @@ static struct span text_of(const struct dictionary *dictionary, uint32_t string)
     return dictionary->tables->strings[string];
 }
 
-static bool has_parts(const struct selector *selector, const struct span *texts, size_t first)
+/* "memory:inuse_space" split at its colons; more than a type can have: 0. */
+static size_t split_type(struct span type, struct span *parts)
 {
-    if (first + selector->part_count > SELECTOR_TYPE_PARTS)
+    size_t count = 0;
+    for (bool has_more = type.size > 0; has_more; count++) {
+        if (count == TYPE_PARTS_MAX)
+            return 0;
+        has_more = span_split(type, ':', &parts[count], &type);
+    }
+    return count;
+}
+
+bool selector_find_type(const struct selector *selector, struct span *ret_parts)
+{
+    struct span parts[TYPE_PARTS_MAX];
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type || matcher->comparison != EQUALS ||
+            split_type(matcher->value, parts) < SELECTOR_TYPE_PARTS)
+            continue;
+        memcpy(ret_parts, parts, SELECTOR_TYPE_PARTS * sizeof(*parts));
+        return true;
+    }
+    return false;
+}
+
+static bool has_parts(const struct span *wanted, size_t count, const struct span *parts,
+                      size_t first)
+{
+    if (first + count > SELECTOR_TYPE_PARTS)
         return false;
-    for (size_t i = 0; i < selector->part_count; i++) {
-        if (!span_equal(selector->parts[i], texts[first + i]))
+    for (size_t i = 0; i < count; i++) {
+        if (!span_equal(wanted[i], parts[first + i]))
             return false;
     }
     return true;
 }
 
-bool selector_matches_type(const struct selector *selector, const struct span *parts, bool is_delta)
+static bool equals_type(struct span value, const struct span *parts, bool is_delta)
 {
-    if (selector->part_count == 0)
-        return true;
-    if (selector->part_count == TYPE_PARTS_MAX) {
-        struct selector whole = *selector;
-        whole.part_count = SELECTOR_TYPE_PARTS;
-        return span_equal_text(selector->parts[SELECTOR_TYPE_PARTS], "delta") && is_delta &&
-               has_parts(&whole, parts, 0);
-    }
-    return has_parts(selector, parts, 0) || has_parts(selector, parts, 1);
+    struct span wanted[TYPE_PARTS_MAX];
+    const size_t count = split_type(value, wanted);
+    if (count == TYPE_PARTS_MAX)
+        return span_equal_text(wanted[SELECTOR_TYPE_PARTS], "delta") && is_delta &&
+               has_parts(wanted, SELECTOR_TYPE_PARTS, parts, 0);
+    return count && (has_parts(wanted, count, parts, 0) || has_parts(wanted, count, parts, 1));
 }
 
-static bool matches_type(const struct selector *selector, const struct dictionary *dictionary,
-                         const struct batch_type *type)
+static void append_type_name(const struct span *parts, bool is_delta, struct buf *text)
 {
-    const struct span parts[SELECTOR_TYPE_PARTS] = {
-        text_of(dictionary, type->name), text_of(dictionary, type->sample_type.type),
-        text_of(dictionary, type->sample_type.unit), text_of(dictionary, type->period_type.type),
-        text_of(dictionary, type->period_type.unit)};
-    return selector_matches_type(selector, parts, type->is_delta);
+    for (size_t i = 0; i < SELECTOR_TYPE_PARTS; i++) {
+        if (i)
+            buf_append_byte(text, ':');
+        buf_append_span(text, parts[i]);
+    }
+    if (is_delta)
+        buf_append_text(text, ":delta");
+}
+
+static void find_parts(const struct dictionary *dictionary, const struct batch_type *type,
+                       struct span ret_parts[SELECTOR_TYPE_PARTS])
+{
+    const uint32_t strings[SELECTOR_TYPE_PARTS] = {type->name, type->sample_type.type,
+                                                   type->sample_type.unit, type->period_type.type,
+                                                   type->period_type.unit};
+    for (size_t i = 0; i < SELECTOR_TYPE_PARTS; i++)
+        ret_parts[i] = text_of(dictionary, strings[i]);
 }
 
 static struct span find_label(const struct dictionary *dictionary,
@@ -501,26 +607,55 @@ static enum err_code compare(struct arena *arena, struct matcher *matcher, struc
 void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,
                           struct buf *text)
 {
-    const uint32_t strings[] = {type->name, type->sample_type.type, type->sample_type.unit,
-                                type->period_type.type, type->period_type.unit};
-    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-        if (i)
-            buf_append_byte(text, ':');
-        buf_append_span(text, text_of(dictionary, strings[i]));
+    struct span parts[SELECTOR_TYPE_PARTS];
+    find_parts(dictionary, type, parts);
+    append_type_name(parts, type->is_delta, text);
+}
+
+static enum err_code compare_type(struct selector *selector, struct matcher *matcher,
+                                  const struct span *parts, bool is_delta, bool *ret_matches,
+                                  struct err *err)
+{
+    if (!matcher->regex) {
+        *ret_matches =
+            equals_type(matcher->value, parts, is_delta) == (matcher->comparison == EQUALS);
+        return ERR_NONE;
     }
-    if (type->is_delta)
-        buf_append_text(text, ":delta");
+    buf_clear(&selector->type);
+    append_type_name(parts, is_delta, &selector->type);
+    if (buf_failed(&selector->type))
+        return err_set(err, ERR_TOO_LARGE, "the type of a stored series is longer than %d bytes",
+                       TYPE_MAX_BYTES);
+    return compare(selector->arena, matcher, buf_span(&selector->type), ret_matches, err);
+}
+
+enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
+                                    bool is_delta, bool *ret_matches, struct err *err)
+{
+    bool matches = true;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
+        if (selector->matchers[i].is_of_type)
+            code = compare_type(selector, &selector->matchers[i], parts, is_delta, &matches, err);
+    }
+    *ret_matches = matches;
+    return code;
 }
 
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err)
 {
     const struct batch_series *one = &dictionary->series[series];
-    bool matches = matches_type(selector, dictionary, &one->type);
-    enum err_code code = ERR_NONE;
-    for (size_t i = 0; matches && !code && i < selector->matcher_count; i++)
-        code = compare(selector->arena, &selector->matchers[i],
-                       find_label(dictionary, one, selector->matchers[i].name), &matches, err);
+    struct span parts[SELECTOR_TYPE_PARTS];
+    bool matches;
+    find_parts(dictionary, &one->type, parts);
+    enum err_code code = selector_matches_type(selector, parts, one->type.is_delta, &matches, err);
+    for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
+        struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type)
+            code = compare(selector->arena, matcher, find_label(dictionary, one, matcher->name),
+                           &matches, err);
+    }
     *ret_matches = matches;
     return code;
 }

@@ -7,8 +7,11 @@
  *
  * As PromQL's, strings in double or single quotes with \\ \" \' \n \t \x0a, or raw in backquotes. A
  * label that a series does not have is empty. Regular expressions (lib/base/regex.h) must match the
- * whole value. `__profile_type__` may stand for the type. A label's name is read as series have it:
- * k8s.pod is k8s_pod.
+ * whole value. A label's name is read as series have it: k8s.pod is k8s_pod. No label's name begins
+ * with "__", and none that does is taken, but `__profile_type__`, which is the type: "=" finds the
+ * types that a type in front would, "!=" all others, and expressions match its whole name, as
+ * lists of types tell it. Several conditions of it have to hold together, as of labels. A type with
+ * one of } [ ] ( ) @ and quotes in it stands in quotes.
  *
  * A type is name:sample_type:sample_unit:period_type:period_unit[:delta]. Fewer parts find every
  * type that has them: "memory:inuse_space" by name and sample type, "cpu:nanoseconds" by sample
@@ -27,11 +30,20 @@ struct dictionary;
 struct selector;
 
 enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PARTS = 5 };
+#define SELECTOR_QUOTED_SIGNS "}[]()@\"'`"                      /* that no type in front has */
 enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES }; /* a byte becomes four at most */
 
 /* In arena. Handles: ERR_INVALID, pointing at the place. */
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err) MUST_USE;
+
+/* The same; messages call the text by this name in place of "query". */
+enum err_code selector_parse_named(struct arena *arena, const char *name, struct span text,
+                                   struct selector **ret_selector, struct err *err) MUST_USE;
+
+/* Of a text that was taken once and kept: what is refused by now has to be read all the same. */
+enum err_code selector_parse_kept(struct arena *arena, struct span text,
+                                  struct selector **ret_selector, struct err *err) MUST_USE;
 
 /* Written so that selectors which differ only by spaces, the order and repetition of their
  * matchers, the way of quoting, dots for underscores in names, and expressions without anything
@@ -49,9 +61,13 @@ enum err_code selector_check_steady(const struct selector *selector, struct err 
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 
-/* Does its type find this one? Any does when it has none. parts: SELECTOR_TYPE_PARTS texts. */
-bool selector_matches_type(const struct selector *selector, const struct span *parts,
-                           bool is_delta);
+/* Does what it says of the type find this one? Any does when that is nothing. parts:
+ * SELECTOR_TYPE_PARTS texts. Handles: as selector_matches. */
+enum err_code selector_matches_type(struct selector *selector, const struct span *parts,
+                                    bool is_delta, bool *ret_matches, struct err *err) MUST_USE;
+
+/* True where it names a type with all its parts: SELECTOR_TYPE_PARTS texts, borrowed. */
+bool selector_find_type(const struct selector *selector, struct span *ret_parts);
 
 /* The type's whole name, appended. */
 void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,

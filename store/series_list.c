@@ -2,9 +2,11 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "store/selector.h"
 #include "store/walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { TEXT_MAX_BYTES = 4 << 20 };
 
@@ -62,14 +64,26 @@ static void append_quoted(struct buf *text, struct span value)
     buf_append_byte(text, '"');
 }
 
+/* In front of the labels, or among them where it has to be quoted. */
+static void append_type(const char *name, struct buf *text)
+{
+    const bool is_quoted = !*name || strpbrk(name, SELECTOR_QUOTED_SIGNS "{ ");
+    if (!is_quoted)
+        buf_append_text(text, name);
+    buf_append_byte(text, '{');
+    if (!is_quoted)
+        return;
+    buf_append_text(text, "__profile_type__=");
+    append_quoted(text, span_text(name));
+}
+
 static const char *make_text(const struct walk *walk, const struct store_series *series,
                              struct buf *text)
 {
     buf_clear(text);
-    buf_append_text(text, walk->types[series->type].name);
-    buf_append_byte(text, '{');
+    append_type(walk->types[series->type].name, text);
     for (uint32_t i = 0; i < series->label_count; i++) {
-        if (i)
+        if (text->data[text->size - 1] != '{')
             buf_append_byte(text, ',');
         buf_append_span(text, series->labels[i].name);
         buf_append_byte(text, '=');

@@ -1,5 +1,6 @@
 #include "store/stack_union.h"
 
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
 #include "store/block_read.h"
@@ -22,7 +23,9 @@ struct stack_union {
     int64_t *sums; /* width numbers per stack */
     uint32_t capacity;
     uint32_t width;
-    const struct block **blocks;
+    const struct block **blocks;  /* each once */
+    struct map_u64 block_numbers; /* by address */
+    uint32_t last_block;
     uint32_t block_count;
     uint32_t block_capacity;
 };
@@ -43,13 +46,18 @@ void stack_union_destroy(struct stack_union *stacks)
     mem_free(stacks->origins);
     mem_free(stacks->sums);
     mem_free(stacks->blocks);
+    map_u64_fini(&stacks->block_numbers);
     mem_free(stacks);
 }
 
+/* Where questions go series by series the same blocks come again and again. */
 static uint32_t number_of_block(struct stack_union *stacks, const struct block *block)
 {
-    if (stacks->block_count && stacks->blocks[stacks->block_count - 1] == block)
-        return stacks->block_count - 1;
+    if (stacks->block_count && stacks->blocks[stacks->last_block] == block)
+        return stacks->last_block;
+    stacks->last_block = map_u64_add(&stacks->block_numbers, (uintptr_t)block, stacks->block_count);
+    if (stacks->last_block < stacks->block_count)
+        return stacks->last_block;
     if (stacks->block_count == stacks->block_capacity) {
         stacks->block_capacity = stacks->block_capacity ? stacks->block_capacity * 2 : 16;
         stacks->blocks = mem_resize(stacks->blocks, stacks->block_capacity, sizeof(struct block *));
@@ -123,7 +131,9 @@ uint32_t stack_union_count(const struct stack_union *stacks)
 size_t stack_union_memory(const struct stack_union *stacks)
 {
     return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
-           stacks->capacity * (sizeof(struct origin) + stacks->width * sizeof(int64_t));
+           stacks->capacity * (sizeof(struct origin) + stacks->width * sizeof(int64_t)) +
+           stacks->block_capacity * sizeof(struct block *) +
+           stacks->block_numbers.capacity * sizeof(struct map_u64_slot);
 }
 
 int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)

@@ -158,7 +158,7 @@ uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 
 /* ---- out ---- */
 
-/* How values of several profiles of one series become one. */
+/* How values of several profiles of one series become one; those of one moment are one snapshot. */
 enum store_rule {
     STORE_SUM,        /* deltas: each profile tells what happened in its time */
     STORE_MEAN,       /* gauges: the mean of a series' snapshots, summed over series */
@@ -199,6 +199,7 @@ struct store_query {
     /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
     const struct span *selectors;
     size_t selector_count;
+    const char *selectors_name;             /* in messages, its number behind it; NULL: "query" */
     const struct store_profile_id *profile; /* its series alone, as it is; NULL: all */
     bool is_of_profiles;                    /* single ones: what is kept as totals alone is none */
     /* Rows whose labels it keeps: their own, trace_id and span_id, and those of their series that
@@ -252,7 +253,6 @@ struct store_series {
     uint32_t label_count;
     uint32_t type; /* index */
     uint64_t hash; /* as store_series_hash */
-    uint64_t profile_count;
 };
 
 /* What was read for an answer. */
@@ -315,8 +315,7 @@ struct store_series_list {
     struct store_statistics statistics;
 };
 
-/* profile_count of series is not told. Handles: as store_merge, but that a type which is not there
- * finds nothing. */
+/* Handles: as store_merge, but that a type which is not there finds nothing. */
 enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err) MUST_USE;
@@ -429,10 +428,11 @@ enum err_code store_export(struct store *store, struct arena *arena,
 /* ---- for operators, beside a server that runs or not ---- */
 
 enum store_problem {
-    STORE_PROBLEM_BROKEN,  /* a checksum, a number or an end is wrong */
-    STORE_PROBLEM_MISSING, /* the catalogue names it, and there is none */
-    STORE_PROBLEM_DIFFERS, /* whole, but not what the catalogue says */
-    STORE_PROBLEM_ORPHAN,  /* nobody knows it: of a server that ended */
+    STORE_PROBLEM_BROKEN,     /* a checksum, a number or an end is wrong */
+    STORE_PROBLEM_UNREADABLE, /* the disk or the bucket refuses it */
+    STORE_PROBLEM_MISSING,    /* the catalogue names it, and there is none */
+    STORE_PROBLEM_DIFFERS,    /* whole, but not what the catalogue says */
+    STORE_PROBLEM_ORPHAN,     /* nobody knows it: of a server that ended */
     STORE_PROBLEM_COUNT
 };
 

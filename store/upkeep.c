@@ -15,9 +15,9 @@
 
 enum {
     ROUND_MS = 500,
-    TIDY_ROUNDS = 4,
-    EXPIRE_ROUNDS = 40,
-    ORPHAN_ROUNDS = 300,
+    TIDY_S = 2,
+    EXPIRE_S = 20,
+    ORPHANS_S = 150,
     KEYS_AT_ONCE = 1000,
     KEY_ROOM = 48
 };
@@ -25,7 +25,10 @@ enum {
 struct upkeep {
     struct upkeep_options options;
     pthread_t thread;
-    uint64_t round;
+    uint64_t turn;   /* claims so far */
+    int64_t tidy_ns; /* monotonic, when each is due next */
+    int64_t expire_ns;
+    int64_t orphans_ns;
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
@@ -43,44 +46,6 @@ static void report(struct upkeep *upkeep, const char *work, const struct err *er
 {
     if (upkeep->options.report)
         upkeep->options.report(upkeep->options.report_context, work, err);
-}
-
-/* One merge; false when there was none to do. */
-static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct err *err)
-{
-    const struct upkeep_options *options = &upkeep->options;
-    arena_auto arena = arena_create();
-    struct catalogue_claim claim;
-    int64_t writer_id;
-    *ret_did = false;
-    enum err_code code = writer_get(options->writer, &writer_id, err);
-    if (!code)
-        code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
-                               &claim, err);
-    if (code || !claim.count)
-        return code;
-    *ret_did = true;
-    code = compact_claim(options, writer_id, &claim, err);
-    if (claim.level) /* merging blocks took much memory, and will not again for long */
-        mem_trim();
-    return code;
-}
-
-static void compact_all(struct upkeep *upkeep)
-{
-    bool did = true;
-    while (did && !should_stop(upkeep)) {
-        struct err err;
-        enum err_code code = compact_once(upkeep, &did, &err);
-        if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
-            writer_lose(upkeep->options.writer, writer_peek(upkeep->options.writer));
-            return;
-        }
-        if (code) {
-            report(upkeep, "compaction", &err);
-            return;
-        }
-    }
 }
 
 /* ---- what dead servers left ---- */
@@ -130,22 +95,73 @@ static enum err_code find_orphans(struct upkeep *upkeep, struct err *err)
     return code ? code : discard(&orphans, err);
 }
 
+/* ---- by the clock ---- */
+
+static bool is_time(int64_t *due_ns, int64_t every_s)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (now_ns < *due_ns)
+        return false;
+    *due_ns = now_ns + every_s * CLOCK_NS_PER_S;
+    return true;
+}
+
+/* What is not claimed. It comes between merges, too, of which there may always be one more. */
+static void do_timed(struct upkeep *upkeep)
+{
+    const struct upkeep_options *options = &upkeep->options;
+    struct err err;
+    if (is_time(&upkeep->tidy_ns, TIDY_S) &&
+        catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
+                       &err))
+        report(upkeep, "catalogue", &err);
+    if (is_time(&upkeep->expire_ns, EXPIRE_S) &&
+        catalogue_expire(options->jobs_database, options->retention_s, &err))
+        report(upkeep, "retention", &err);
+    if (is_time(&upkeep->orphans_ns, ORPHANS_S) && find_orphans(upkeep, &err))
+        report(upkeep, "orphans", &err);
+}
+
 /* ---- the thread ---- */
 
+/* One merge; false when there was none to do. */
+static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct err *err)
+{
+    const struct upkeep_options *options = &upkeep->options;
+    arena_auto arena = arena_create();
+    struct catalogue_claim claim;
+    int64_t writer_id;
+    *ret_did = false;
+    enum err_code code = writer_get(options->writer, &writer_id, err);
+    if (!code)
+        code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
+                               upkeep->turn++, &claim, err);
+    if (code || !claim.count)
+        return code;
+    *ret_did = true;
+    code = compact_claim(options, writer_id, &claim, err);
+    if (claim.level) /* merging blocks took much memory, and will not again for long */
+        mem_trim();
+    return code;
+}
+
+/* Until nothing is due. */
 static void run_round(struct upkeep *upkeep)
 {
-    struct err err;
-    compact_all(upkeep);
-    if (upkeep->round % TIDY_ROUNDS == 0 &&
-        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer),
-                       upkeep->options.query_time_s, &err))
-        report(upkeep, "catalogue", &err);
-    if (upkeep->round % EXPIRE_ROUNDS == 0 &&
-        catalogue_expire(upkeep->options.jobs_database, upkeep->options.retention_s, &err))
-        report(upkeep, "retention", &err);
-    if (upkeep->round % ORPHAN_ROUNDS == TIDY_ROUNDS && find_orphans(upkeep, &err))
-        report(upkeep, "orphans", &err);
-    upkeep->round++;
+    bool did = true;
+    while (did && !should_stop(upkeep)) {
+        struct err err;
+        do_timed(upkeep);
+        enum err_code code = compact_once(upkeep, &did, &err);
+        if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
+            writer_lose(upkeep->options.writer, writer_peek(upkeep->options.writer));
+            return;
+        }
+        if (code) {
+            report(upkeep, "compaction", &err);
+            return;
+        }
+    }
 }
 
 static bool wait_for_round(struct upkeep *upkeep)
@@ -178,6 +194,7 @@ enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep 
     struct upkeep *upkeep = mem_new(struct upkeep, 1);
     pthread_condattr_t attributes;
     upkeep->options = *options;
+    upkeep->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
     pthread_mutex_init(&upkeep->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

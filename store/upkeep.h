@@ -2,8 +2,10 @@
  * upkeep: the work behind: segments become blocks, small blocks become larger ones, what was
  * swapped is forgotten, what a dead server left is found.
  *
- * One thread per server; any number of servers share the work: a merge is claimed with a lease, and
- * only who still has it swaps. Private to the room.
+ * Merges take turns by what they are of (store/catalogue.h), and what goes by the clock comes
+ * between them, so that nothing waits for segments, of which there may always be more. One thread
+ * per server; any number of servers share the work: a merge is claimed with a lease, and only who
+ * still has it swaps. Private to the room.
  */
 #ifndef STORE_UPKEEP_H
 #define STORE_UPKEEP_H

@@ -118,6 +118,8 @@ static enum err_code verify_entry(struct verification *verification,
         is_whole &= !code;
         if (code == ERR_CORRUPT)
             code = tell_if_known(verification, STORE_PROBLEM_BROKEN, entry, err.message);
+        else if (code == ERR_IO && err.is_unreadable)
+            code = tell_if_known(verification, STORE_PROBLEM_UNREADABLE, entry, err.message);
         else if (code == ERR_NOT_FOUND)
             code = tell_if_known(verification, STORE_PROBLEM_MISSING, entry, "there is no object");
         else if (code)

@@ -11,13 +11,15 @@
 #include "store/rule.h"
 #include "store/selector.h"
 #include "store/series_hash.h"
+#include "store/witness.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64 };
+/* A disk that many read of at once has a hundred reads on their way. */
+enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
 
 struct walk_state {
     const struct walk_source *source;
@@ -25,6 +27,7 @@ struct walk_state {
     struct selector **selectors; /* none: every series */
     size_t selector_count;
     struct flight_entry **entries; /* of open blocks in use */
+    const char **object_keys;      /* of these, and of the block in hand */
     struct deleted *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
@@ -37,13 +40,34 @@ struct walk_state {
     size_t granted_bytes; /* of the memory of all questions */
     size_t needed_bytes;  /* more than there was room for; 0: there was */
     uint32_t match_count; /* of series with selectors */
+    uint32_t ahead;       /* tasks that the disk was asked for */
     bool is_last_try;     /* what is still missing now was not swapped */
+    bool has_witness;     /* an object was read, so what cannot be is alone */
 };
 
-/* What cannot be read harms nobody else: the answer is without it, and says so. */
-static enum err_code pass_over(struct walk *walk, enum err_code code)
+/* Where one other can be read, that is so for all of the question. */
+static bool is_alone(struct walk *walk, const char *object_key)
 {
-    if (code != ERR_CORRUPT)
+    struct walk_state *state = walk->state;
+    const struct witness witness = {.database = state->source->database,
+                                    .tenant_id = walk->query->tenant_id,
+                                    .objects = open_blocks_objects(state->source->blocks),
+                                    .patience = &walk->query->patience};
+    if (walk->err->is_unreadable && !state->has_witness)
+        state->has_witness = witness_is_alone(&witness, object_key, walk->err);
+    return walk->err->is_unreadable && state->has_witness;
+}
+
+/* Is it something of this object that cannot be read, and not the disk? */
+static bool is_broken(struct walk *walk, const char *object_key, enum err_code code)
+{
+    return code == ERR_CORRUPT || (code == ERR_IO && is_alone(walk, object_key));
+}
+
+/* What cannot be read harms nobody else: the answer is without it, and says so. */
+static enum err_code pass_over(struct walk *walk, const char *object_key, enum err_code code)
+{
+    if (!is_broken(walk, object_key, code))
         return code;
     if (walk->statistics.broken_count++ == 0)
         walk->statistics.broken_message = arena_strdup(walk->arena, walk->err->message);
@@ -199,6 +223,7 @@ static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
 {
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
+    const char *object_key = walk->state->object_keys[task->block_index];
     task->first = task->end = 0;
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
         note_time(walk, granule->begin_ns, granule->end_ns);
@@ -209,7 +234,7 @@ static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (code)
-        return pass_over(walk, code);
+        return pass_over(walk, object_key, code);
     task->first = find_ordinal(profiles, granule->profile_count, query->start_ns);
     task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
     if (task->first < task->end)
@@ -232,7 +257,6 @@ static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk
         hand->number = number_series(walk, block_dictionary(task->block), hand->index);
     hand->has_number = true;
     task->series = hand->number;
-    walk->series[task->series].profile_count += task->end - task->first;
     walk->statistics.profile_count += task->end - task->first;
     if (walk->state->kind == WALK_SERIES)
         return;
@@ -309,7 +333,7 @@ static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (code)
-        return pass_over(walk, code);
+        return pass_over(walk, walk->state->object_keys[task->block_index], code);
     add_runs(walk, hand, task, profiles);
     return ERR_NONE;
 }
@@ -403,7 +427,9 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     if (code == ERR_CANCELLED)
         return walk_explain_wait(walk, code);
     if (code)
-        return pass_over(walk, code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+        return pass_over(walk, place->object_key,
+                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+    state->object_keys[walk->block_count] = place->object_key;
     walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
     const uint64_t profiles_before = walk->statistics.profile_count;
     code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
@@ -435,6 +461,7 @@ static enum err_code look_at_places(struct walk *walk)
     if (code)
         return code;
     walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
+    walk->state->object_keys = arena_new(walk->arena, const char *, found.count);
     for (uint32_t i = 0; i < found.count && !code; i++)
         code = look_at_place(walk, &found.places[i]);
     return code;
@@ -550,28 +577,37 @@ void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
 
 void walk_note_cut(struct walk *walk, const struct walk_task *task)
 {
-    const uint32_t profile_count = task->end - task->first;
     walk->statistics.cut_count++;
     walk->statistics.totals_count--;
-    walk->statistics.profile_count -= profile_count;
-    walk->series[task->series].profile_count -= profile_count;
+    walk->statistics.profile_count -= task->end - task->first;
 }
 
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code)
 {
-    const uint32_t profile_count = task->end - task->first;
+    const char *object_key = walk->state->object_keys[task->block_index];
     struct store_statistics *statistics = &walk->statistics;
     if (!code) {
         statistics->granule_count++;
         statistics->row_count += row_count;
         statistics->bytes_read += bytes;
-    } else if (code == ERR_CORRUPT) {
+    } else if (is_broken(walk, object_key, code)) {
         task->is_broken = true;
-        walk->series[task->series].profile_count -= profile_count;
-        statistics->profile_count -= profile_count;
+        statistics->profile_count -= task->end - task->first;
     }
-    return pass_over(walk, code);
+    return pass_over(walk, object_key, code);
+}
+
+void walk_read_ahead(struct walk *walk, uint32_t at)
+{
+    uint32_t *next = &walk->state->ahead;
+    *next = *next > at ? *next : at;
+    for (; *next < walk->task_count && *next < at + TASKS_AHEAD; ++*next) {
+        const struct walk_task *task = &walk->tasks[*next];
+        const bool is_whole = walk_is_whole(task);
+        block_read_ahead(task->block, task->granule, is_whole ? BLOCK_TOTALS : BLOCK_PROFILES,
+                         is_whole ? BLOCK_TOTALS : BLOCK_ROWS);
+    }
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -601,8 +637,13 @@ static enum err_code parse_selectors(struct walk *walk)
     enum err_code code = ERR_NONE;
     state->selectors = arena_new(walk->arena, struct selector *, query->selector_count);
     state->selector_count = query->selector_count;
-    for (size_t i = 0; i < query->selector_count && !code; i++)
-        code = selector_parse(walk->arena, query->selectors[i], &state->selectors[i], walk->err);
+    for (size_t i = 0; i < query->selector_count && !code; i++) {
+        const char *name = query->selectors_name
+                               ? arena_printf(walk->arena, "%s %zu", query->selectors_name, i + 1)
+                               : "query";
+        code = selector_parse_named(walk->arena, name, query->selectors[i], &state->selectors[i],
+                                    walk->err);
+    }
     return code;
 }
 
@@ -686,8 +727,11 @@ static enum err_code explain(struct walk *walk, void *context)
         if (code)
             return code;
         for (uint32_t j = 0; j < walk->type_count; j++) {
-            if (selector_matches_type(selector, walk->types[j].parts, walk->types[j].is_delta))
-                return ERR_NONE;
+            bool matches;
+            code = selector_matches_type(selector, walk->types[j].parts, walk->types[j].is_delta,
+                                         &matches, walk->err);
+            if (code || matches)
+                return code;
         }
     }
     if (walk->type_count)

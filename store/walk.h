@@ -39,8 +39,9 @@ struct walk_task {
     uint32_t series;
     uint32_t first; /* ordinals first <= o < end */
     uint32_t end;
-    bool are_totals; /* of single profiles and their labels nothing is to be told */
-    bool is_broken;  /* it was to be read and could not: the answer is without it */
+    bool are_totals;         /* of single profiles and their labels nothing is to be told */
+    bool is_broken;          /* it was to be read and could not: the answer is without it */
+    bool has_shared_moments; /* store/moments.h: where it was asked for */
 };
 
 struct walk {
@@ -65,9 +66,9 @@ struct walk {
 /*
  * Walks, then calls answer, once: or again from the beginning when an object is gone that was
  * swapped after the catalogue was read, or when there was no room in the memory of all questions.
- * One that the catalogue still names and that is gone is passed over as what is broken is. Handles:
- * ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the query's memory
- * and answer give.
+ * One that the catalogue still names and that is gone is passed over as what is broken is, and so
+ * is one that cannot be read while others can (store/witness.h). Handles: ERR_INVALID (a selector),
+ * ERR_LIMIT (the query's limits), ERR_CANCELLED, what the query's memory and answer give.
  */
 enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
                        enum walk_kind kind, struct arena *arena,
@@ -92,6 +93,10 @@ enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
 /* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
 enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUST_USE;
+
+/* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
+ * not all of a granule its profiles and rows. */
+void walk_read_ahead(struct walk *walk, uint32_t at);
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,

@@ -166,6 +166,11 @@ static size_t utf8_sequence(const uint8_t *data, size_t size)
     return length;
 }
 
+size_t span_utf8_size(struct span span)
+{
+    return span.size ? utf8_sequence(span.data, span.size) : 0;
+}
+
 bool span_is_utf8(struct span span)
 {
     for (size_t at = 0; at < span.size;) {
@@ -329,16 +334,28 @@ void buf_append_json(struct buf *buf, struct span text)
     buf_append_byte(buf, '"');
 }
 
+/* One character of U+0080 to U+FFFF and more; length: of its UTF-8, 0: it is none. */
+static void append_html_sequence(struct buf *buf, const uint8_t *bytes, size_t length)
+{
+    const uint32_t three =
+        length == 3 ? (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2] : 0;
+    if (!length)
+        buf_append_text(buf, "\xef\xbf\xbd");
+    else if (three >= 0xe280aa && three <= 0xe280ae)
+        buf_printf(buf, "\\u20%02X", three - 0xe280aa + 0x2a);
+    else if (three >= 0xe281a6 && three <= 0xe281a9)
+        buf_printf(buf, "\\u20%02X", three - 0xe281a6 + 0x66);
+    else if (length != 2 || bytes[0] != 0xc2 || bytes[1] >= 0xa0) /* C1 */
+        buf_append(buf, bytes, length);
+}
+
 void buf_append_html(struct buf *buf, struct span text)
 {
     for (size_t at = 0; at < text.size && !buf->has_failed;) {
         uint8_t byte = text.data[at];
         if (byte >= 0x80) {
             size_t length = utf8_sequence(text.data + at, text.size - at);
-            if (length)
-                buf_append(buf, text.data + at, length);
-            else
-                buf_append_text(buf, "\xef\xbf\xbd");
+            append_html_sequence(buf, text.data + at, length);
             at += length ? length : 1;
             continue;
         }

@@ -49,6 +49,8 @@ bool span_parse_i64(struct span span, int64_t *ret_number);
 bool span_parse_hex(struct span span, uint64_t *ret_number);
 /* Is it well-formed UTF-8 (no overlong forms, no surrogates)? */
 bool span_is_utf8(struct span span);
+/* Bytes of the well-formed UTF-8 character that span begins with; 0: there is none. */
+size_t span_utf8_size(struct span span);
 
 struct buf {
     uint8_t *data;
@@ -75,7 +77,9 @@ void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(
 /* Text as a JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and control characters,
  * those from U+0080 to U+009F too, are escaped: no terminal ever meets them. */
 void buf_append_json(struct buf *buf, struct span text);
-/* Text for HTML and XML content and double-quoted attributes; control characters are dropped. */
+/* Text for HTML and XML content and double-quoted attributes. Control characters are dropped; what
+ * turns the direction of the text behind it (U+202A to U+202E, U+2066 to U+2069) is written as
+ * "\u202E": a name cannot be made to look like another. */
 void buf_append_html(struct buf *buf, struct span text);
 /* Percent-encoded for a query value or path segment. */
 void buf_append_url(struct buf *buf, struct span text);

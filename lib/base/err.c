@@ -38,6 +38,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *format, .
     err->code = code;
     err->retry_after_s = 0;
     err->is_disconnect = false;
+    err->is_unreadable = false;
     return code;
 }
 
@@ -55,6 +56,7 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
     err->code = code;
     err->retry_after_s = 0;
     err->is_disconnect = false;
+    err->is_unreadable = false;
     return code;
 }
 

@@ -47,6 +47,7 @@ struct err {
     enum err_code code;
     int retry_after_s;  /* > 0 with ERR_RATE_LIMITED, ERR_QUOTA and ERR_BUSY where it is known */
     bool is_disconnect; /* with ERR_DATABASE: a connection in use broke; another may do better */
+    bool is_unreadable; /* with ERR_IO: it may be this object alone that cannot be read */
     char message[ERR_MESSAGE_BYTES];
 };
 

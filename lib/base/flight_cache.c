@@ -49,9 +49,12 @@ void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns)
     cache->hold_ns = hold_ns;
 }
 
+/* FNV-1a. Keys have in them what people ask for: who makes some collide makes a bucket's list
+ * longer, by no more than fits the cache, and finds nobody else's, since whole keys are compared.
+ */
 static uint32_t hash_key(const char *key)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a; keys come from ids that we chose, so none collide */
+    uint32_t hash = 2166136261U;
     for (; *key; key++)
         hash = (hash ^ (uint8_t)*key) * 16777619U;
     return hash;

@@ -53,6 +53,8 @@ static struct {
     char *root; /* NULL: not recording */
     struct unsynced_file *files;
     struct unsynced_name *names;
+    dev_t spoiled_device; /* of the file that cannot be read; */
+    ino_t spoiled_inode;  /* 0: any can */
 } fault = {.lock = PTHREAD_MUTEX_INITIALIZER, .call = OS_CALL_COUNT};
 
 enum { FAULT_NONE = 0, FAULT_SHORT = -1 }; /* else an errno */
@@ -275,9 +277,23 @@ ssize_t os_write(int fd, const void *data, size_t size)
     return written;
 }
 
+static bool is_spoiled(int fd)
+{
+    struct stat status;
+    if (!atomic_load_explicit(&fault.is_active, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&fault.lock);
+    const bool is = fault.spoiled_inode && fstat(fd, &status) == 0 &&
+                    status.st_ino == fault.spoiled_inode && status.st_dev == fault.spoiled_device;
+    pthread_mutex_unlock(&fault.lock);
+    return is;
+}
+
 ssize_t os_pread(int fd, void *data, size_t size, off_t offset)
 {
     int error = next_fault(OS_CALL_READ);
+    if (error <= 0 && is_spoiled(fd))
+        error = EIO;
     if (error > 0) {
         errno = error;
         return -1;
@@ -287,6 +303,12 @@ ssize_t os_pread(int fd, void *data, size_t size, off_t offset)
         got = pread(fd, data, size, offset);
     while (got < 0 && errno == EINTR);
     return got;
+}
+
+void os_read_ahead(int fd, off_t offset, off_t size)
+{
+    (void)posix_fadvise(fd, offset, size,
+                        POSIX_FADV_WILLNEED); /* of no file: there is nothing to gain */
 }
 
 static int sync_with(int (*sync_call)(int fd), int fd)
@@ -388,6 +410,18 @@ void os_fault_plan(enum os_call call, unsigned nth, int error, bool stays_broken
     fault.error = error;
     fault.stays_broken = stays_broken;
     memset(fault.counts, 0, sizeof(fault.counts));
+    atomic_store(&fault.is_active, true);
+    pthread_mutex_unlock(&fault.lock);
+}
+
+void os_fault_spoil(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return;
+    pthread_mutex_lock(&fault.lock);
+    fault.spoiled_device = status.st_dev;
+    fault.spoiled_inode = status.st_ino;
     atomic_store(&fault.is_active, true);
     pthread_mutex_unlock(&fault.lock);
 }
@@ -494,6 +528,7 @@ void os_fault_reset(void)
     pthread_mutex_lock(&fault.lock);
     forget_records();
     fault.call = OS_CALL_COUNT;
+    fault.spoiled_inode = 0;
     memset(fault.counts, 0, sizeof(fault.counts));
     atomic_store(&fault.is_active, false);
     pthread_mutex_unlock(&fault.lock);

@@ -4,6 +4,7 @@
  * Everything that must be durable goes through these functions, which are the system calls of the
  * same name (return -1 and errno; EINTR is retried). Tests can, through os_fault_*:
  *   - make the Nth call of a kind fail with an errno, or cut the Nth write short;
+ *   - make one file unreadable;
  *   - record what has not been synced yet, and then lose it as a power cut would: contents since
  *     the last fsync or fdatasync of a file go back to what was synced, and names that a folder got
  *     or lost since its last fsync are undone.
@@ -23,6 +24,9 @@ int os_mkdirat(int directory_fd, const char *path, mode_t mode);
 /* May write less than size, as write(2). */
 ssize_t os_write(int fd, const void *data, size_t size);
 ssize_t os_pread(int fd, void *data, size_t size, off_t offset);
+/* These bytes are read soon: the system may bring them from the disk while something else is done.
+ */
+void os_read_ahead(int fd, off_t offset, off_t size);
 int os_fsync(int fd);
 int os_fdatasync(int fd);
 int os_renameat(int from_directory_fd, const char *from, int to_directory_fd, const char *to);
@@ -60,6 +64,9 @@ enum os_call {
  * too. One plan at a time; os_fault_reset ends it and the recording.
  */
 void os_fault_plan(enum os_call call, unsigned nth, int error, bool stays_broken);
+/* From now on reading the file fails with EIO, as of a bad sector; all others are read. One file at
+ * a time, until os_fault_reset. */
+void os_fault_spoil(const char *path);
 /* Calls of that kind since the last plan or reset, to find out how many there are to fail. */
 unsigned os_fault_count(enum os_call call);
 /* Records what is not synced, for changes below root from now on. */

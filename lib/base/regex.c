@@ -268,7 +268,10 @@ static enum err_code check_subset(struct span pattern, uint32_t *ret_repeated, s
     struct scanner scanner = {.pattern = pattern};
     if (pattern.size > REGEX_PATTERN_BYTES)
         return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 8192 bytes", err);
-    if (!span_is_utf8(pattern) || memchr(pattern.data, 0, pattern.size))
+    const uint8_t *zero = pattern.size ? memchr(pattern.data, 0, pattern.size) : NULL;
+    if (zero)
+        return refuse_pattern(pattern, (size_t)(zero - pattern.data), "has a byte that is 0", err);
+    if (!span_is_utf8(pattern))
         return err_set(err, ERR_INVALID, "a regular expression is not UTF-8 text");
     while (scanner.at < pattern.size) {
         size_t start = scanner.at;

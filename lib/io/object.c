@@ -1,5 +1,6 @@
 #include "lib/io/object_backend.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool is_key_byte(char byte)
@@ -83,6 +84,33 @@ enum err_code object_open_within(struct object_store *store, const char *key,
 {
     enum err_code code = check_key(key, err);
     return code ? code : store->backend->open(store, key, patience, ret_fd, ret_size, err);
+}
+
+enum err_code object_probe(struct object_store *store, const char *key,
+                           const struct patience *patience, struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->probe(store, key, patience, err);
+}
+
+/* Others, such as too many open files, are of the whole process. */
+static bool is_of_object(int error)
+{
+    static const int errors[] = {EIO,     EACCES,  EPERM,  ELOOP,     ENOTDIR,
+                                 EUCLEAN, EBADMSG, ESTALE, EREMOTEIO, ENODATA};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (errors[i] == error)
+            return true;
+    }
+    return false;
+}
+
+enum err_code object_fail_reading(struct err *err, const char *what, const char *name)
+{
+    const bool is_unreadable = is_of_object(errno);
+    err_set_errno(err, ERR_IO, "%s %s", what, name);
+    err->is_unreadable = is_unreadable;
+    return ERR_IO;
 }
 
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,

@@ -13,7 +13,9 @@
  *
  * Besides what a function names, all can fail with ERR_INVALID (not a key), ERR_IO (the disk, or a
  * server that refuses) and ERR_BUSY (S3: out of reach or overloaded after all retries; with
- * retry_after_s). Threads: a store is shared; a writer belongs to one thread.
+ * retry_after_s). Where an object is there and may not be read, or its place on the disk is bad,
+ * reading it is ERR_IO with is_unreadable: others may do better. Threads: a store is shared; a
+ * writer belongs to one thread.
  */
 #ifndef LIB_IO_OBJECT_H
 #define LIB_IO_OBJECT_H
@@ -74,6 +76,12 @@ enum err_code object_read_range(struct object_store *store, const char *key, uin
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
                                        size_t size, const struct patience *patience,
                                        struct buf *buf, struct err *err) MUST_USE;
+/* Reads a byte of it, from where it is kept and not from memory. Handles: ERR_NOT_FOUND,
+ * ERR_CANCELLED. */
+enum err_code object_probe(struct object_store *store, const char *key,
+                           const struct patience *patience, struct err *err) MUST_USE;
+/* Fails with ERR_IO and errno's text: "what name: …". Of reading an object, or its copy. */
+enum err_code object_fail_reading(struct err *err, const char *what, const char *name);
 /* Gone durably; deleting what is not there succeeds. */
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err) MUST_USE;
 /* The same for many at the price of few (folder: one fsync per folder in a row of keys, so keys are

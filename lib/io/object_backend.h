@@ -30,6 +30,8 @@ struct object_backend {
     enum err_code (*read_range)(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, const struct patience *patience, struct buf *buf,
                                 struct err *err);
+    enum err_code (*probe)(struct object_store *store, const char *key,
+                           const struct patience *patience, struct err *err);
     enum err_code (*delete_many)(struct object_store *store, const char *const *keys, size_t count,
                                  struct err *err);
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,

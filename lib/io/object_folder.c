@@ -54,9 +54,10 @@ static struct folder_writer *folder_writer_of(struct object_writer *writer)
 static enum err_code open_folder(int directory_fd, const char *name, int *ret_fd, struct err *err)
 {
     int fd = os_openat(directory_fd, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 && errno == ENOENT)
+        return err_set_errno(err, ERR_NOT_FOUND, "cannot open the folder %s", name);
     if (fd < 0)
-        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO,
-                             "cannot open the folder %s", name);
+        return object_fail_reading(err, "cannot open the folder", name);
     *ret_fd = fd;
     return ERR_NONE;
 }
@@ -73,8 +74,10 @@ static enum err_code open_durable_folder(struct folder_store *store, int directo
         return err_set_errno(err, ERR_IO, "cannot create the folder %s", name);
     fd_auto fd = -1;
     enum err_code code = open_folder(directory_fd, name, &fd, err);
-    if (code)
+    if (code) {
+        err->is_unreadable = false; /* nothing is read of it */
         return code;
+    }
     if (fstat(fd, &status) != 0)
         return err_set_errno(err, ERR_IO, "cannot look at the folder %s", name);
     atomic_ullong *slot = &store->durable_folders[status.st_ino % DURABLE_SLOTS];
@@ -286,7 +289,7 @@ static enum err_code folder_open(struct object_store *store, const char *key,
     if (fd < 0 && errno == ENOENT)
         return err_set(err, ERR_NOT_FOUND, "there is no object %s", key);
     if (fd < 0 || fstat(fd, &status) != 0) {
-        err_set_errno(err, ERR_IO, "cannot open object %s", key);
+        object_fail_reading(err, "cannot open object", key);
         os_close(fd);
         return ERR_IO;
     }
@@ -311,7 +314,7 @@ static enum err_code read_at(int fd, const char *key, uint64_t offset, uint64_t 
     while (got < size) {
         ssize_t count = os_pread(fd, room + got, (size_t)size - got, (off_t)(offset + got));
         if (count < 0)
-            return err_set_errno(err, ERR_IO, "cannot read object %s", key);
+            return object_fail_reading(err, "cannot read object", key);
         if (count == 0)
             return err_set(err, ERR_CORRUPT, "object %s ended early", key);
         got += (size_t)count;
@@ -342,6 +345,21 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
         return err_set(err, ERR_CORRUPT, "object %s is %llu bytes, too few for %zu bytes at %llu",
                        key, (unsigned long long)object_bytes, size, (unsigned long long)offset);
     return read_at(fd, key, offset, size, buf, err);
+}
+
+/* The page that is read is forgotten first: a disk that is gone still has what is in memory. */
+static enum err_code folder_probe(struct object_store *store, const char *key,
+                                  const struct patience *patience, struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t size;
+    uint8_t byte;
+    enum err_code code = folder_open(store, key, patience, &fd, &size, err);
+    if (code)
+        return code;
+    posix_fadvise(fd, 0, DIRECT_ALIGNMENT, POSIX_FADV_DONTNEED);
+    return os_pread(fd, &byte, 1, 0) < 0 ? object_fail_reading(err, "cannot read object", key)
+                                         : ERR_NONE;
 }
 
 /* Do both keys lie in the same folder? */
@@ -501,6 +519,7 @@ static const struct object_backend folder_backend = {
     .open = folder_open,
     .read = folder_read,
     .read_range = folder_read_range,
+    .probe = folder_probe,
     .delete_many = folder_delete_many,
     .list = folder_list,
     .sweep = folder_sweep,

@@ -41,6 +41,15 @@ enum err_code s3_store_outward(const struct s3_store *store, enum err_code code,
     }
 }
 
+/* Of reading: a right may be missing for one object alone. */
+static enum err_code read_outward(const struct s3_store *store, enum err_code code, struct err *err)
+{
+    const bool is_unreadable = code == ERR_FORBIDDEN;
+    code = s3_store_outward(store, code, err);
+    err->is_unreadable = is_unreadable;
+    return code;
+}
+
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err)
 {
@@ -108,7 +117,7 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     if (!code && lseek(fd, 0, SEEK_SET) != 0)
         code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
     if (code)
-        return s3_store_outward(store, code, err);
+        return read_outward(store, code, err);
     *ret_fd = fd;
     *ret_size = answer.answer_bytes;
     fd = -1;
@@ -123,7 +132,7 @@ static enum err_code read_into(struct s3_store *store, struct s3_request *reques
     http_client_answer_init(&answer);
     enum err_code code = s3_client_send(store->client, request, &answer, err);
     if (code)
-        return s3_store_outward(store, code, err);
+        return read_outward(store, code, err);
     uint8_t *room = buf_reserve(buf, answer.body.size);
     if (!room)
         return err_set(err, ERR_TOO_LARGE, "object %s is larger than is allowed here",
@@ -184,6 +193,14 @@ static enum err_code s3_read_range(struct object_store *base, const char *key, u
     return read_into(s3_store_of(base), &request, buf, err);
 }
 
+static enum err_code s3_probe(struct object_store *base, const char *key,
+                              const struct patience *patience, struct err *err)
+{
+    buf_auto byte;
+    buf_init(&byte, 1);
+    return s3_read_range(base, key, 0, 1, patience, &byte, err);
+}
+
 static void s3_close(struct object_store *base)
 {
     struct s3_store *store = s3_store_of(base);
@@ -202,6 +219,7 @@ static const struct object_backend s3_backend = {
     .open = s3_open,
     .read = s3_read,
     .read_range = s3_read_range,
+    .probe = s3_probe,
     .delete_many = s3_store_delete_many,
     .list = s3_store_list,
     .sweep = s3_store_sweep,

@@ -76,6 +76,7 @@ static const struct known {
     {"TokenRefreshRequired", ERR_UNAUTHENTICATED, ADVICE_TOKEN},
     {"RequestTimeTooSkewed", ERR_UNAUTHENTICATED, ADVICE_CLOCK},
     {"AccessDenied", ERR_FORBIDDEN, ADVICE_RIGHTS},
+    {"InvalidObjectState", ERR_FORBIDDEN, ADVICE_NONE}, /* it was moved to an archive */
     {"NoSuchBucket", ERR_INVALID, ADVICE_BUCKET},
     {"InvalidBucketName", ERR_INVALID, ADVICE_BUCKET},
     {"AuthorizationHeaderMalformed", ERR_INVALID, ADVICE_REGION},

@@ -351,10 +351,15 @@ static void set_type(const struct making *making, uint32_t value_type, struct ba
     type->is_delta = making->uses[value_type] == DELTA;
 }
 
+int64_t batch_own_time_ns(const struct profile *profile)
+{
+    return profile->time_ns < TIME_MIN_NS ? 0 : profile->time_ns;
+}
+
 static int64_t time_of(const struct making *making)
 {
-    const int64_t time_ns = making->profile->time_ns;
-    return time_ns < TIME_MIN_NS ? making->source->time_ns : time_ns;
+    const int64_t time_ns = batch_own_time_ns(making->profile);
+    return time_ns ? time_ns : making->source->time_ns;
 }
 
 static void set_profile(const struct making *making, struct batch_profile *row)
@@ -487,7 +492,8 @@ enum err_code batch_from_profile(const struct batch_source *source,
     if (batch_type_take_delta_prefix(&making.name))
         making.is_ready = true;
     if (making.name.size == 0)
-        making.name = batch_type_part(scratch, batch_type_derive_name(making.profile, NULL));
+        making.name = batch_type_derive_name(making.profile, NULL);
+    making.name = batch_type_part(scratch, making.name);
     making.batch = arena_new(making.profile->arena, struct batch, 1);
     making.batch->arena = making.profile->arena;
     enum err_code code = check_name(&making, err);

@@ -32,7 +32,7 @@ struct batch_source {
     size_t label_count;
     const enum batch_kind *kinds; /* what the sender says of each value type; NULL: nothing */
     bool is_ready;                /* the sender says that values are of the profile's time alone */
-    int64_t time_ns;     /* for a profile without a time, or with one in 1970 (other units) */
+    int64_t time_ns;     /* for a profile without a time, or with one before 1971 (other units) */
     int64_t duration_ns; /* for a profile without a duration; says nothing about its values */
 };
 
@@ -42,6 +42,9 @@ struct batch_options {
     const struct span *series_labels;
     uint32_t series_label_count;
 };
+
+/* The profile's own time; 0 where it has none, or one before 1971, which the source's replaces. */
+int64_t batch_own_time_ns(const struct profile *profile);
 
 /*
  * On success the batch has taken source->profile over: its arena is the batch's. Otherwise it stays

@@ -114,14 +114,24 @@ bool batch_type_take_delta_prefix(struct span *name)
     return true;
 }
 
+/* Bytes of the character at the start that may stand in a part; 0: it may not. */
+static size_t part_character(struct span rest)
+{
+    return memchr(": {}", rest.data[0], 4) ? 0 : span_utf8_size(rest);
+}
+
 struct span batch_type_part(struct arena *arena, struct span part)
 {
-    if (!part.size || !memchr(part.data, ':', part.size))
-        return part;
-    char *clean = arena_strndup(arena, part.data, part.size);
-    for (size_t i = 0; i < part.size; i++)
-        clean[i] = clean[i] == ':' ? '_' : clean[i];
-    return span_of(clean, part.size);
+    char *clean = NULL;
+    for (size_t at = 0; at < part.size;) {
+        const size_t size = part_character(span_of(part.data + at, part.size - at));
+        if (!size && !clean)
+            clean = arena_strndup(arena, part.data, part.size);
+        if (!size)
+            clean[at] = '_';
+        at += size ? size : 1;
+    }
+    return clean ? span_of(clean, part.size) : part;
 }
 
 struct span batch_type_name(const struct profile *profile, struct span name, uint32_t value_type)

@@ -24,8 +24,9 @@
  * "/debug/pprof/heap?seconds=30" have, and those since the start do not), its name began with
  * "godeltaprof_", or the protocol says so. Everything else, CPU time first of all, is measured
  * during the profile and nothing before: a delta.
- * THE PARTS are told apart by ':'. One that has a ':' of its own, as perf's event "cycles:u" does,
- * has '_' in its place.
+ * THE PARTS are told apart by ':', and stand before the '{' of a selector. One that has a ':' of
+ * its own, as perf's event "cycles:u" does, a space, a brace or a byte that is no UTF-8, has '_' in
+ * its place: so questions find what is listed. It is the same by all protocols.
  *
  * Threads: any.
  */

@@ -394,9 +394,20 @@ static void write_header(struct writer *writer)
     memcpy(writer->output->data + writer->start, header.data, header.size);
 }
 
+/* Room for what most trees take, at once: growing would fill fresh memory several times over. */
+static void reserve_most(struct writer *writer)
+{
+    enum { NODE_BYTES = 10 }; /* frame, depth, and where every second one has a value */
+    struct buf *output = writer->output;
+    const size_t most = (size_t)writer->flame->node_count * NODE_BYTES;
+    if (!buf_failed(output) && most <= output->max_size - output->size)
+        (void)buf_reserve(output, most);
+}
+
 static void write_all(struct writer *writer, const struct flame_binary_options *options)
 {
     static const uint8_t zeros[HEADER_BYTES + SECTIONS_MAX * SECTION_BYTES];
+    reserve_most(writer);
     buf_append(writer->output, zeros, sizeof(zeros));
     put_nodes(writer);
     put_frames(writer);

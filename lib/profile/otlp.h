@@ -16,9 +16,11 @@
  * scope's. Labels have the names of lib/profile/batch_labels.h, and go by its rule where one
  * resource, scope or sample has several that come to one name; names are cut at their limit,
  * values too: then they end in "#" and 16 digits of their SHA-256, so that those that begin alike
- * differ. service_name is always there, and no other attribute takes its place: the sample's
- * service.name, else the resource's, else "unknown_service", with ":" and the resource's
- * process.executable.name where it has one. All other attributes of samples stay with them.
+ * differ. Senders are not told of a value that is cut: a long command line is in every request of
+ * its process, nobody can send it otherwise, and no series becomes another's. service_name is
+ * always there, and no other attribute takes its place: the sample's service.name, else the
+ * resource's, else "unknown_service", with ":" and the resource's process.executable.name where it
+ * has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
  * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the

@@ -73,6 +73,9 @@ struct canvas {
     struct picture_theme theme;
     uint8_t *pixels;
     int row_height;
+    int row_count;
+    bool is_upright;
+    struct picture_window window;
 };
 
 static enum err_code open_face(struct face *face, struct span font, struct err *err)
@@ -232,7 +235,8 @@ static void draw_box(const struct picture_box *box, void *context)
 {
     struct canvas *canvas = context;
     int left = MARGIN + (int)lround(box->left), right = MARGIN + (int)lround(box->right);
-    int top = GRAPH_TOP + (int)box->depth * canvas->row_height;
+    int row = canvas->is_upright ? canvas->row_count - 1 - (int)box->depth : (int)box->depth;
+    int top = GRAPH_TOP + row * canvas->row_height;
     bool is_run = box->node == UINT32_MAX;
     uint32_t colour = is_run
                           ? PICTURE_SHADE_COLOUR
@@ -300,11 +304,13 @@ static void draw_foot(struct canvas *canvas, const struct picture_options *optio
 static void choose_rows(struct canvas *canvas, uint32_t *ret_shown_count)
 {
     enum { VISIBLE_PIXELS = 4, AVAILABLE = GRAPH_BOTTOM - GRAPH_TOP };
-    uint32_t level_count =
-        picture_layout_depth(canvas->flame, (double)VISIBLE_PIXELS / GRAPH_WIDTH);
+    const double seen =
+        picture_window_is_part(&canvas->window) ? canvas->window.to - canvas->window.from : 1;
+    uint32_t level_count = picture_layout_depth(canvas->flame, seen * VISIBLE_PIXELS / GRAPH_WIDTH);
     int height = level_count < AVAILABLE ? AVAILABLE / (int)level_count : 0;
     canvas->row_height = height < ROW_LEAST ? ROW_LEAST : height > ROW_MOST ? ROW_MOST : height;
-    *ret_shown_count = (uint32_t)(AVAILABLE / canvas->row_height);
+    canvas->row_count = AVAILABLE / canvas->row_height;
+    *ret_shown_count = (uint32_t)canvas->row_count;
 }
 
 static void draw(struct canvas *canvas, const struct picture_options *options, double narrow_width)
@@ -316,6 +322,7 @@ static void draw(struct canvas *canvas, const struct picture_options *options, d
     set_size(canvas->face, canvas->row_height * 6 / 10 < 16 ? canvas->row_height * 5 / 8 + 1 : 16);
     const struct picture_layout layout = {.flame = canvas->flame,
                                           .width = GRAPH_WIDTH,
+                                          .window = canvas->window,
                                           .narrow_width = narrow_width,
                                           .max_depth = shown_count,
                                           .draw = draw_box,
@@ -413,7 +420,9 @@ enum err_code picture_png(const struct flame *flame, const struct picture_option
     struct canvas canvas = {.flame = flame,
                             .face = &face,
                             .marks = options ? options->marks : NULL,
-                            .heat = options ? options->heat : NULL};
+                            .heat = options ? options->heat : NULL,
+                            .is_upright = options && options->is_upright,
+                            .window = options ? options->window : none.window};
     canvas.pixels = mem_alloc(PICTURE_PNG_WIDTH, PICTURE_PNG_HEIGHT);
     picture_theme_init(&canvas.theme, options && options->is_dark);
     buf_auto png;

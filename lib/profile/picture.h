@@ -1,7 +1,8 @@
 /*
  * picture: a flame graph as a still picture: SVG to look at and embed, PNG for link previews.
  *
- * Both show the icicle: root at the top, width is the value, children by descending value. Nodes
+ * Both show the icicle, root at the top, or turned round; width is the value, children by
+ * descending value. Nodes
  * narrower than a pixel are not drawn one by one but as a shade, so that cost and size depend on
  * the picture, not on the graph; the SVG leaves out shades of less than a quarter of a pixel and
  * says of how many frames. In a diff, orange grew, blue shrank, grey is equal.
@@ -16,9 +17,22 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdbool.h>
+
 struct flame;
 
 enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91:1 */
+
+/* The part of the root's width that is drawn, as wide as the picture; 0 and 0 is all of it. */
+struct picture_window {
+    double from;
+    double to;
+};
+
+static inline bool picture_window_is_part(const struct picture_window *window)
+{
+    return window->to > window->from && (window->from > 0 || window->to < 1);
+}
 
 struct picture_options {
     struct span title;    /* UTF-8; may be empty */
@@ -28,6 +42,8 @@ struct picture_options {
     /* Per frame of the graph, of picture_heat.h: colours say that, but of a comparison; or NULL */
     const uint8_t *heat;
     bool is_dark;
+    bool is_upright; /* the root is at the bottom: a flame graph */
+    struct picture_window window;
     uint32_t svg_width; /* pixels; 0 is 1200 */
     uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */
 };

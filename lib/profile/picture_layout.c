@@ -129,6 +129,10 @@ static void place(struct walk *walk, uint32_t node, double left, double right)
     const struct picture_layout *layout = walk->layout;
     uint32_t depth = walk->depth[node];
     struct run *run = &walk->runs[depth];
+    if (right <= 0 || left >= layout->width)
+        return; /* beside the window */
+    left = left < 0 ? 0 : left;
+    right = right > layout->width ? layout->width : right;
     if (right - left >= layout->narrow_width) {
         flush_run(walk, depth);
         layout->draw(
@@ -147,10 +151,14 @@ static void place(struct walk *walk, uint32_t node, double left, double right)
 static void walk_nodes(struct walk *walk)
 {
     const struct flame *flame = walk->layout->flame;
-    double scale = walk->weight[0] > 0 ? walk->layout->width / walk->weight[0] : 0;
+    const struct picture_window *window = &walk->layout->window;
+    const double seen = picture_window_is_part(window) ? window->to - window->from : 1;
+    const double root_width = walk->layout->width / seen;
+    double scale = walk->weight[0] > 0 ? root_width / walk->weight[0] : 0;
     uint32_t *level_count = &walk->extent.level_count;
     *level_count = 1;
-    place(walk, 0, 0, walk->layout->width);
+    walk->next[0] = seen < 1 ? -window->from * root_width : 0;
+    place(walk, 0, walk->next[0], walk->next[0] + root_width);
     for (uint32_t i = 1; i < flame->node_count; i++) {
         uint32_t parent = flame->node_parent[i];
         double left = walk->next[parent], right = left + walk->weight[i] * scale;
@@ -353,10 +361,10 @@ const char *picture_value(double value, struct span unit, char text[PICTURE_VALU
         double ns;
     } times[] = {
         {"nanoseconds", 1}, {"microseconds", 1e3}, {"milliseconds", 1e6}, {"seconds", 1e9}};
-    static const char *const time_names[] = {"ns", "\xc2\xb5s", "ms", "s", "min", "h"};
-    static const double time_steps[] = {1e3, 1e3, 1e3, 60, 60, 0};
-    static const char *const byte_names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    static const double byte_steps[] = {1024, 1024, 1024, 1024, 1024, 0};
+    static const char *const time_names[] = {"ns", "\xc2\xb5s", "ms", "s", "min", "h", "d"};
+    static const double time_steps[] = {1e3, 1e3, 1e3, 60, 60, 24, 0};
+    static const char *const byte_names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    static const double byte_steps[] = {1024, 1024, 1024, 1024, 1024, 1024, 0};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         if (span_equal_text(unit, times[i].name)) {
             write_steps(value * times[i].ns, time_names, time_steps, text);

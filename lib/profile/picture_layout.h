@@ -46,13 +46,14 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark);
 struct picture_box {
     uint32_t node; /* UINT32_MAX: a run of nodes narrower than narrow_width */
     uint32_t depth;
-    double left; /* pixels from the left edge of the root */
+    double left; /* pixels from the left edge of the root, or of the window, and within it */
     double right;
 };
 
 struct picture_layout {
     const struct flame *flame;
-    double width;        /* of the root, pixels */
+    double width; /* of the root, or of the window into it, pixels */
+    struct picture_window window;
     double narrow_width; /* nodes narrower than this are drawn as a shade */
     double least_width;  /* shades narrower than this are not drawn */
     uint32_t max_depth;  /* levels drawn, the root included */

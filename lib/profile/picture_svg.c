@@ -24,6 +24,8 @@ struct svg {
     struct picture_theme theme;
     struct buf *output;
     double width;
+    uint32_t row_count;
+    bool is_upright;
 };
 
 static size_t count_characters(struct span text)
@@ -57,6 +59,12 @@ static void append_fitting(struct buf *output, struct span text, size_t room)
     buf_append_text(output, "\xe2\x80\xa6");
 }
 
+static int top_of(const struct svg *svg, const struct picture_box *box)
+{
+    const uint32_t row = svg->is_upright ? svg->row_count - 1 - box->depth : box->depth;
+    return HEAD_HEIGHT + (int)row * ROW_HEIGHT;
+}
+
 static void append_label(struct svg *svg, const struct picture_box *box)
 {
     double room_pixels = box->right - box->left - 6;
@@ -71,7 +79,7 @@ static void append_label(struct svg *svg, const struct picture_box *box)
     for (size_t i = 1; i < shorter.count && count_characters(name) > room; i++)
         name = shorter.forms[i];
     buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\">", MARGIN + box->left + 3,
-               HEAD_HEIGHT + (int)box->depth * ROW_HEIGHT + 13);
+               top_of(svg, box) + 13);
     append_fitting(svg->output, name, room);
     buf_append_text(svg->output, "</text>");
 }
@@ -115,8 +123,8 @@ static void draw_box(const struct picture_box *box, void *context)
     double width = box->right - box->left;
     buf_printf(svg->output,
                "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#%06x\"/>",
-               MARGIN + box->left, HEAD_HEIGHT + (int)box->depth * ROW_HEIGHT,
-               width > 2 ? width - 0.5 : width, ROW_HEIGHT - 1, svg->theme.colours[colour]);
+               MARGIN + box->left, top_of(svg, box), width > 2 ? width - 0.5 : width,
+               ROW_HEIGHT - 1, svg->theme.colours[colour]);
     if (!is_run) {
         append_label(svg, box);
         buf_append_text(svg->output, "</g>");
@@ -185,11 +193,13 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
     struct svg svg = {.flame = flame, .output = output, .width = clamp_width(options->svg_width)};
     svg.marks = options->marks;
     svg.heat = options->heat;
+    svg.is_upright = options->is_upright;
     picture_theme_init(&svg.theme, options->is_dark);
     uint32_t most = options->svg_depth ? options->svg_depth : DEFAULT_DEPTH;
     most = (most < DEPTH_MAX ? most : DEPTH_MAX) + 1; /* the root is a level of its own */
     uint32_t wanted = picture_layout_depth(flame, 0);
     uint32_t shown = wanted < most ? wanted : most;
+    svg.row_count = shown;
     double height = HEAD_HEIGHT + shown * ROW_HEIGHT + FOOT_HEIGHT;
     buf_printf(output,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
@@ -200,6 +210,7 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
     buf_printf(output, "<g fill=\"#%06x\">\n", svg.theme.frame_text);
     const struct picture_layout layout = {.flame = flame,
                                           .width = svg.width - 2 * MARGIN,
+                                          .window = options->window,
                                           .narrow_width = 1,
                                           .least_width = LEAST_WIDTH_DRAWN,
                                           .max_depth = shown,

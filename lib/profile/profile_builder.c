@@ -31,6 +31,7 @@ struct profile_builder {
     const char *passed_limit; /* what there is too much of */
     uint64_t passed_value;
     uint64_t memory_bytes;
+    uint64_t text_bytes; /* of strings */
     uint64_t followed_entries;
 
     struct table strings;
@@ -97,6 +98,11 @@ static void charge(struct profile_builder *builder, uint64_t bytes)
 bool profile_builder_failed(const struct profile_builder *builder)
 {
     return builder->passed_limit != NULL;
+}
+
+uint64_t profile_builder_text_bytes(const struct profile_builder *builder)
+{
+    return builder->text_bytes;
 }
 
 /* MAP_ABSENT when the table has no such key. */
@@ -179,6 +185,7 @@ uint32_t profile_builder_string(struct profile_builder *builder, struct span tex
     if (profile_builder_failed(builder))
         return 0;
     struct span copy = span_of(arena_strndup(builder->arena, text.data, text.size), text.size);
+    builder->text_bytes += text.size;
     index = (uint32_t)table->list.count;
     list_add(&table->list, struct span, copy);
     return map_bytes_add(&table->by_key, copy, index);
@@ -272,6 +279,20 @@ uint32_t profile_builder_location(struct profile_builder *builder,
     added.line_count = add_lines(builder, lines, line_count);
     list_add(&table->list, struct profile_location, added);
     return index;
+}
+
+void profile_builder_replace_location(struct profile_builder *builder, uint32_t location,
+                                      uint64_t address, const struct profile_line *line)
+{
+    if (profile_builder_failed(builder))
+        return;
+    struct profile_location *at =
+        &list_at(&builder->locations.list, struct profile_location, location);
+    at->address = address;
+    if (!line)
+        return;
+    assert(at->line_count == 1 && line->function != PROFILE_NONE);
+    list_at(&builder->lines, struct profile_line, at->first_line) = *line;
 }
 
 uint32_t profile_builder_frame(struct profile_builder *builder,

@@ -39,6 +39,8 @@ static inline void profile_builder_cleanup(struct profile_builder **builder)
 
 /* True once a limit was passed; profile_builder_take will then say which. */
 bool profile_builder_failed(const struct profile_builder *builder);
+/* Bytes of all strings. */
+uint64_t profile_builder_text_bytes(const struct profile_builder *builder);
 
 /* All value types are added before the first sample. */
 void profile_builder_add_value_type(struct profile_builder *builder, struct span type,
@@ -53,6 +55,11 @@ uint32_t profile_builder_mapping(struct profile_builder *builder,
 uint32_t profile_builder_location(struct profile_builder *builder,
                                   const struct profile_location *location,
                                   const struct profile_line *lines, uint32_t line_count);
+
+/* Gives a location of one line another address and line (NULL: the same): for a name that is known
+ * late. It stays apart from a location that it is equal to thereby. */
+void profile_builder_replace_location(struct profile_builder *builder, uint32_t location,
+                                      uint64_t address, const struct profile_line *line);
 
 /* A frame as text formats know it: one location with one line. */
 struct profile_builder_frame {

@@ -13,6 +13,7 @@ enum { CONFIG_MAX_BYTES = 1 << 20 };
 
 /* What of a request says what the profile is. */
 struct form {
+    bool has_profile;
     struct span profile;
     struct span config;
 };
@@ -58,9 +59,13 @@ static enum err_code read_part(const struct multipart_part *part, struct form *f
                                struct err *err)
 {
     struct span name = span_of(part->name, part->name_size);
-    if (span_equal_text(name, "profile") && form->profile.size == 0)
+    if (span_equal_text(name, "profile")) {
+        if (form->has_profile)
+            return err_set(err, ERR_INVALID,
+                           "the form has the part profile twice: send one request for each");
+        form->has_profile = true;
         form->profile = part->body;
-    else if (span_equal_text(name, "sample_type_config") && form->config.size == 0)
+    } else if (span_equal_text(name, "sample_type_config") && form->config.size == 0)
         form->config = part->body;
     else if (span_equal_text(name, "prev_profile") && part->body.size)
         return err_set(err, ERR_UNSUPPORTED,
@@ -82,6 +87,8 @@ static enum err_code read_form(struct span content_type, struct span body, struc
             break;
         code = read_part(&part, &form, err);
     }
+    if (!code && !form.has_profile)
+        code = err_set(err, ERR_INVALID, "the form has no part profile: send the profile in it");
     if (!code)
         *ret_form = form;
     return code;
@@ -170,6 +177,13 @@ static const struct counted *find_counted(struct span app, struct span *ret_serv
     }
     *ret_service = app;
     return NULL;
+}
+
+struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query)
+{
+    struct span service;
+    find_counted(query->app, &service);
+    return span_equal_text(query->format, "pprof") ? query->app : service;
 }
 
 /* strings has room for it. */

@@ -21,7 +21,7 @@
  *
  * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
  * over:
- * - profile: it, compressed or not.
+ * - profile: it, compressed or not; once. An empty one is no error to agents that have nothing.
  * - prev_profile: refused, since agents of before 2023 sent counters to be subtracted.
  * - sample_type_config: JSON: {type: {"units", "display-name", "aggregation", "cumulative",
  *   "sampled"}}. What is displayed may name the profile (batch_type.h), "average" makes a type a
@@ -70,9 +70,12 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
                                            struct pyroscope_ingest_query *ret_query,
                                            struct err *err) MUST_USE;
 
+/* The app's service, as far as the query alone says what the body is. */
+struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query);
+
 /*
  * The profile of body, ready for batch_from_profile: the caller owns ret_source->profile, which is
- * NULL when there is none in the request (a form without it, or an empty one: that is no error to
+ * NULL when it is empty (that is no error to
  * Pyroscope's agents); the rest lies in arena. limits may be NULL. Handles: ERR_INVALID,
  * ERR_UNSUPPORTED, ERR_TOO_LARGE.
  */

@@ -95,7 +95,8 @@ static struct span without_path(struct span name)
         head++;
     if (find(first(name, head), "::") != NOWHERE)
         return name;
-    for (size_t i = 0; i < head && i + 1 < name.size; i++) {
+    /* A slash behind a blank divides: "lambda x: x/2". */
+    for (size_t i = 0; i < head && i + 1 < name.size && name.data[i] != ' '; i++) {
         if (name.data[i] == '/' && !is_one_of(name.data[i + 1], "/(<["))
             start = i + 1;
     }
@@ -332,12 +333,19 @@ static bool has_package(struct span name)
     return false;
 }
 
+/* "-[NSString length]", "<module>", "<img src=x>": cut anywhere they would say something else. */
+static bool is_whole(struct span name)
+{
+    return span_starts_with(name, "-[") || span_starts_with(name, "+[") ||
+           (span_starts_with(name, "<") && find(name, "::") == NOWHERE);
+}
+
 void short_name_make(struct span name, struct short_name *ret_short)
 {
     struct short_name *made = ret_short;
     made->count = 1;
     made->forms[0] = name;
-    if (name.size > SHORT_NAME_BYTES / 2)
+    if (name.size > SHORT_NAME_BYTES / 2 || is_whole(name))
         return;
     const struct span pathless = without_path(name);
     add(made, pathless);

@@ -102,14 +102,20 @@ static int set_files(const struct run *run, posix_spawn_file_actions_t *actions)
     return result;
 }
 
+/* What asks us to end is not for the worker: a terminal and timeout(1) send it to our whole group,
+ * and a process of a group of its own would have been in ours for a moment. It is ours to end it,
+ * by SIGKILL, and it goes with us in any case. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
-    sigset_t none, all;
-    sigemptyset(&none);
+    static const int requests[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    sigset_t blocked, all;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+        sigaddset(&blocked, requests[i]);
     sigfillset(&all);
     int result = posix_spawnattr_init(attributes);
     if (result == 0)
-        result = posix_spawnattr_setsigmask(attributes, &none);
+        result = posix_spawnattr_setsigmask(attributes, &blocked);
     if (result == 0)
         result = posix_spawnattr_setsigdefault(attributes, &all);
     if (result == 0)
@@ -354,6 +360,8 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
             copy_text(report->alternate, sizeof(report->alternate), text);
         else if (span_equal_text(key, "alternate_id"))
             copy_text(report->alternate_id, sizeof(report->alternate_id), text);
+        else if (span_equal_text(key, "debug_link"))
+            copy_text(report->debug_link, sizeof(report->debug_link), text);
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
         else if (span_equal_text(key, "id")
@@ -422,10 +430,12 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
     code = wait_for_report(&run, err);
     code = finish(&run, code, &report, err);
     close(run.report_fd);
-    if (!code)
+    if (!code) {
         *ret_report = report;
-    else
-        memcpy(ret_report->id, report.id, sizeof(report.id));
+        return ERR_NONE;
+    }
+    memcpy(ret_report->id, report.id, sizeof(report.id));
+    memcpy(ret_report->debug_link, report.debug_link, sizeof(report.debug_link));
     return code;
 }
 

@@ -21,6 +21,7 @@ enum {
     SYMBOL_BUILDER_SPLIT_MAX = 256, /* split files of one build */
     SYMBOL_BUILDER_TEXT_BYTES = 512,
     SYMBOL_BUILDER_ID_BYTES = 257, /* of a build id as hexadecimal text */
+    SYMBOL_BUILDER_LINK_BYTES = 256,
 };
 
 struct symbol_builder_options {
@@ -52,7 +53,9 @@ struct symbol_builder_report {
     /* dwz's shared file as the file names it: with it names would not be missing. Empty: none. */
     char alternate[SYMBOL_BUILDER_TEXT_BYTES];
     char alternate_id[SYMBOL_BUILDER_ID_BYTES]; /* its build id in hexadecimal; empty: as above */
-    char warning[SYMBOL_BUILDER_TEXT_BYTES];    /* of the sandbox; empty: it is complete */
+    /* The separate debug file's name, without folders, as the file has it; empty: none. */
+    char debug_link[SYMBOL_BUILDER_LINK_BYTES];
+    char warning[SYMBOL_BUILDER_TEXT_BYTES]; /* of the sandbox; empty: it is complete */
 };
 
 /*
@@ -60,7 +63,7 @@ struct symbol_builder_report {
  * ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, memory among them), ERR_TIMEOUT (of the clock or the
  * processor), ERR_CANCELLED (the patience is over), ERR_NOT_FOUND (it names nothing: a stripped
  * file). What was written to output_fd by a build that failed is of no use; its report has the id
- * of a file that could be read so far, and nothing else.
+ * and the debug link of a file that could be read so far, and nothing else.
  */
 enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,

@@ -151,6 +151,19 @@ FRAME void on_library(void)
     NO_TAIL_CALL;
 }
 
+/* Libraries of one size come to one place, one after the other. */
+FRAME void on_plugin(const char *path);
+FRAME void on_plugin(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW);
+    void (*work)(void) = library ? (void (*)(void))dlsym(library, "work") : NULL;
+    for (int i = 0; work && i < 500; i++)
+        work();
+    if (library)
+        dlclose(library);
+    NO_TAIL_CALL;
+}
+
 static int compare(const void *left, const void *right)
 {
     spin();
@@ -259,6 +272,8 @@ int main(int argc, char **argv)
             on_faulting();
         else if (strcmp(mode, "library") == 0)
             on_library();
+        else if (strcmp(mode, "plugins") == 0)
+            on_plugin("./first.so"), on_plugin("./second.so");
         else if (strcmp(mode, "callback") == 0)
             on_callback();
         else if (strcmp(mode, "thread") == 0)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """make bench-agent: what perfolio-agent costs the host that it watches, with `perf record` beside it in the same run.
 
-  tests/bench/agent.py [PART …]   walk, busy, depth, start, tables; without one, all
+  tests/bench/agent.py [PART …]   walk, busy, aggregate, depth, start, tables; without one, all
 
 BENCH_SECONDS (20) is how long each figure is taken; BENCH_PROCESSES (150) how many processes the host has.
 The kernel's own clock of its programs (kernel.bpf_stats_enabled, put back afterwards) says what a sample costs:
-it counts some 20 ns of each run for itself. A busy core is one that is not idle, whoever uses it. Memory is what is
+it counts some 20 ns of each run for itself. Of a sample of many frames "the walk of it" is what it costs above one of
+one frame, for as many frames as there are. A busy core is one that is not idle, whoever uses it. Memory is what is
 resident, tables of the kernel program that are mapped among it: they are counted as BPF memory, too. What perf
 costs in the kernel is not in its process's time, and is not measured.
 
@@ -43,7 +44,7 @@ STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
 OUTER_FRAMES = 5  # of _start, libc's two, main and spin
 STARTS = 5
-RECORD_HEAD_BYTES = 8 + 72  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
+RECORD_HEAD_BYTES = 8 + 80  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
 WARM_SECONDS = 12  # the first window was sent, and the kernel's names were read
 ROWS = []
 
@@ -71,11 +72,24 @@ def running(*commands):
             child.wait()
 
 
-def known_program(folder):
-    path = folder / "truth"
-    subprocess.run(["gcc", "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", HERE.parent / "agent" / "truth.c",
-                    "-pthread", "-o", path], check=True)
+def compiled(folder, compiler, source, *options):
+    path = folder / source.stem
+    subprocess.run([compiler, "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", source, *options, "-o", path], check=True)
     return path
+
+
+def known_program(folder):
+    return compiled(folder, "gcc", HERE.parent / "agent" / "truth.c", "-pthread")
+
+
+ONE_FRAME = """__asm__(".globl _start\\n_start:\\n.cfi_startproc\\n.cfi_undefined rip\\n0: jmp 0b\\n.cfi_endproc");
+"""
+
+
+def program_of_one_frame(folder):
+    source = folder / "one.c"
+    source.write_text(ONE_FRAME)
+    return compiled(folder, "gcc", source, "-nostdlib", "-static")
 
 
 def mixed_load(truth):
@@ -170,12 +184,17 @@ def watch(agent, seconds=SECONDS):
 
 def bench_walk(folder, truth):
     """Before all others, so that there are no samples of anything else; the kernel leaves 5 % to others."""
-    for frames, goal_us in ((12, 0.9), (25, 1.5), (95, 3.8)):
-        command = ["chrt", "-f", "1", truth, "deep", frames - OUTER_FRAMES]
-        with Agent(folder, 997) as agent, running(*[command] * CORES):
+    taken = {}
+    commands = {frames: [truth, "deep", frames - OUTER_FRAMES] for frames in (12, 25, 95)}
+    for frames, command in {1: [program_of_one_frame(folder)], **commands}.items():
+        with Agent(folder, 997) as agent, running(*[["chrt", "-f", "1", *command]] * CORES):
             time.sleep(2)
             _, ns, *_ = watch(agent)
-            row(f"a sample of {frames} frames, warm (997 Hz)", ns / 1e3, "us", goal_us)
+        taken[frames] = ns / 1e3
+        goal_us = {12: 0.9, 25: 1.5, 95: 3.8}.get(frames)
+        row(f"a sample of {frames} frames, warm (997 Hz)", taken[frames], "us", goal_us)
+        if goal_us:
+            row("  the walk of it", (taken[frames] - taken[1]) * frames / (frames - 1), "us", goal_us)
 
 
 def bench_perf(folder, hertz, form):
@@ -202,22 +221,40 @@ def bench_perf(folder, hertz, form):
 
 
 def bench_busy(folder, truth):
+    loads = {"C++ regex": [[compiled(folder, "g++", HERE / "regex.cc")]] * CORES, "mixed load": mixed_load(truth)}
     for hertz, sample_us, share in ((19, 9, 0.05), (99, 4, 0.15)):
-        with running(*mixed_load(truth)):
-            began = busy_seconds()
-            with Agent(folder, hertz) as agent:
+        for load, commands in loads.items():
+            with running(*commands):
+                began = busy_seconds()
+                with Agent(folder, hertz) as agent:
+                    time.sleep(WARM_SECONDS)
+                    runs, ns, all_ns, own_ns, busy = watch(agent)
+                    row(f"a sample at {hertz} Hz, {load} ({runs} samples)", ns / 1e3, "us", sample_us)
+                    row(f"agent and kernel program at {hertz} Hz, {load}, of a busy core", (all_ns + own_ns) / busy / 1e7, "%",
+                        share)
+                    row("  the kernel program of it", all_ns / busy / 1e7, "%")
+                    lost = int(re.findall(r"lost_samples=(\d+)", agent.stop())[-1])
+                    row("  written", agent.written / (busy_seconds() - began) / 1e3, "kB/s/core")
+                    if hertz == 99:
+                        row(f"lost samples at 99 Hz, {load}", lost, "", 0)
+                if load == "mixed load":
+                    bench_perf(folder, hertz, "dwarf")
+                    bench_perf(folder, hertz, "fp")
+
+
+def bench_aggregate(folder, truth):
+    """Adding up in the agent beside counting in the kernel: where stacks repeat, and where most are new."""
+    loads = {"one hot stack": [[truth, "deep", 16 - OUTER_FRAMES]] * CORES, "mixed load": mixed_load(truth)}
+    for load, commands in loads.items():
+        for where in ("user", "kernel"):
+            with running(*commands), Agent(folder, 99, f"--aggregate={where}") as agent:
                 time.sleep(WARM_SECONDS)
                 runs, ns, all_ns, own_ns, busy = watch(agent)
-                row(f"a sample at {hertz} Hz, mixed load ({runs} samples)", ns / 1e3, "us", sample_us)
-                row(f"agent and kernel program at {hertz} Hz, of a busy core", (all_ns + own_ns) / busy / 1e7, "%",
-                    share)
-                row("  the kernel program of it", all_ns / busy / 1e7, "%")
-                lost = int(re.findall(r"lost_samples=(\d+)", agent.stop())[-1])
-                row("  written", agent.written / (busy_seconds() - began) / 1e3, "kB/s/core")
-                if hertz == 99:
-                    row("lost samples at 99 Hz", lost, "", 0)
-            bench_perf(folder, hertz, "dwarf")
-            bench_perf(folder, hertz, "fp")
+                name = f"{load} at 99 Hz, --aggregate={where}"
+                row(f"{name}: a sample ({runs} samples)", ns / 1e3, "us")
+                row(f"{name}: the agent, a sample", own_ns / runs / 1e3, "us")
+                row(f"{name}: both, of a busy core", (all_ns + own_ns) / busy / 1e7, "%")
+                row(f"{name}: BPF memory", agent.kernel_bytes() / (1 << 20), "MiB")
 
 
 def entry_of(path):
@@ -329,7 +366,7 @@ def bench_tables(_folder, _truth):
         row(f"unwind table of {name}", float(figure), "MB/s", 250, at_least=True)
 
 
-PARTS = {"walk": bench_walk, "busy": bench_busy, "depth": bench_depth, "start": bench_start, "tables": bench_tables}
+PARTS = {"walk": bench_walk, "busy": bench_busy, "aggregate": bench_aggregate, "depth": bench_depth, "start": bench_start, "tables": bench_tables}
 
 
 def main():

@@ -471,6 +471,7 @@ def part_waiting():
 
 def part_scan():
     run_c_bench("bench_store", [min(60, max(10, MINUTES))])
+    run_c_bench("bench_counters", [])
 
 
 PARTS = {"ingest": part_ingest, "tail": part_tail, "scan": part_scan, "other": part_other, "fresh": part_fresh,

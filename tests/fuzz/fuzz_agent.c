@@ -49,13 +49,13 @@ static void read_side_band(struct span record)
 
 static void read_names(struct span text)
 {
-    struct perf_map *map = perf_map_create(UINT32_MAX);
+    struct perf_map *map = perf_map_create();
     struct kernel_symbols *symbols = kernel_symbols_create();
     struct kernel_symbol symbol;
-    perf_map_read(map, text);
+    perf_map_take(map, text);
     kernel_symbols_read(symbols, text);
     for (uint64_t address = 1; address; address *= 3) {
-        (void)perf_map_find(map, address, INT64_MIN / 2);
+        fuzz_check(perf_map_find(map, address).size <= PERF_MAP_NAME_MAX_BYTES);
         if (kernel_symbols_find(symbols, address, INT64_MIN / 2, &symbol))
             fuzz_check(symbol.start <= address);
         if (address > UINT64_MAX / 3)

@@ -1,8 +1,9 @@
 /*
  * fuzz_eh_frame: call frame information from a hostile file, alone or within an ELF file.
- * First byte: bit 0 an ELF file follows, bit 1 arm64, bit 2 .debug_frame; else the second byte says
- * how much of the rest, in 8 bytes, is the index.
+ * First byte: bit 0 an ELF file follows, bit 1 arm64, bit 2 .debug_frame, bit 3 Go's table; else
+ * the second byte says how much of the rest, in 8 bytes, is the index.
  */
+#include "agent/go_frames.h"
 #include "agent/unwind_table.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -73,6 +74,35 @@ static void read_section(int fd, uint8_t kind, uint64_t index_bytes, uint64_t by
     fuzz_check(code == ERR_NONE || code == ERR_NOT_FOUND);
 }
 
+static void take_go_row(void *context, uint64_t address, const struct cfi_rule *rule)
+{
+    struct order *order = context;
+    fuzz_check(address >= order->last && address < order->end);
+    fuzz_check(rule->rule.cfa == UNWIND_CFA_LEAF || rule->rule.cfa == UNWIND_CFA_NONE);
+    order->last = address;
+}
+
+static void read_go_table(int fd, uint64_t bytes)
+{
+    struct order order = {0};
+    struct eh_frame_sink sink = {take_function, take_go_row, &order};
+    const struct elf_frames frames = {
+        .fd = fd,
+        .path = "input",
+        .machine = EM_X86_64,
+        .file_bytes = bytes,
+        .go_table = {FRAMES_AT, 0, bytes},
+        .text_address = CODE_START,
+        .code_count = 1,
+        .code = {{CODE_START, 0, CODE_BYTES}},
+    };
+    struct go_frames go;
+    (void)go_frames_open(&frames, &go);
+    go_frames_until(&go, 0, CODE_START + CODE_BYTES / 2, &sink);
+    go_frames_until(&go, order.end, UINT64_MAX, &sink);
+    go_frames_close(&go);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 3)
@@ -82,6 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t index_bytes = data[1] * 8ULL;
     if (data[0] & 1)
         read_elf(fd);
+    else if (data[0] & 8)
+        read_go_table(fd, size - 2);
     else
         read_section(fd, data[0], index_bytes < size - 2 ? index_bytes : 0, size - 2);
     close(fd);

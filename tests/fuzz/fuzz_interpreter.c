@@ -138,8 +138,8 @@ static void read_jitdump(struct span bytes)
     struct jitdump_place place;
     fd_auto fd = memfd_create("jitdump", MFD_CLOEXEC);
     fuzz_check(fd >= 0 && os_write_all(fd, bytes.data, bytes.size) == 0);
-    for (int64_t part = 1; part <= 3; part++) {
-        jitdump_read(dump, fd, bytes.size * (size_t)part / 3, part);
+    for (size_t part = 1; part <= 3; part++) {
+        (void)jitdump_read(dump, fd, bytes.size * part / 3, 1 << 20);
         for (uint64_t address = 1; address; address *= 3) {
             if (jitdump_find(dump, address, &place))
                 fuzz_check(place.function.size && span_is_utf8(place.function) &&

@@ -41,7 +41,10 @@ static void match(struct selector *selector)
         enum err_code code = selector_matches(selector, &dictionary, i, &matches, &err);
         fuzz_check(!code || fuzz_is_refusal(code, &err));
         /* What matches as a whole does by its type. */
-        fuzz_check(code || !matches || selector_matches_type(selector, parts, type->is_delta));
+        if (code || !matches)
+            continue;
+        code = selector_matches_type(selector, parts, type->is_delta, &matches, &err);
+        fuzz_check(code ? fuzz_is_refusal(code, &err) : matches);
     }
 }
 

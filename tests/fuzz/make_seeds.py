@@ -354,7 +354,7 @@ SELECTORS = [
     'process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta', "memory:alloc_space{}", "alloc_space:bytes",
     '{pod=~"a+b",service_name!~`\\xff.*`}', '{__profile_type__="memory:alloc_space",}',
     '{service_name="\\x0a\\n\\t\\\\\\""}', '{pod=~"(?i)SHOP"}', '{pod=~"(a+)+$"}', "a:b:c:d:e:f:g{", '{a="b"',
-    " { a.b = 'c' , } ", "{",
+    " { a.b = 'c' , } ", "{", 'memory{__profile_type__!~"memory:.*",__profile_type__!="cpu",__name__=""}',
 ]
 
 
@@ -393,6 +393,7 @@ def main():
         write("fuzz_compress", name, data)
     for version in go_table_maker.MAGICS:
         write("fuzz_go_table", version, go_table_maker.table(version))
+        write("fuzz_eh_frame", f"go-{version}", b"\x08\0" + go_table_maker.table(version))
     write("fuzz_symbolize", "go", go_table_maker.elf(go_table_maker.table("1.20")))
     for name, text in S3_XML.items():
         write("fuzz_s3_xml", name, text)

@@ -17,7 +17,7 @@ import pytest
 
 from conftest import BUILD, PERFOLIO
 from people import Tenant
-from test_record import REFUSAL, SOURCE
+from test_record import CLOCK, REFUSAL, SOURCE
 from test_store import folded
 
 AGENT = BUILD / "perfolio-agent"
@@ -224,6 +224,77 @@ def rights_of_threads(process):
     return found
 
 
+@pytest.mark.parametrize("form", [(), ("--bounded-loops",)], ids=["loop", "bounded"])
+def test_samples_that_the_kernel_counts_are_all_there(start_agent, server, tenant, program, tmp_path, form):
+    """Of several windows, whose ends fall between samples of the same stack; all processes of the host are sampled."""
+    begin = now()
+    agent = start_agent("--aggregate=kernel", f"--metrics=unix:{tmp_path}/metrics.sock", *form)
+    spun = spin(program, 5.5)
+    text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+    agent.stop()
+    samples, tallied = (int(re.search(rf"^perfolio_agent_{name}_total (\d+)$", text, re.M)[1])
+                        for name in ("samples", "tallied_samples"))
+    assert samples > tallied > 50, text
+    client = server.api(tenant.make_token("read")["token"])
+    _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
+    assert is_about(sum(rows.values()), spun)
+    assert sum(value for stack, value in rows.items() if len(stack) >= 4) > 0.9 * sum(rows.values()), rows
+    _, rows = folded(client, CPU, begin, now() + HOUR)
+    taken = int(re.findall(r"samples=(\d+) lost_samples=0", agent.log())[-1])
+    period = 10**9 // 199
+    assert 0.99 * taken * period < sum(rows.values()) <= taken * period, (taken, sum(rows.values()) / period)
+
+
+TWINS = r"""
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    do { /* seldom in the kernel and the vDSO, whose place differs */
+        for (volatile int i = 0; i < 10000000; i++) {}
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    } while (now.tv_sec - begin.tv_sec < 2 || now.tv_nsec < begin.tv_nsec);
+    return argc > 1 ? execv(argv[1], argv + 1) : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("form", [(), ("--frame-pointers",), ("--frame-pointers", "--bounded-loops")],
+                         ids=["tables", "pointers", "bounded-pointers"])
+def test_what_the_kernel_counts_is_of_the_program_that_ran(start_agent, server, tenant, tmp_path, form):
+    """Two of one name in one process, one after the other in a window, with the same code at the same addresses."""
+    twins = [tmp_path / folder / NAME for folder in "ab"]
+    (tmp_path / "twins.c").write_text(TWINS)
+    for twin in twins:
+        twin.parent.mkdir()
+        subprocess.run(["gcc", "-O1", "-static", "-no-pie", "-Wl,--build-id=sha1", f"-Wl,--defsym=which_{twin.parent.name}=1",
+                        tmp_path / "twins.c", "-o", twin], check=True)
+    begin = now()
+    agent = start_agent("--aggregate=kernel", "--interval=30", *form)
+    subprocess.run([twins[0], twins[1]], check=True)
+    agent.stop()
+    client = server.api(tenant.make_token("read")["token"])
+    found = [sum(folded(client, CPU + f'{{process_executable_path="{twin}"}}', begin, now() + HOUR)[1].values()) for twin in twins]
+    assert all(is_about(value, 2e9) for value in found), found
+
+
+def test_the_vdsos_functions_are_named_here(start_agent, server, tenant, tmp_path):
+    (tmp_path / "clock.c").write_text(CLOCK)
+    subprocess.run(["gcc", "-O1", tmp_path / "clock.c", "-o", tmp_path / NAME], check=True)
+    begin = now()
+    agent = start_agent("--symbols=off")
+    subprocess.run([tmp_path / NAME], check=True)
+    agent.stop()
+    client = server.api(tenant.make_token("read")["token"])
+    _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
+    named = sum(value for stack, value in rows.items()
+                if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in stack))
+    assert named > 0.5 * sum(rows.values()) > 0, rows
+
+
 def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
     agent = start_agent(f"--metrics=unix:{tmp_path}/metrics.sock")
     reading, sampling = 1 << 2, 1 << 2 | 1 << 19 | 1 << 34 | 1 << 39 | 1 << 40
@@ -253,6 +324,24 @@ def test_above_the_memory_limit_it_grows_no_more_and_goes_on(start_agent, server
         let_it_run(process)
     agent.stop()
     assert "late-spin" in series_of(client, begin, '{process_executable_name="late-spin"}')
+
+
+def test_above_the_memory_limit_batches_do_not_follow_each_other(program, tmp_path):
+    folder = tmp_path / "offline"
+    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=60", "--frequency=199", "--memory-limit=8"],
+                             stderr=subprocess.PIPE, text=True)
+    begin = time.monotonic()
+    try:
+        with spinning(program):
+            while len(list(folder.glob("*.otlp.zst"))) < 4:
+                assert time.monotonic() < begin + 120
+                time.sleep(0.05)
+    finally:
+        agent.terminate()
+        _, log = agent.communicate(timeout=60)
+    # A full second lies between two, and the last comes at the end.
+    assert len(list(folder.glob("*.otlp.zst"))) <= time.monotonic() - begin + 2, log
+    assert "the memory limit is below" in log
 
 
 def let_it_run(process, seconds=0.4):
@@ -309,7 +398,11 @@ def test_rules_that_are_wrong_are_told_with_their_line(tmp_path):
     rules.write_text("relabel_configs:\n- action: explode\n")
     done = subprocess.run([AGENT, f"--offline-dir={tmp_path / 'x'}", f"--relabel-file={rules}"],
                           capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and f"{rules}: line 2: there is no such action" in done.stderr
+    assert done.returncode == 2 and f"{rules}: line 2: there is no such action" in done.stderr
+
+
+# Of the kubelet, and of the API server.
+PODS_PATHS = ["/pods", "/api/v1/pods?fieldSelector=spec.nodeName=node-7"]
 
 
 class Pods(http.server.BaseHTTPRequestHandler):
@@ -319,7 +412,7 @@ class Pods(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         Pods.asked += 1
-        is_right = self.path == "/pods" and self.headers["Authorization"] == "Bearer pods-token"
+        is_right = self.path in PODS_PATHS and self.headers["Authorization"] == "Bearer pods-token"
         body = json.dumps({"items": [{
             "metadata": {"name": "web-1", "namespace": "shop", "labels": {"app.kubernetes.io/name": "web"}},
             "spec": {"nodeName": "node-7"},
@@ -359,7 +452,8 @@ def cgroup():
     pytest.skip("no cgroup can be made here")
 
 
-def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program, tmp_path, cgroup):
+@pytest.mark.parametrize("path", PODS_PATHS)
+def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program, tmp_path, cgroup, path):
     Pods.container = cgroup.name[len("cri-containerd-"):-len(".scope")]
     kubelet = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pods)
     threading.Thread(target=kubelet.serve_forever, daemon=True).start()
@@ -367,7 +461,7 @@ def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program
     token.write_text("pods-token\n")
     begin = now()
     try:
-        agent = start_agent(f"--pods=http://127.0.0.1:{kubelet.server_port}/pods", f"--pods-token-file={token}",
+        agent = start_agent(f"--pods=http://127.0.0.1:{kubelet.server_port}{path}", f"--pods-token-file={token}",
                             "--symbols=off")
         # As a runtime does: first the cgroup, then the program.
         command = ["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000"]
@@ -425,6 +519,95 @@ def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path
     assert is_about(sum(rows.values()), spun)
 
 
+@contextlib.contextmanager
+def answering(answer):
+    """A server without TLS; answer(path) is (status, content type or None, body)."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content_type, body = answer(self.path)
+            self.send_response(status)
+            if content_type:
+                self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST
+
+        def log_message(self, *arguments):
+            pass
+
+    stub = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=stub.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{stub.server_port}"
+    finally:
+        stub.shutdown()
+        stub.server_close()
+
+
+class Elsewhere:
+    """What Agent has to know of a server."""
+
+    def __init__(self, url, ca_file="/etc/ssl/certs/ca-certificates.crt"):
+        self.url, self.ca_file = url, ca_file
+
+
+@pytest.mark.parametrize("content_type, body", [
+    ("text/html", b"<!DOCTYPE html>Log in"), (None, b"<html>Log in"), ("application/json", b"{}"), ("text/html", b"")])
+def test_a_login_page_in_place_of_the_server_takes_no_batch(start_agent, tmp_path, content_type, body):
+    answers = {"is_portal": True}
+
+    def answer(path):
+        is_batch = path == "/v1development/profiles" and not answers["is_portal"]
+        return (200, "application/x-protobuf", b"") if is_batch else (200, content_type, body)
+
+    with answering(answer) as url:
+        agent = start_agent("--symbols=off", at=Elsewhere(url))
+        agent.wait_for("is it a login page")
+        kept = set(agent.waiting())
+        assert kept and f'\\"{content_type or ""}\\"' in agent.log(), agent.log()
+        answers["is_portal"] = False
+        deadline = time.monotonic() + 60
+        while kept & set(agent.waiting()):
+            assert time.monotonic() < deadline, agent.log()
+            time.sleep(0.1)
+        agent.stop()
+
+
+@pytest.mark.parametrize("content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None])
+def test_an_empty_answer_takes_the_batch_whatever_its_type(start_agent, content_type):
+    asked = []
+
+    def answer(path):
+        asked.append(path)
+        return 200, content_type, b""
+
+    with answering(answer) as url:
+        agent = start_agent("--symbols=off", at=Elsewhere(url))
+        deadline = time.monotonic() + 60
+        while len(asked) < 4:  # the one before was answered and counted
+            assert time.monotonic() < deadline, agent.log()
+            time.sleep(0.1)
+        agent.stop()
+        assert "no server of OTLP" not in agent.log() and agent.waiting() == []
+        assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(asked)
+
+
+def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(server, tenant, tmp_path, program):
+    agent = Agent(tmp_path, Elsewhere(server.url), tenant.make_token("ingest", "debuginfo")["token"])
+    try:
+        agent.start()
+        with spinning(program):
+            agent.wait_for("is not trusted")
+            time.sleep(1)
+        assert "the token is not taken" not in agent.log()
+    finally:
+        agent.stop(signal.SIGKILL)
+
+
 def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
     folder = tmp_path / "offline"
     begin = now()
@@ -447,6 +630,31 @@ def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
     assert done.returncode == 0, done.stderr
     _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
     assert is_about(sum(rows.values()), spun)
+
+
+def test_two_agents_do_not_share_a_folder(start_agent, tmp_path):
+    agent = start_agent()
+    done = subprocess.run(agent.command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"another perfolio-agent keeps its batches in {agent.spool}" in done.stderr
+    agent.stop()
+
+
+def test_offline_all_batches_are_kept_unless_a_bound_is_named(tmp_path):
+    """Above the bound of what waits to be sent: 256 MB, which need no room on the disk."""
+    folder = tmp_path / "offline"
+    folder.mkdir(mode=0o700)
+    old = [folder / f"{number + 1:020d}-{'a' * 22}.otlp.zst" for number in range(2)]
+    for path in old:
+        with open(path, "wb") as file:
+            file.truncate(200 << 20)
+    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=1"], stderr=subprocess.PIPE, text=True)
+    try:
+        while STARTED not in (line := agent.stderr.readline()):
+            assert line
+    finally:
+        agent.terminate()
+        agent.communicate(timeout=60)
+    assert all(path.exists() for path in old)
 
 
 def test_a_full_spool_drops_the_oldest(tmp_path, program):
@@ -528,11 +736,32 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
     assert done.returncode == 1
     assert re.search(r"^missing +CAP_BPF.*grant", done.stdout, re.M)
     assert "not known without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
+    # Nothing is said of the kernel that it did not tell.
+    assert "Linux 5.12" not in done.stdout and "is not there" not in done.stdout
+    assert done.stdout.count("not known, since perf_event_open is refused") == 2
+
+
+def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in [tmp_path / "pipe", tmp_path, "/dev/tty"]:
+        done = subprocess.run([AGENT, "show-unwind", path], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and str(path) in done.stderr
 
 
 @pytest.mark.parametrize("arguments, words", [
     ([], "name a server"),
     (["--server=http://example.com"], "https://"),
+    (["--server=http://localhost:x@127.0.0.9:1"], "https://"),
+    (["--server=http://127.0.0.1.example.com"], "https://"),
+    (["--server=https://user:secret@localhost:1"], "a user's name or password"),
+    (["--server=https://"], "https://HOST:PORT is meant"),
+    (["--server=https://localhost:1/base?q=1"], "has a query in it"),
+    (["--server=localhost:1"], "https://HOST:PORT is meant"),
+    (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
+    (["--server=https://x", "--min-wait=100"], "add off-cpu"),
+    (["--server=https://x", "--label=__team=x"], "begin with __"),
+    (["--server=https://x", "--host-root=/nonexistent"], "host-root /nonexistent: No such file"),
+    (["--server=https://x", "--host-root=/etc/passwd"], "is no folder"),
     (["--server=https://x", "--frequency=0"], "a number from 1"),
     (["--server=https://x", "--off-cpu=1.5"], "off-cpu is 0 or a part from 0.0001 to 1"),
     (["--server=https://x", "--min-wait=long"], "min-wait is a number"),
@@ -540,14 +769,35 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
     (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
     (["--server=https://x", "--symbols=some"], "off, missing or all"),
     (["--server=https://x", "--symbols-files=some"], "yes or no"),
+    (["--server=https://x", "--pods=ftp://x"], "pods: the server's address"),
+    (["--server=https://x", "--pods=http://10.0.0.1/pods"], "https://"),
+    (["--server=https://x", "--relabel-file=/nonexistent"], "/nonexistent"),
     (["--config=/nonexistent"], "/nonexistent"),
     (["other"], "no command"),
 ])
 def test_mistakes_are_explained(arguments, words, tmp_path):
     done = subprocess.run([AGENT, f"--spool-dir={tmp_path}", *arguments], capture_output=True, text=True,
                           timeout=60)
-    assert done.returncode in (1, 2)
-    assert words in done.stderr
+    assert done.returncode == 2
+    assert words in done.stderr and "secret" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--server=https://x", "--token-file=x", "--ca-file=x", "--proxy=http://x"])
+def test_what_is_of_sending_is_refused_where_nothing_is_sent(option, tmp_path):
+    done = subprocess.run([AGENT, f"--offline-dir={tmp_path}/x", option], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "with offline-dir nothing is sent" in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_path):
+    config = tmp_path / "agent.ini"
+    config.write_text(f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = {tmp_path}/spool\n")
+    agent = subprocess.Popen([AGENT, f"--config={config}", f"--offline-dir={tmp_path}/x"], stderr=subprocess.PIPE, text=True)
+    line = agent.stderr.readline()
+    agent.terminate()
+    agent.communicate(timeout=60)
+    assert STARTED in line and agent.returncode == 0, line
+    assert (tmp_path / "x").exists() and not (tmp_path / "spool").exists()
 
 
 @pytest.mark.parametrize("text, words", [

@@ -21,17 +21,19 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses
 class Agent:
     """Keeps its batches, and says what it counts."""
 
-    def __init__(self, folder, *arguments, environment=None):
+    def __init__(self, folder, *arguments, environment=None, hang_up=signal.SIG_DFL):
         self.batches_path, self.log_path, self.port = folder / "batches", folder / "agent.log", free_port()
         self.batches_path.mkdir(exist_ok=True)
         self.command = [str(AGENT), f"--offline-dir={self.batches_path}", "--interval=1",
                         f"--metrics=127.0.0.1:{self.port}", *arguments]
         self.environment = {**os.environ, **(environment or {})}
+        self.hang_up = hang_up
         self.start()
 
     def start(self):
         with open(self.log_path, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment,
+                                            preexec_fn=lambda: signal.signal(signal.SIGHUP, self.hang_up))
         self.wait(lambda: STARTED in self.log_path.read_text())
 
     def wait(self, is_so, seconds=120):
@@ -40,10 +42,19 @@ class Agent:
             assert self.process.poll() is None and time.monotonic() < deadline, self.log_path.read_text()
             time.sleep(0.1)
 
-    def counts(self):
+    def metrics(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
-            text = answer.read().decode()
-        return {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", text, re.M)}
+            return answer.read().decode()
+
+    def counts(self):
+        return {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", self.metrics(), re.M)}
+
+    def stopped(self, reason):
+        return int(re.search(rf'^perfolio_agent_stacks_total{{stop="{reason}"}} (\d+)$', self.metrics(), re.M)[1])
+
+    def processor_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait_for(self, name, number, seconds=120):
         self.wait(lambda: self.counts().get(name, 0) >= number, seconds)
@@ -55,6 +66,7 @@ class Agent:
         """So many more than there are."""
         before = self.batches()
         self.wait(lambda: len(self.batches() - before) >= number)
+        return self.batches() - before
 
     def peak_mib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
@@ -137,6 +149,194 @@ def test_a_hundred_thousand_mappings_leave_others_their_samples(start_agent, tru
     agent.wait(lambda: agent.counts()["mappings"] < 50000)
 
 
+STRANGE = """
+.globl strange
+.type strange, @function
+strange:
+.cfi_startproc
+.set at, BASE
+.rept COUNT
+nop
+.cfi_def_cfa_offset at
+.set at, at + 8
+.endr
+ret
+.cfi_endproc
+.size strange, . - strange
+"""
+LOAD = """
+import ctypes, sys, time
+loaded = [ctypes.CDLL(path) for path in sys.argv[1:]]
+print(len(loaded), flush=True)
+time.sleep(600)
+"""
+# Its frames are of a size that no other program's are.
+LARGE_FRAME = r"""
+static volatile unsigned long sum;
+__attribute__((noinline)) void leaf(const volatile char *bytes)
+{
+    for (int i = 0; i < 100000; i++)
+        sum += (unsigned long)bytes[i & 0xff];
+}
+__attribute__((noinline)) void large(void)
+{
+    volatile char bytes[77776];
+    bytes[0] = 1;
+    leaf(bytes);
+    sum += (unsigned long)bytes[9];
+}
+int main(void)
+{
+    for (;;)
+        large();
+}
+"""
+
+
+@pytest.fixture
+def load_strange_files(tmp_path):
+    """Starts a process that has files mapped with so many unwind rules each that no other file has."""
+    processes = []
+
+    def load(file_count, rule_count):
+        paths = [tmp_path / f"strange{i}.so" for i in range(file_count)]
+        for i, path in enumerate(paths):
+            path.with_suffix(".s").write_text(
+                STRANGE.replace("BASE", str(1000000 * (i + 1))).replace("COUNT", str(rule_count)))
+            run("gcc", "-shared", "-nostdlib", "-Wl,--build-id", path.with_suffix(".s"), "-o", path, cwd=tmp_path)
+        processes.append(subprocess.Popen(["python3", "-c", LOAD, *paths], stdout=subprocess.PIPE))
+        assert processes[-1].stdout.readline() == b"%d\n" % file_count
+        return processes[-1]
+
+    yield load
+    end(*processes)
+
+
+@pytest.fixture
+def large_frame(tmp_path):
+    """Starts a program of LARGE_FRAME."""
+    processes = []
+    (tmp_path / "large.c").write_text(LARGE_FRAME)
+    run("gcc", "-O2", "-fomit-frame-pointer", "-Wl,--build-id", "large.c", "-o", "large", cwd=tmp_path)
+    yield lambda: processes.append(subprocess.Popen([tmp_path / "large"]))
+    end(*processes)
+
+
+def end(*processes):
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_a_few_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, load_strange_files, large_frame):
+    agent = start_agent("--frequency=99")
+    load_strange_files(5, 16000)
+    agent.wait_for("refused_total", 5)
+    large_frame()
+    agent.wait_for("samples_total", agent.counts()["samples_total"] + 300)
+    assert agent.stopped("rules-full") == 0
+    # Of five one is said, and no more are counted however often they are tried.
+    assert agent.counts()["refused_total"] == 5
+    assert len(re.findall(r"there is no room.*/strange\d.so", agent.log_path.read_text())) == 1
+
+
+def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(start_agent, load_strange_files, large_frame):
+    agent = start_agent("--frequency=99")
+    strange = load_strange_files(60, 2000)
+    agent.wait_for("refused_total", 40)
+    large_frame()
+    # It lacks rules, unless some came free as something else of this host ended.
+    agent.wait_for("samples_total", agent.counts()["samples_total"] + 200)
+    end(strange)
+
+    def is_whole():
+        stopped, samples = agent.stopped("rules-full"), agent.counts()["samples_total"]
+        agent.wait_for("samples_total", samples + 200)
+        return agent.stopped("rules-full") == stopped
+
+    # It runs on, and its table gets what was lacking.
+    agent.wait(is_whole, 60)
+
+
+MANY_FILES = """
+import mmap, os, pathlib, sys, time
+folder, count, build_id = pathlib.Path(sys.argv[1]), int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+content = (folder / "one.so").read_bytes()
+at, maps = content.index(build_id), []
+for i in range(count):
+    path = folder / f"many{i}.so"
+    path.write_bytes(content[:at] + i.to_bytes(8, "little") + content[at + 8:])
+    with open(path, "rb") as file:
+        maps.append(mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+print(len(maps), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stacks(start_agent, large_frame, tmp_path):
+    build_id = "5" * 40
+    (tmp_path / "one.c").write_text("int one(void) { return 1; }\n")
+    run("gcc", "-shared", "-nostdlib", "-Wl,-z,noseparate-code", f"-Wl,--build-id=0x{build_id}", "one.c", "-o", "one.so",
+        cwd=tmp_path)
+    agent = start_agent("--frequency=99")
+    many = subprocess.Popen(["python3", "-c", MANY_FILES, tmp_path, "9000", build_id], stdout=subprocess.PIPE)
+    try:
+        assert many.stdout.readline() == b"9000\n"
+        agent.wait_for("mappings", 9000)
+        agent.wait_for("refused_total", 6000)
+        time.sleep(3)
+        refused = agent.counts()["refused_total"]
+        large_frame()
+        agent.wait_for("samples_total", agent.counts()["samples_total"] + 500)
+        # None is counted twice: each file has one mapping and would have had one table.
+        assert agent.counts()["refused_total"] - refused < 10
+        assert refused < 2 * 9000
+        last = agent.wait_for_batches(2)
+    finally:
+        end(many)
+    assert any(b"/large" in subprocess.run(["zstd", "-dc", agent.batches_path / name], capture_output=True,
+                                           check=True).stdout for name in last)
+    agent.process.terminate()
+    agent.process.wait(60)
+    assert not re.search(r"stacks that end.*/large", agent.log_path.read_text())
+
+
+FLOOD = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    const int fd = open(argv[argc - 1], O_RDONLY);
+    const time_t end = time(NULL) + 10;
+    unsigned long count = 0;
+    char *place = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (; time(NULL) < end; count++) {
+        if (mmap(place, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+            return 1;
+        munmap(place, 4096);
+    }
+    printf("%lu\n", count);
+    return 0;
+}
+"""
+
+
+def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path):
+    (tmp_path / "flood.c").write_text(FLOOD)
+    (tmp_path / "noid.c").write_text("int one(void) { return 1; }\n")
+    run("gcc", "-O2", "flood.c", "-o", "flood", cwd=tmp_path)
+    run("gcc", "-shared", "-Wl,--build-id=none", "noid.c", "-o", "noid.so", cwd=tmp_path)
+    agent = start_agent()
+    before_seconds = agent.processor_seconds()
+    floods = [subprocess.Popen([tmp_path / "flood", tmp_path / "noid.so"], stdout=subprocess.PIPE) for _ in range(3)]
+    counts = [int(flood.communicate()[0]) for flood in floods]
+    spent_seconds = agent.processor_seconds() - before_seconds
+    # A file that is read for each costs 10 to 20 us.
+    assert spent_seconds < 1.5, (spent_seconds, counts)
+
+
 def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
     """They are written and read in pieces: touched whole they were more than half of what it has resident."""
     process = pathlib.Path("/proc", str(start_agent().process.pid))
@@ -211,7 +411,22 @@ def test_a_full_disk_loses_batches_that_are_counted_until_there_is_room(small_di
         while True:
             ballast.write(bytes(4096))
     agent.wait_for("lost_batches_total", 2)
+    assert agent.counts()["dropped_batches_total"] == 0  # each is counted once
     (small_disk / "ballast").unlink()
     agent.wait_for_batches(2)
     for name in agent.batches():
         subprocess.run(["zstd", "-q", "-t", small_disk / name], check=True)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_hang_up_ends_it_with_its_last_batch_unless_it_was_ignored(start_agent, tmp_path):
+    path = tmp_path / "metrics.sock"
+    agent = start_agent("--interval=600", f"--metrics=unix:{path}", hang_up=signal.SIG_DFL)
+    time.sleep(1)
+    agent.process.send_signal(signal.SIGHUP)
+    assert agent.process.wait(60) == 0, agent.log_path.read_text()
+    assert agent.batches() and not path.exists()
+    agent = start_agent("--interval=600", hang_up=signal.SIG_IGN)
+    agent.process.send_signal(signal.SIGHUP)
+    agent.wait_for("samples_total", 10)
+    assert agent.process.poll() is None

@@ -110,6 +110,29 @@ def test_code_of_a_library_that_comes_and_goes(truth, tmp_path):
     check(recording, "on_library", ["_start", "main", "on_library"])
 
 
+PLUGIN = """
+static volatile unsigned sum;
+__attribute__((noinline, noclone)) void NAME(void);
+void NAME(void) { for (unsigned i = 0; i < 20000; i++) sum = sum * 3 + i; __asm__ volatile("" ::: "memory"); }
+void work(void);
+void work(void) { NAME(); __asm__ volatile("" ::: "memory"); }
+"""
+
+
+@pytest.mark.parametrize("build_id", ["none", "sha1"])
+def test_libraries_that_take_each_others_place(truth, tmp_path, build_id):
+    for name in ["first", "second"]:
+        (tmp_path / f"{name}.c").write_text(PLUGIN.replace("NAME", f"{name}_plugin"))
+        run("gcc", "-O2", "-g", "-fPIC", "-shared", f"-Wl,--build-id={build_id}", f"{name}.c", "-o", f"{name}.so",
+            cwd=tmp_path)
+    recording = record([truth / "truth", "plugins"], tmp_path)
+    counts = {name: sum(count for names, count in recording.rows if f"{name}_plugin" in names)
+              for name in ["first", "second"]}
+    assert min(counts.values()) >= 0.35 * recording.total, (counts, recording.rows[:5])
+    for name in counts:
+        check(recording, f"{name}_plugin", ["_start", "main", "on_plugin", "work", f"{name}_plugin"])
+
+
 def test_children_that_execute_nothing_else(truth, tmp_path):
     check(record([truth / "truth", "fork"], tmp_path), "on_library", ["_start", "main", "on_fork", "on_library"])
 
@@ -186,11 +209,13 @@ func main() {
 
 
 @needs("go")
-def test_go(tmp_path):
+@pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",), ("-buildmode=pie",)],
+                         ids=["as-built", "stripped", "placed-when-it-starts"])
+def test_go(tmp_path, flags):
+    """Go keeps frame pointers, but not in a leaf, whose caller its own table tells."""
     (tmp_path / "work.go").write_text(GO)
-    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod")
-    # Go keeps frame pointers, but not in a leaf: the caller of one is not seen.
-    check(record([tmp_path / "work"], tmp_path), "main.inner", ["main.work", "main.inner"])
+    run("go", "build", *flags, "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod")
+    check(record([tmp_path / "work"], tmp_path), "main.inner", ["main.work", "main.outer", "main.inner"])
 
 
 CGO = """package main
@@ -222,7 +247,7 @@ def test_cgo(tmp_path):
     (tmp_path / "work.go").write_text(CGO)
     run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod",
         CGO_CFLAGS="-O2 -g -fomit-frame-pointer")
-    check(record([tmp_path / "work"], tmp_path), "c_inner", ["c_outer", "c_inner"])
+    check(record([tmp_path / "work"], tmp_path), "c_inner", ["main.outer", "c_outer", "c_inner"])
 
 
 FIB = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"

@@ -156,6 +156,21 @@ def test_top_of_a_link_equals_top_of_the_file(cli, before):
     assert cli("top", link, "--sample-type", "nope").returncode == 7
 
 
+def test_rows_by_line_say_their_lines(cli, tmp_path):
+    profile = tmp_path / "lines.pb.gz"
+    profile.write_bytes(samples.pprof_gzip())
+    link = pushed(cli, profile)
+    options = ("--group-by", "line", "--limit", "0")
+    local, remote = (json.loads(cli("top", "--json", *options, source).out)["functions"] for source in (profile, link))
+    assert local == remote
+    places = [(row["name"], row["file"], row.get("line")) for row in local]
+    assert all(line for _, _, line in places)
+    for source in (profile, link):
+        table = cli("top", *options, source).out.splitlines()[2:]
+        for (name, file, line), row in zip(places, table, strict=True):
+            assert row.endswith(f"%  {name} {file.rpartition('/')[2]}:{line}")
+
+
 def field(number, value):
     if isinstance(value, int):
         return bytes([number << 3, value])

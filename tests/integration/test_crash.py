@@ -168,6 +168,10 @@ def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
         server.wait_ready()
         listed = server.api().get("/api/v1/shares")
         assert listed.status == 200, (victim, listed, server.log()[-3000:])
+        deadline = time.monotonic() + 60
+        while not any(uploader.acknowledged for uploader in uploaders):
+            assert time.monotonic() < deadline, f"round {number}: nothing was acknowledged"
+            time.sleep(0.01)
         for uploader in uploaders:
             uploader.should_stop.set()
         fresh = {}
@@ -177,7 +181,6 @@ def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
             assert not uploader.problems, (victim, uploader.problems[:3])
             fresh.update(uploader.acknowledged)
             sent |= uploader.sent
-        assert fresh, f"round {number}: nothing was acknowledged"
         check(server, fresh)
         everything.update(fresh)
 

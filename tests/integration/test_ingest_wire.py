@@ -237,10 +237,44 @@ def test_ingest_takes_pprof(server, is_form):
     check(client, oracle, CPU_NAMES, {"pyroscope_spy": "gospy", "region": "eu"})
 
 
-def test_a_form_without_a_profile_is_no_error(server):
-    answer = Tenant(server).api("ingest").post("/ingest", form(other=b"x"), query={"name": "app"},
+def test_a_form_with_an_empty_profile_is_no_error(server):
+    answer = Tenant(server).api("ingest").post("/ingest", form(other=b"x", profile=b""), query={"name": "app"},
                                                headers=FORM)
     assert answer.status == 200 and answer.json()["samples"] == 0, answer
+
+
+TWICE = form(profile=STACKS).removesuffix(b"--b--\r\n") + form(profile=STACKS)
+
+
+@pytest.mark.parametrize("body, words", [(form(other=b"x"), "no part profile"), (TWICE, "part profile twice")])
+def test_a_form_has_one_profile(server, body, words):
+    client = Tenant(server).api("ingest", "read")
+    answer = client.post("/ingest", body, query={"name": "app"}, headers=FORM)
+    assert answer.status == 422 and words in answer.json()["message"], answer
+    assert client.get("/api/v1/series").json()["data"] == []
+
+
+@pytest.mark.parametrize("path", [PUSH, OTLP])
+def test_an_empty_body_of_json_is_told_as_such(server, path):
+    answer = Tenant(server).api("ingest").post(path, b"", headers={"Content-Type": JSON})
+    assert answer.status == 400 and "empty" in answer.json()["message"], answer
+
+
+@pytest.mark.parametrize("wire", ["api", "push", "ingest"])
+@pytest.mark.parametrize("time_ns", [-1, 1, 10**15])
+def test_a_time_that_is_not_used_makes_no_duplicates(server, wire, time_ns):
+    client = Tenant(server).api("ingest", "read")
+    profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    for _ in range(2):
+        if wire == "push":
+            answer = client.post(PUSH, push_protobuf([({"service_name": "app"}, [profile])]),
+                                 headers={"Content-Type": PROTO})
+        elif wire == "ingest":
+            answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
+        else:
+            answer = client.post("/api/v1/profiles", profile)
+        assert answer.status == 200, answer
+    assert folded(client, CPU_NAMES[0], "now-1h", "now+1h")[1] == {("main",): 2}
 
 
 def test_labels_have_one_name_whatever_the_protocol(server):

@@ -59,11 +59,13 @@ def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
 
 
 def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
-    title = 'a "quoted" <b>title</b> & more'
+    title = 'a "quoted" <b>title</b> & more \u05d0'
     made = share(admin, title=title, description="First line\n\n**second** line", visibility="public")
     answer = anonymous.get("/p/" + made["id"])
     assert answer.status == 200
     assert "<b>title" not in answer.text
+    turned = anonymous.get("/p/" + share(admin, title="cpu\u202efdp.exe")["id"])
+    assert "cpu\\u202Efdp.exe" in turned.text and "\u202e" not in turned.text
     assert meta(answer, "og:title").startswith(title)
     assert meta(answer, "og:description") == "First line **second** line"
     assert meta(answer, "og:url") == f"{server.url}/p/{made['id']}"

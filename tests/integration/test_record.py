@@ -1,18 +1,23 @@
 """perfolio record: real programs are sampled in the kernel, and what comes out names what they did."""
 
+import contextlib
+import fcntl
 import gzip
 import json
 import os
+import pathlib
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
 
-from conftest import PERFOLIO, ROOT, let_it_run
+from conftest import BUILD, PERFOLIO, ROOT, let_it_run
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
@@ -157,6 +162,24 @@ def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, dep
     assert whole >= 0.99 * total, (whole, total)
 
 
+@pytest.mark.parametrize("flag, is_walked", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)])
+def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(record, tmp_path, flag, is_walked):
+    (tmp_path / "deep.c").write_text(DEEP)
+    subprocess.run(["gcc", "-O2", flag, "-fno-optimize-sibling-calls", "-Wl,--build-id", tmp_path / "deep.c",
+                    "-o", tmp_path / "deep"], check=True)
+    process = subprocess.Popen([tmp_path / "deep", "5"])
+    try:
+        done = record("--frame-pointers", "-d", "1", "-F", "499", "-p", process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    found = [(names, count) for names, count in stacks(tmp_path / "profile.pb.gz") if "leaf" in names]
+    whole = sum(count for names, count in found if "main" in names and names.count("down") == 5)
+    total = sum(count for _, count in found)
+    assert total > 10 and (whole > 0.95 * total if is_walked else whole == 0), (whole, total)
+
+
 def share_with_root(file, roots):
     found = stacks(file)
     total = sum(count for _, count in found)
@@ -215,6 +238,47 @@ def test_python_is_walked_to_its_root(record, tmp_path):
                          tmp_path)
     total, share = share_with_root(tmp_path / "profile.pb.gz", {"_start"})
     assert total > 10 and share >= 0.99
+
+
+NEW_CODE = """
+const end = Date.now() + 3000;
+for (let k = 1; Date.now() < end; k++) {
+    const compiled = new Function("n", "let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i * " + k + " % 7); return s");
+    const change = Date.now() + 200;
+    while (Date.now() < change) compiled(20000);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
+@pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
+def test_code_that_has_just_been_compiled_has_its_name(record, tmp_path, option):
+    (tmp_path / "new.js").write_text(NEW_CODE)
+    done = record("--", "node", option, "new.js")
+    assert done.returncode == 0, done.stderr
+    found = stacks(tmp_path / "profile.pb.gz")
+    assert sum(count for names, count in found if any(name.startswith("JS:") for name in names)) > 50
+    nameless = sum(count for names, count in found if "[code without a name]" in names)
+    assert nameless < 0.05 * sum(count for _, count in found), found
+
+
+JAVA = """
+public class Work {
+    static long inner(long n) { long sum = 1; for (long i = 0; i < n; i++) sum ^= i * sum + i; return sum; }
+    public static void main(String[] words) { long sum = 0; for (int i = 0; i < 5000; i++) sum += inner(200000); System.out.println(sum); }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="there is no javac")
+def test_names_that_are_written_when_the_program_ends_are_read(record, tmp_path):
+    (tmp_path / "Work.java").write_text(JAVA)
+    subprocess.run(["javac", "Work.java"], cwd=tmp_path, check=True)
+    done = record("-F", "499", "--", "java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions",
+                  "-XX:+DumpPerfMapAtExit", "-XX:CompileCommand=dontinline,Work.inner", "Work")
+    assert done.returncode == 0, done.stderr
+    found = stacks(tmp_path / "profile.pb.gz")
+    assert sum(count for names, count in found if any("Work.inner" in name for name in names)) > 0.5 * sum(count for _, count in found)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
@@ -317,6 +381,22 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
+@pytest.mark.parametrize("place", [".", ".debug"])
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_stripped_program_has_the_names_of_the_debug_file_that_it_names(record, program, tmp_path, place, is_same):
+    debug = tmp_path / place / "spin.names"
+    debug.parent.mkdir(exist_ok=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program], check=True)
+    if not is_same:
+        subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id", tmp_path / "spin.c", "-o", debug], check=True)
+    done = record("-F", "997", "--", program, "200")
+    assert done.returncode == 0, done.stderr
+    rows = functions(tmp_path)
+    assert ("inner" in rows and rows["inner"]["file"].endswith("spin.c")) == is_same
+    assert ("it is stripped" in done.stderr) != is_same, done.stderr
+
+
 IN_MEMORY = """
 import os, sys
 fd = os.memfd_create("spin")
@@ -350,6 +430,40 @@ def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, wh
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"] > 0
 
 
+@pytest.mark.parametrize("change", ["rm copy", "cp /bin/true new; mv new copy"])
+@pytest.mark.parametrize("rounds", [300, 30])
+def test_a_program_that_goes_while_it_is_recorded_has_names(record, program, tmp_path, change, rounds):
+    shutil.copy(program, tmp_path / "copy")
+    done = record("-F", "997", "--", "sh", "-c", f"./copy {rounds}; {change}")
+    assert done.returncode == 0, done.stderr
+    rows = functions(tmp_path)
+    assert rows["inner"]["flat"] > 0.8 * rows["main"]["cum"] > 0
+    assert "copy: " not in done.stderr
+
+
+@pytest.fixture
+def without_id(tmp_path):
+    """Programs without a build id: spin, whose function is inner, and other, whose function at the same place is never."""
+    for name, source in (("spin", SOURCE), ("other", SOURCE.replace("inner", "never"))):
+        (tmp_path / f"{name}.c").write_text(source)
+        subprocess.run(["gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
+                        "-Wl,--build-id=none", tmp_path / f"{name}.c", "-o", tmp_path / name], check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("change, has_names", [
+    ("true", True), ("rm copy", True), ("cp other new; mv new copy", True), ("rm copy; cp other copy", True),
+    ("cat other > copy", False), ("cp other new; mv new copy; ./copy 300", False)])
+def test_without_a_build_id_names_are_of_the_file_that_ran(record, without_id, change, has_names):
+    shutil.copy(without_id / "spin", without_id / "copy")
+    done = record("-F", "997", "--", "sh", "-c", f"./copy 300; {change}")
+    assert done.returncode == 0, done.stderr
+    rows = functions(without_id)
+    assert "never" not in rows and ("inner" in rows) == has_names
+    # No names are better than wrong ones, and it is said why.
+    assert ("no names from" in done.stderr and "while it was recorded" in done.stderr) == (not has_names)
+
+
 def catches(process, number):
     with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as status:
         return int(re.search(r"^SigCgt:\s+(\w+)", status.read(), re.M)[1], 16) >> (number - 1) & 1
@@ -374,6 +488,81 @@ def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
+def first_child(process):
+    """The number of the child that it begins."""
+    deadline = time.monotonic() + 60
+    while not (children := pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return int(children[0])
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path, ending):
+    """timeout hands the signal on to its child, and then to the whole group; what builds names is in it."""
+    outer = subprocess.Popen(["timeout", "600", PERFOLIO, "record", "-F", "499", "--", program, "1000000"], cwd=tmp_path,
+                             env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stderr=subprocess.PIPE, text=True)
+    let_it_run(outer, 0.5, first_child(first_child(outer.pid)))
+    outer.send_signal(ending)
+    _, log = outer.communicate(timeout=60)
+    assert outer.returncode == 0, log
+    assert functions(tmp_path)["inner"]["flat"] > 0, log
+
+
+def test_a_session_that_ends_sends_two_signals_and_ends_the_recording_alone(program, tmp_path):
+    recorder = subprocess.Popen([PERFOLIO, "record", "-F", "499", "-d", "60", "-o", "profile.pb.gz", "-a"], cwd=tmp_path,
+                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, preexec_fn=lambda: signal.signal(
+                                    signal.SIGHUP, signal.SIG_DFL), stderr=subprocess.PIPE, text=True)
+    spinning = subprocess.Popen([program, "1000000"])
+    try:
+        while not catches(recorder, signal.SIGINT):
+            assert recorder.poll() is None
+            time.sleep(0.05)
+        let_it_run(spinning, 2)
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            recorder.send_signal(number)
+        assert recorder.wait(60) == 0, recorder.stderr.read()
+        assert functions(tmp_path)["inner"]["flat"] > 0
+    finally:
+        spinning.kill()
+        spinning.wait()
+
+
+@pytest.mark.parametrize("options", [[], ["--top"]])
+def test_a_recording_outlives_its_terminal(program, tmp_path, options):
+    terminal, side = pty.openpty()
+    recorder = subprocess.Popen([PERFOLIO, "record", *options, "-o", "profile.pb.gz", "-F", "499", "-d", "60", "--", program, "60000"], cwd=tmp_path,
+                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm"},
+                                stdin=side, stdout=side, stderr=side, start_new_session=True,
+                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(side)
+    os.set_blocking(terminal, False)
+    begun_s = None
+    deadline = time.monotonic() + 60
+    while begun_s is None or time.monotonic() < begun_s + 2:
+        assert time.monotonic() < deadline
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        if begun_s is None and pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text():
+            begun_s = time.monotonic()
+        time.sleep(0.05)
+    os.close(terminal)
+    # Nobody reads standard output any more, where --top writes.
+    assert recorder.wait(60) == (-signal.SIGPIPE if options else 0)
+    assert functions(tmp_path)["inner"]["flat"] > 0
+
+
+def test_an_ignored_hang_up_ends_nothing(program, tmp_path):
+    recorder = subprocess.Popen(["nohup", PERFOLIO, "record", "-F", "499", "--", program, "1500"], cwd=tmp_path,
+                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(10):
+        time.sleep(0.1)
+        recorder.send_signal(signal.SIGHUP)
+    assert recorder.wait(60) == 0
+    assert functions(tmp_path)["inner"]["flat"] > 0
+
+
 def test_the_kernels_functions_have_names_and_no_addresses(record, tmp_path):
     done = record("-F", "997", "--", "dd", "if=/dev/urandom", "of=/dev/null", "bs=64k", "count=2000")
     assert done.returncode == 0, done.stderr
@@ -382,6 +571,34 @@ def test_the_kernels_functions_have_names_and_no_addresses(record, tmp_path):
     assert names, sorted(rows)[:40]
     # An address of the kernel would tell where it lies.
     assert not re.search(rb"\xff\xff\xff\xff\x01", gzip.decompress((tmp_path / "profile.pb.gz").read_bytes()))
+
+
+CLOCK = r"""
+#include <time.h>
+int main(void)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_sec - begin.tv_sec < 2);
+    return 0;
+}
+"""
+
+
+def test_the_vdsos_functions_have_names(record, tmp_path):
+    (tmp_path / "clock.c").write_text(CLOCK)
+    subprocess.run(["gcc", "-O1", tmp_path / "clock.c", "-o", tmp_path / "clock"], check=True)
+    done = record("-F", "499", "--", tmp_path / "clock")
+    assert done.returncode == 0, done.stderr
+    found = stacks(tmp_path / "profile.pb.gz")
+    total = sum(count for _, count in found)
+    named = sum(count for names, count in found
+                if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in names) and "main" in names)
+    # A kernel whose clock the vdso cannot read is asked by a call, from there too.
+    assert total > 10 and named > 0.5 * total, found
+    assert not any("[vdso]" in names for names, _ in found)
 
 
 def test_a_shared_recording_is_a_link_with_names(record, program, server):
@@ -400,7 +617,7 @@ def test_what_could_not_be_shared_is_kept(record, program, server, tmp_path):
     environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": "pf_" + 43 * "0", "PERFOLIO_CA_FILE": str(server.ca_file)}
     done = record("--share", "-F", "499", "--", program, "300", environment=environment)
     assert done.returncode != 0
-    kept = re.search(r"^kept as (profile-\d{8}-\d{6}\.pb\.gz): `perfolio push \1' shares it$", done.stderr, re.M)
+    kept = re.search(r"^kept as (profile-\d{8}-\d{6}-\w{6}\.pb\.gz): `perfolio push \1' shares it$", done.stderr, re.M)
     assert kept, done.stderr
     assert functions(tmp_path, kept[1])["inner"]["flat"] > 0
     done = record("--share", "-o", "mine.pb.gz", "-F", "499", "--", program, "300", environment=environment)
@@ -441,6 +658,11 @@ def test_without_rights_it_says_what_to_grant(program, tmp_path):
     (["-a", "-d", "0"], "takes seconds"),
     (["-a", "-F", "100000"], "takes a number from 1"),
     (["-a", "--title", "x"], "add --share"),
+    (["-a", "-o", ""], "-o wants the name of a file"),
+    (["--share", "--expires=xyz", "-a"], '--expires "xyz" is neither never nor'),
+    (["--share", "--expires=5m", "-a"], '--expires "5m" is neither never nor'),
+    (["--share", "--title", 201 * "x", "-a"], "--title has 201 characters, limit 200"),
+    (["--share", "--description", "\x1b", "-a"], "--description holds control characters"),
 ])
 def test_mistakes_are_explained(record, arguments, words):
     done = record(*arguments)
@@ -454,8 +676,218 @@ def test_a_folder_that_is_not_there_is_told_before_the_command_runs(record, tmp_
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("output", [".", "/proc/x.pb.gz"])
+def test_an_output_that_cannot_be_written_is_told_before_the_command_runs(record, tmp_path, output):
+    done = record("-o", output, "--", "touch", tmp_path / "ran")
+    assert done.returncode == 1 and f"writing {output}: " in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_so_is_a_folder_that_this_user_cannot_write(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to be another user")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    for options in ([], ["-o", "x.pb.gz"]):
+        done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", PERFOLIO, "record", *options, "--", "echo", "ran"],
+                              cwd=home, env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]}, capture_output=True,
+                              text=True, timeout=60)
+        assert done.returncode == 1 and "name another file with -o" in done.stderr and "ran" not in done.stdout, done.stderr
+
+
+def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(record, program, server, tmp_path):
+    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token, "PERFOLIO_CA_FILE": str(server.ca_file)}
+    done = record("-o", "/dev/full", "--share", "--no-names", "-F", "499", "--", program, "300", environment=environment)
+    # Shared all the same, and the status says that not all was done.
+    assert done.returncode == 1 and "No space left" in done.stderr
+    assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", done.stdout.strip())
+    kept = re.search(r"^kept as (profile-\S+\.pb\.gz): ", done.stderr, re.M)
+    assert kept and pprof_reader.load(tmp_path / kept[1]).samples
+
+
+@pytest.mark.parametrize("options", [[], ["-q"]])
+def test_what_has_no_place_in_its_folder_is_kept_for_this_user_alone(program, tmp_path, options):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    done = subprocess.run([PERFOLIO, "record", *options, "--no-names", "-F", "499", "--", "sh", "-c", f"{program} 300; rm -r {here}"],
+                          cwd=here, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
+                          capture_output=True, text=True, timeout=120)
+    kept, = there.iterdir()
+    assert done.returncode == 1 and f"kept as {kept}: " in done.stderr, done.stderr
+    assert pprof_reader.load(kept).samples and kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_kept_recording_goes_to_no_pipe_that_waits_for_it(program, tmp_path):
+    """Whoever may write in the folder knows the time, and so the beginning of the name."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    for second in range(60):
+        os.mkfifo(there / time.strftime("profile-%Y%m%d-%H%M%S.pb.gz", time.localtime(time.time() + second)))
+    done = subprocess.run([PERFOLIO, "record", "--no-names", "-F", "499", "--", "sh", "-c", f"{program} 300; rm -r {here}"],
+                          cwd=here, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
+                          capture_output=True, text=True, timeout=60)
+    kept, = (file for file in there.iterdir() if file.is_file())
+    assert f"kept as {kept}: " in done.stderr and kept.stat().st_mode & 0o777 == 0o600
+    assert pprof_reader.load(kept).samples
+
+
+@pytest.mark.parametrize("ending, status", [("exit 7", 7), ("kill -TERM $$", 143), ("exit 0", 0)])
+def test_a_command_that_fails_is_recorded_and_its_status_passed_on(record, tmp_path, ending, status):
+    busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;"
+    done = record("-F", "999", "-o", "out.pb.gz", "--", "sh", "-c", f"{busy} {ending}")
+    assert done.returncode == status, done.stderr
+    assert (tmp_path / "out.pb.gz").stat().st_size
+
+
+def test_a_command_that_fails_before_it_is_sampled_has_its_own_status(record):
+    done = record("--", "sh", "-c", "exit 7")
+    assert done.returncode == 7, done.stderr
+
+
+def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
+    process = subprocess.Popen([sys.executable, "-c", "import threading, time\n"
+                                "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(1, flush=True); time.sleep(600)"],
+                               stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        thread, = {int(name) for name in os.listdir(f"/proc/{process.pid}/task")} - {process.pid}
+        done = record("-p", thread, "-d", "0.1")
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 5 and f"{thread} is a thread of process {process.pid}" in done.stderr
+
+
+def test_a_recording_ends_with_its_command_and_not_with_what_that_leaves(record, program, tmp_path):
+    done = record("-F", "997", "--", "sh", "-c", f"{program} 1000000 >/dev/null 2>&1 & echo $! > left; {program} 300")
+    left = int((tmp_path / "left").read_text())
+    os.kill(left, signal.SIGKILL)
+    assert done.returncode == 0, done.stderr
+    assert functions(tmp_path)["inner"]["flat"] > 0
+
+
+@pytest.mark.parametrize("options, is_told", [([], True), (["-q"], False)])
+def test_on_a_terminal_a_long_preparation_is_told(program, tmp_path, options, is_told):
+    main, side = os.openpty()
+    os.set_blocking(main, False)
+    recorder = subprocess.Popen([PERFOLIO, "record", *options, "-F", "997", "--", program, "200"], cwd=tmp_path,
+                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stderr=side)
+    said = b""
+
+    def hear():
+        nonlocal said
+        try:
+            said += os.read(main, 1 << 16)
+        except BlockingIOError:
+            pass
+
+    # Its preparation is made long: it runs a 40th of the time.
+    begin = time.monotonic()
+    while recorder.poll() is None and b"preparing: " not in said and (is_told or time.monotonic() - begin < 3):
+        recorder.send_signal(signal.SIGSTOP)
+        time.sleep(0.2)
+        recorder.send_signal(signal.SIGCONT)
+        time.sleep(0.005)
+        hear()
+    assert recorder.wait(timeout=60) == 0, said
+    hear()
+    os.close(main)
+    os.close(side)
+    assert (b"preparing: " in said and b"\nrecording\r\n" in said) == is_told, said
+
+
 def test_a_command_that_cannot_be_run_and_a_process_that_is_not_there(record):
     done = record("--", "/nonexistent/bench")
     assert done.returncode == 5 and "/nonexistent/bench" in done.stderr
     done = record("-p", 2**22 - 1, "-d", "0.1")
     assert done.returncode == 5 and "no process" in done.stderr
+
+
+def in_a_namespace(tmp_path, *command):
+    return subprocess.run(["unshare", "--pid", "--fork", *map(str, command)], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+
+
+def test_the_proc_of_another_namespace_is_refused_and_its_own_is_fine(program, tmp_path):
+    wanted = "/proc is that of another PID namespace"
+    done = in_a_namespace(tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran")
+    assert done.returncode == 1 and wanted in done.stderr and "--mount-proc" in done.stderr
+    assert not (tmp_path / "ran").exists()
+    agent = BUILD / "perfolio-agent"
+    done = in_a_namespace(tmp_path, agent, "doctor")
+    assert done.returncode == 1 and re.search(rf"^missing +/proc of this PID namespace: {wanted}", done.stdout, re.M)
+    done = in_a_namespace(tmp_path, agent, f"--offline-dir={tmp_path}/batches")
+    assert done.returncode == 1 and wanted in done.stderr
+    done = in_a_namespace(tmp_path, "--mount-proc", PERFOLIO, "record", "-F", "499", "--", program, "300")
+    assert done.returncode == 0, done.stderr
+    rows = functions(tmp_path)
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
+
+
+MADE = r"""
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    /* mov $1000000000, %ecx; 1: dec %ecx; jnz 1b; ret */
+    static const unsigned char code[] = {0xb9, 0x00, 0xca, 0x9a, 0x3b, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(made, code, sizeof(code));
+    ((void (*)(void))made)();
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
+def nameless_percent(tmp_path):
+    """Of the samples, those that are in code without a name, as the tests' own reader has them."""
+    found = stacks(tmp_path / "profile.pb.gz")
+    nameless = sum(count for names, count in found if names[-1] == "[code without a name]")
+    return round(100 * nameless / sum(count for _, count in found))
+
+
+def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
+    (tmp_path / "made.c").write_text(MADE)
+    subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
+    done = record("-F", "499", "--", tmp_path / "made")
+    assert done.returncode == 0, done.stderr
+    said, = re.findall(r"^(\d+) % of the samples are in code of made without a name: a perf map, /tmp/perf-PID.map, gives",
+                       done.stderr, re.M)
+    assert int(said) == nameless_percent(tmp_path) > 50
+    done = record("-q", "-F", "499", "--", tmp_path / "made")
+    assert done.returncode == 0 and "without a name" not in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
+@pytest.mark.parametrize("options", [[], ["--perf-basic-prof"]])
+def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
+    script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
+    process = subprocess.Popen(["node", *options, "-e", script])
+    try:
+        let_it_run(process, 1)
+        done = record("-F", "199", "-d", "2", "-p", process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"^(\d+) % of the samples are in code of node without a name: node --perf-basic-prof gives it names$",
+                     done.stderr, re.M)
+    share = int(said[1]) if said else 0
+    assert share == nameless_percent(tmp_path) if share else nameless_percent(tmp_path) <= 1
+    assert share < 20 if options else share > 80, done.stderr
+
+
+def test_a_process_that_has_ended_is_told_from_one_that_does_nothing(record):
+    process = subprocess.Popen(["true"])
+    deadline = time.monotonic() + 60
+    while "\nState:\tZ" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    done = record("-p", process.pid, "-d", "0.1")
+    process.wait()
+    assert done.returncode == 5 and f"process {process.pid} has ended already" in done.stderr

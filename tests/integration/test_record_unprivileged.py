@@ -142,6 +142,15 @@ def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
     assert rows["_start"] + rows.get("clone3", rows.get("__clone", 0)) > 0.95 * total
 
 
+@pytest.mark.parametrize("program, is_walked", [("own-work", True), ("own-bare", False)])
+def test_by_frame_pointers_alone_no_copy_of_a_stack_is_walked(folder, program, is_walked):
+    status, said, _ = record(folder, "--frame-pointers", "-F", "499", "--", folder / program, 300)
+    assert status == 0, said
+    total, rows = functions(folder)
+    assert rows["inner"] > 0.95 * total
+    assert rows.get("outer", 0) > 0.9 * total if is_walked else rows.get("main", 0) < 0.2 * total
+
+
 def test_a_stack_that_is_longer_than_its_copy_says_so(folder):
     (folder / "deep.c").write_text(DEEP)
     subprocess.run(["gcc", "-g", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", folder / "deep.c",
@@ -186,3 +195,14 @@ def test_another_users_process_is_refused(folder):
     status, said, _ = record(folder, "-p", 1, "-d", "1")
     assert status not in (0, 2)
     assert re.search(r"only programs of your own, .* without CAP_PERFMON", said), said
+
+
+@pytest.mark.parametrize("mode, words", [(0o4755, "setuid or setgid"), (0o711, "executed and not read"),
+                                         (0o755, "used no processor time")])
+def test_why_a_program_of_other_rights_has_no_sample_is_said(folder, mode, words):
+    path = folder / "own-other"
+    shutil.copy("/bin/true" if mode == 0o755 else folder / "own-work", path)
+    os.chown(path, 0, 0)
+    path.chmod(mode)
+    status, said, _ = record(folder, "-F", "99", "--", path, 100)
+    assert status == 5 and "no sample was taken: " in said and words in said, said

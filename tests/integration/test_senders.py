@@ -86,6 +86,34 @@ def test_the_last_error_is_told_where_it_belongs(server):
     assert "label_value_bytes is 10" in otlp["last_error"]
 
 
+@pytest.mark.parametrize("path, query", [
+    ("/api/v1/profiles", lambda name: {"label": f"service.name={name}"}),
+    ("/ingest", lambda name: {"name": name, "format": "pprof"}),
+    ("/ingest", lambda name: {"name": f"{name}.cpu"}),
+    ("/ingest", lambda name: {"name": f"x{{service_name={name}}}"})])
+def test_a_refusal_is_told_of_the_service_that_the_address_names(server, path, query):
+    client = Tenant(server).api("ingest", "read")
+    for name in ("shop", "cart"):
+        assert is_taken(client.post(path, make_same(BEGIN, STACKS), query={
+            **query(name), **({"format": "pprof"} if path == "/ingest" else {})}))
+    before = {one["service"] for one in senders(client)}
+    for name in ("shop", "new"):
+        assert client.post(path, b"\0rubbish", query=query(name)).status in (400, 415, 422)
+    seen = {one["service"]: one["errors"] for one in senders(client)}
+    assert set(seen) - before <= {"shop", "new"} and seen["new"] == seen["shop"] == 1, seen
+    assert sum(seen.values()) == 2
+
+
+def test_a_refusal_that_may_be_of_several_services_is_told_of_none(server):
+    client = Tenant(server).api("ingest", "read")
+    profile = make_same(BEGIN, STACKS)
+    assert is_taken(client.post(PUSH, push_protobuf([({"service_name": name}, [profile]) for name in ("shop", "cart")]),
+                                headers={"Content-Type": PROTO}))
+    for _ in range(2):
+        assert client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO}).status == 400
+    assert {one["service"]: one["errors"] for one in senders(client)} == {"shop": 0, "cart": 0, "": 2}
+
+
 def test_who_may_not_send_is_told(server):
     tenant = Tenant(server)
     assert send(tenant.api("read"), "api", {}).status == 403

@@ -71,17 +71,37 @@ def parameters(labels):
     return [("label", f"{name}={value}") for name, value in labels.items()]
 
 
+def in_parts(rng, samples):
+    """What was seen at one moment, (…, values) each: now and then as two profiles that begin together."""
+    if rng.random() < 0.6:
+        return [samples]
+    parts = [], []
+    for *what, values in samples:
+        most = rng.choice([values, [0] * len(values), [rng.randrange(value + 1) for value in values]])
+        for part, numbers in zip(parts, (most, [all_of - one for all_of, one in zip(values, most)])):
+            if any(numbers):
+                part.append((*what, numbers))
+    return [part for part in parts if part]
+
+
 def send(client, oracle, source, time_ns):
     is_heap = source.rng.random() < 0.5
     stacks = source.heap() if is_heap else source.cpu()
+    for part in in_parts(source.rng, list(stacks.items())):
+        send_part(client, oracle, source, time_ns, dict(part), is_heap)
+
+
+def send_part(client, oracle, source, time_ns, stacks, is_heap):
     types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
     body = make_profile(types, time_ns, stacks, ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
                         0 if is_heap else 10**10)
     answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
     assert answer.status == 200, answer
+    if answer.json()["duplicate"]:  # both halves of one
+        return
     for i, name in enumerate(names):
         values = {stack: numbers[i] for stack, numbers in stacks.items() if numbers[i]}
-        if values:  # a profile without samples of a type is none of it
+        if values or store_oracle.rule_of(name) != "sum":  # a delta without samples of a type is none of it
             oracle.add(source.labels, name, time_ns, values)
 
 
@@ -126,8 +146,46 @@ MATCHERS = [
 ]
 
 
+TYPE_VALUES = {
+    "=": [*NAMES, CPU_NAMES[0].removesuffix(":delta"), "memory", "cpu:nanoseconds", "memory:inuse_space", "none"],
+    "=~": [".*", ".+", "memory", "memory:.*", ".*:delta", "process_cpu:cpu:.*|memory:a.*", "[^c]*", *NAMES],
+}
+
+
+def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
+    """Conditions of types, perhaps of labels beside them: the selector, and matches(type, labels)."""
+    types = [(comparison, rng.choice(TYPE_VALUES["=~" if "~" in comparison else "="]))
+             for comparison in sorted(rng.sample(comparisons, rng.choice([1, 1, 2])))]
+    selector, matches = rng.choice(MATCHERS)
+    texts = [f'__profile_type__{comparison}"{value}"' for comparison, value in types] + [selector[1:-1].rstrip(",")]
+    return "{" + ",".join(filter(None, texts)) + "}", lambda name, labels: matches(labels) and all(
+        store_oracle.matches_type(name, *one) for one in types)
+
+
+def check_match(client, oracle, rng):
+    """The series that conditions of types find, and the answer of a merge where they leave one type."""
+    front = rng.choice(["", "", *NAMES])
+    selector, by_braces = some_match(rng)
+    query, window = front + selector, {"start": BEGIN - HOUR, "end": BEGIN + 9 * HOUR}
+
+    def matches(name, labels):
+        return front in ("", name) and by_braces(name, labels)
+    wanted = oracle.series(matches, *window.values())
+    listed = client.get("/api/v1/series", query={"match[]": query, "limit": 1000, **window})
+    assert listed.status == 200, (query, listed)
+    assert {(one.pop("__profile_type__"), tuple(sorted(one.items())))
+            for one in listed.json()["data"]} == wanted, query
+    types = {name for name, _ in wanted}
+    if len(types) == 1:
+        name, = types
+        _, rows = folded(client, query, *window.values())
+        assert rows == oracle.merge(name, lambda labels: matches(name, labels), *window.values()), query
+
+
 def check(client, oracle, rng, rounds):
-    for _ in range(rounds):
+    for number in range(rounds):
+        if number % 4 == 0:
+            check_match(client, oracle, rng)
         name = rng.choice(NAMES)
         selector, matches = rng.choice(MATCHERS)
         start = BEGIN - HOUR + rng.randrange(4 * HOUR)
@@ -172,6 +230,57 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
                                                  "SELECT object_key FROM segment")
 
 
+def test_profiles_of_one_moment_are_one_snapshot(start_server):
+    """As one in the list, so one in differences and in means, whatever merges have done."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    later = BEGIN + 10 * 10**9
+    sent = [(BEGIN, {("main", "x"): [5, 100]}), (BEGIN, {("main", "y"): [50, 200]}),
+            (later, {("main", "x"): [9, 100]}), (later, {("main", "y"): [90, 0]})]
+    for time_ns, stacks in sent:
+        body = make_profile(HEAP, time_ns, stacks, ("space", "bytes"))
+        assert client.post("/api/v1/profiles", body=body).status == 200
+
+    def points(name, step):
+        answer = client.get("/api/v1/query_range", query={"query": name, "start": BEGIN, "step": step,
+                                                          "end": BEGIN + 60 * 10**9}).json()
+        return [value for _, value in answer["series"][0]["points"]]
+
+    def look():
+        window = BEGIN, BEGIN + 60 * 10**9
+        assert folded(client, HEAP_NAMES[0], *window)[1] == {("main", "x"): 4, ("main", "y"): 40}
+        assert points(HEAP_NAMES[0], "1s") == points(HEAP_NAMES[0], "60s") == [44]
+        assert folded(client, HEAP_NAMES[1], *window)[1] == {("main", "x"): 100, ("main", "y"): 100}
+        assert points(HEAP_NAMES[1], "1s") == [300, 100] and points(HEAP_NAMES[1], "60s") == [200]
+
+    look()
+    compact(server)
+    look()
+    server.stop()
+    server.start()
+    look()
+
+
+def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
+    """As where two lock each other out: what it wrote goes at once, not when its server ends."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for second in range(3):
+        body = make_profile(HEAP, BEGIN + second * 10**9, {("main", "x"): [5, 100]}, ("space", "bytes"))
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    time.sleep(4)  # by then a start has looked for what others left
+    with server.database().cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
+                       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                       "  IF nextval('refusals') <= 3 THEN RAISE 'deadlock' USING ERRCODE = '40P01'; END IF;"
+                       "  RETURN NEW; END $$;"
+                       "CREATE TRIGGER refuse BEFORE INSERT ON block FOR EACH ROW EXECUTE FUNCTION refuse()")
+    compact(server)
+    assert rows_of(server, "SELECT last_value > 3 FROM refusals") == {True}
+    assert objects_of(server) == rows_of(server, "SELECT object_key FROM block")
+    assert folded(client, HEAP_NAMES[1], BEGIN, BEGIN + 3 * 10**9)[1] == {("main", "x"): 100}
+
+
 def rows_of(server, sql):
     with server.database().cursor() as cursor:
         cursor.execute(sql)
@@ -205,7 +314,14 @@ def compact(server):
             server, "SELECT DISTINCT level FROM block") == {4} and not rows_of(
             server, "SELECT object_key FROM object_trash")
 
-    until(is_done, "the store is not compacted")
+    def left():
+        return "the store is not compacted: " + "; ".join(f"{what} {sorted(rows_of(server, sql))}" for what, sql in (
+            ("segments", "SELECT row_to_json(one)::text FROM segment one"),
+            ("blocks", "SELECT row_to_json(one)::text FROM block one"),
+            ("jobs", "SELECT row_to_json(one)::text FROM job one"),
+            ("trash", "SELECT object_key FROM object_trash"))) + "\n" + server.log()[-4000:]
+
+    until(is_done, left)
 
 
 def test_many_at_once_are_all_there(server):
@@ -270,12 +386,35 @@ def test_reports_are_those_of_shares(server):
     ("cpu{a=x}", "expected a value in quotes at character 7, here: x}"),
     ("a:b:c:d:e:f:g", "expected a profile type"),
     ('cpu{a="x"} extra', "expected nothing more at character 12"),
+    ("}", "at character 1, here: }"),
+    ("[", "at character 1, here: ["),
+    ("(", "at character 1, here: ("),
+    ("cpu:samples@now-1h", "at character 12, here: @now-1h"),
+    ('{__name__="cpu"}', "only __profile_type__) at character 2, here: __name__="),
     ("{}", "write a profile type, labels, or both"),
 ])
 def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
     client = Tenant(server).api("read")
     answer = client.get("/api/v1/query", query={"query": query})
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+@pytest.mark.parametrize("path", ["labels", "label/pod/values", "series", "profile_types"])
+def test_which_of_several_selectors_is_wrong_is_said(server, path):
+    answer = Tenant(server).api("read").get(f"/api/v1/{path}", query=[("match[]", "cpu"), ("match[]", 'cpu{a="x" }b')])
+    assert answer.status == 400, answer
+    assert answer.json()["detail"] == "match[] 2: expected nothing more at character 12, here: b", answer
+
+
+def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile([("ev(1)", "B/op"), ("a b{", "c")], BEGIN, {("main",): [1, 2]}, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
+    window = {"start": BEGIN, "end": BEGIN + 1}
+    for one in client.get("/api/v1/profile_types", query=window).json()["data"]:
+        query = '{__profile_type__="%s"}' % one["type"]
+        _, rows = folded(client, query, *window.values())
+        assert rows == {("main",): 1 if one["sample_type"] == "ev(1)" else 2}
 
 
 @pytest.mark.parametrize("options, wanted", [

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from people import Tenant
-from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, check, compact, folded,
-                        make_profile, make_sources, objects_of, rows_of, send, store_oracle, until)
+from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, NAMES, check, compact, folded,
+                        make_profile, make_sources, objects_of, rows_of, send, some_match, store_oracle, until)
 
 
 ALL = '{__profile_type__=~".*"}'
@@ -58,19 +58,51 @@ def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, see
         if number == 2:
             compact(server)
         for _ in range(2):
-            selector, matches = rng.choice(MATCHERS[1:])
+            selector, matches = some_match(rng)
             name = rng.choice(["", *NAMES])
             start = BEGIN + rng.randrange(time_ns - BEGIN)
             end = start + rng.choice([1, 10 * 60 * 10**9, HOUR, 3 * HOUR])
             delete(client, name + selector, start, end)
             oracle.delete(lambda type_name, labels, name=name, matches=matches:
-                          name in ("", type_name) and matches(labels), start, end)
+                          name in ("", type_name) and matches(type_name, labels), start, end)
         check(client, oracle, rng, 40)
     compact(server)
     check(client, oracle, rng, 150)
     server.stop()
     server.start()
     check(client, oracle, rng, 40)
+
+
+@pytest.mark.parametrize("selector, left", [
+    ('{__profile_type__!~"memory.*",service_name="del"}', "memory"),
+    ('{__profile_type__!="memory:inuse_space:bytes:space:bytes",service_name="del"}', "memory"),
+    ('{__profile_type__=~"memory:.*",service_name="del"}', "process_cpu"),
+    ('memory:inuse_space{__profile_type__="memory:inuse_space:bytes:space:bytes"}', "process_cpu"),
+])
+def test_a_type_in_the_braces_is_compared_as_a_whole(start_server, selector, left):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    heap = make_profile([("inuse_space", "bytes")], BEGIN, {("main",): [3]}, ("space", "bytes"))
+    cpu = make_profile([("cpu", "nanoseconds")], BEGIN, {("main",): [3]}, ("cpu", "nanoseconds"), 10**10)
+    for body in (heap, cpu):
+        assert client.post("/api/v1/profiles", body=body, query={"label": "service_name=del"}).status == 200
+    window = {"start": BEGIN, "end": BEGIN + 1}
+
+    def check_left():
+        listed = client.get("/api/v1/profiles", query={"query": '{service_name="del"}', **window}).json()["data"]
+        assert [one["labels"]["__profile_type__"].split(":")[0] for one in listed] == [left]
+    delete(client, selector, **window)
+    check_left()
+    compact(server)
+    check_left()
+
+
+def test_a_label_that_nobody_can_have_deletes_nothing(server):
+    client = Tenant(server).api("admin")
+    answer = client.request("DELETE", "/api/v1/profiles", query={"query": '{pod!="a",__name__!="cpu"}'})
+    assert answer.status == 400 and "at character 11, here: __name__" in answer.json()["detail"], answer
+    answer = client.get("/api/v1/deletions")
+    assert answer.json()["deletions"] == []
 
 
 def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):

@@ -1,27 +1,43 @@
-"""tests/unit/store/test_faults.c, which lets the disk fail under the store, against the private cluster:
-a database of its own, with the tables of all migrations."""
+"""Unit tests of the store that need its tables, against the private cluster: a database of their own, with
+the tables of all migrations. test_faults.c lets the disk fail under the store; test_claims.c looks at
+which work behind comes when."""
 
 import os
 import subprocess
 
+import pytest
+
 from conftest import BUILD, ROOT
 
 
-def test_a_disk_that_fails_loses_nothing_and_leaves_nothing(server):
+@pytest.fixture
+def database(server):
     import psycopg2
 
-    program = BUILD / "tests" / "unit" / "store" / "test_faults"
-    subprocess.run(["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
-                   cwd=ROOT, check=True)
     with server.database("perfolio_cluster").cursor() as cursor:
         cursor.execute("DROP DATABASE IF EXISTS faults")
         cursor.execute("CREATE DATABASE faults")
-    database = f"host={server.socket_dir()} dbname=faults user=perfolio_cluster"
-    with psycopg2.connect(database) as connection, connection.cursor() as cursor:
+    text = f"host={server.socket_dir()} dbname=faults user=perfolio_cluster"
+    with psycopg2.connect(text) as connection, connection.cursor() as cursor:
         for migration in sorted((ROOT / "api" / "migrations").glob("*.sql")):
             cursor.execute(migration.read_text())
     connection.close()
+    return text
+
+
+def run(name, database):
+    program = BUILD / "tests" / "unit" / "store" / name
+    subprocess.run(["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
+                   cwd=ROOT, check=True)
     result = subprocess.run([program], capture_output=True, text=True,
                             env={**os.environ, "PERFOLIO_TEST_DATABASE": database})
     assert result.returncode == 0, result.stdout + result.stderr
     assert "SKIPPED" not in result.stdout + result.stderr
+
+
+def test_a_disk_that_fails_loses_nothing_and_leaves_nothing(database):
+    run("test_faults", database)
+
+
+def test_each_kind_of_work_comes_within_a_number_of_claims(database):
+    run("test_claims", database)

@@ -234,3 +234,71 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(s
     until(lambda: is_aged(server) and key not in objects_of(server), "single profiles are left")
     assert rows_of(server, "SELECT row_count FROM block WHERE swapped_at IS NULL") == {2}
     assert verify(server)["problems"] == []
+
+
+def take_rights(path):
+    path.chmod(0)
+    return lambda: path.chmod(0o600)
+
+
+def point_at_itself(path):
+    """Whoever opens it is refused, root too."""
+    kept = path.parent.parent.parent.parent / "kept"
+    path.rename(kept)
+    path.symlink_to(path.name)
+
+    def undo():
+        path.unlink()
+        kept.rename(path)
+    return undo
+
+
+@pytest.mark.parametrize("refuse", [take_rights, point_at_itself])
+def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refuse):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    keep_from_merging(server)
+    for i in range(3):
+        push(client, f"pod=p{i}", BEGIN + i)
+    server.stop()
+    key = server.objects.oldest("segment/")
+    undo = refuse(server.objects.path / key)
+    server.start()
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
+    assert rows == {("main", "work"): 2} and key in answer.headers["perfolio-warning"]
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)
+    assert rows == {} and key in answer.headers["perfolio-warning"]
+    let_merge(server)
+    until(lambda: is_aged(server) and marks(server) == {"unreadable"}
+          and rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL"), "the others are not merged")
+    assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped") == {1}
+    if refuse is point_at_itself:
+        assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [("unreadable", key)]
+    undo()
+    assert verify(server)["problems"] == [] and marks(server) == set()
+    until(lambda: is_aged(server) and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
+          "what can be read again is not merged")
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
+    assert rows == {("main", "work"): 3} and "perfolio-warning" not in answer.headers
+
+
+def test_a_folder_that_cannot_be_read_is_no_answer_and_marks_nothing(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    keep_from_merging(server)
+    for i in range(3):
+        push(client, f"pod=p{i}", BEGIN + i)
+    server.stop()
+    server.start()
+    server.objects.path.chmod(0)
+    window = {"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 3}
+    for path in ("query", "query_range", "profiles"):
+        answer = client.get(f"/api/v1/{path}", query=window)
+        assert answer.status == 500, answer
+    let_merge(server)
+    until(lambda: is_aged(server) and "compaction" in server.log(), "nobody tries to merge")
+    assert marks(server) == set()
+    server.objects.path.chmod(0o700)
+    until(lambda: is_aged(server) and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
+          "what is there again is not merged")
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)[1] == {("main", "work"): 3}

@@ -2,6 +2,7 @@
 single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however blocks were
 compacted, and never name what another team has."""
 
+import gzip
 import random
 import re
 
@@ -10,7 +11,7 @@ import pytest
 from people import Tenant
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
 from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
-                        make_profile, make_sources, send)
+                        make_profile, make_sources, send, some_match)
 
 import otlp_maker
 import store_oracle
@@ -57,6 +58,8 @@ def some_window(rng):
 def check_lists(client, oracle, rng):
     window = some_window(rng)
     match, matches = rng.choice(MATCHES)
+    if rng.random() < 0.5:
+        match, matches = some_match(rng)
     wanted = oracle.series(matches, *window)
     limit = rng.choice([1, 3, 1000])
     types = pages(client, "/api/v1/profile_types", window, limit, match=match)
@@ -223,6 +226,25 @@ def test_a_window_of_more_than_64_bits_is_refused(server, path):
     assert answer.status == 400 and "more than 292 years" in answer.json()["detail"], answer
 
 
+def test_a_step_is_told_to_its_last_digit(server):
+    client = Tenant(server).api("ingest", "read")
+    for step, wanted in (("12345678901ms", "12345678901"), ("1.5ms", "1.500000")):
+        answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 10**9,
+                                                          "step": step})
+        assert answer.status == 200 and f'"step_ms":{wanted},' in answer.text, answer
+
+
+@pytest.mark.parametrize("report", ["top", "json"])
+def test_an_answer_with_nothing_in_it_is_of_the_type_that_was_asked_for(server, report):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
+    assert client.post("/api/v1/profiles", body=body).status == 200
+    for labels in ("", '{service_name="nobody"}'):
+        answer = client.get("/api/v1/query", query={"query": CPU_NAMES[1] + labels, "report": report,
+                                                    "start": BEGIN, "end": BEGIN + HOUR})
+        assert answer.status == 200 and '"nanoseconds"' in answer.text and '"count"' not in answer.text, answer
+
+
 @pytest.mark.parametrize("name, wanted", [("x" * 513, "at most 512 are taken"), ("a\nb", "a control character")])
 def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
     client = Tenant(server).api("ingest", "read")
@@ -292,4 +314,37 @@ def test_a_colon_in_a_type_parts_nothing(server, wire):
     assert parts == ["cycles_u", "a_b", "x_y", "count"]
     name = ":".join([found[0]["name"], *parts])
     answer = client.get("/api/v1/query", query={**window, "query": name, "report": "folded"})
+    assert answer.text == "main 7\n", answer
+
+
+ODD = ("c{pu}", "n s\xff\xfe")
+
+
+@pytest.mark.parametrize("wire", ["api", "name", "push", "otlp"])
+def test_a_type_that_is_listed_can_be_asked_for(server, wire):
+    client = Tenant(server).api("ingest", "read")
+
+    def spoil(body):  # as no text of Python's is encoded
+        return body.replace("\xff\xfe".encode(), b"\xff\xfe\xff\xfe")
+
+    profile = spoil(gzip.decompress(make_profile([ODD], BEGIN, {("main",): [7]}, ODD, 1)))
+    if wire == "otlp":
+        one = otlp_maker.Profile(ODD, BEGIN, {("main",): 7}, 1, ODD)
+        answer = client.post(OTLP, spoil(otlp_maker.Request([({"service.name": "app"}, [one])]).protobuf("1.10")),
+                             headers={"Content-Type": "application/x-protobuf"})
+    elif wire == "push":
+        answer = client.post(PUSH, push_protobuf([({"service_name": "app", "__name__": " a{}"}, [profile])]),
+                             headers={"Content-Type": PROTO})
+    else:
+        answer = client.post("/api/v1/profiles", profile, query={"name": " a{}"} if wire == "name" else {})
+    assert answer.status == 200, answer
+    window = {"start": BEGIN, "end": BEGIN + HOUR}
+    found = client.get("/api/v1/profile_types", query=window).json()["data"]
+    assert len(found) == 1 and "\ufffd" not in str(found), found
+    parts = ["c_pu_", "n_s____"] * 2
+    first = {"api": "c_pu_", "otlp": "c_pu_"}.get(wire, "_a__")
+    assert [found[0][part] for part in ("name", "sample_type", "sample_unit", "period_type", "period_unit")] == [first, *parts]
+    listed = client.get("/api/v1/label/__profile_type__/values", query=window).json()["data"]
+    assert len(listed) == 1
+    answer = client.get("/api/v1/query", query={**window, "query": listed[0], "report": "folded"})
     assert answer.text == "main 7\n", answer

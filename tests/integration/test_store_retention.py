@@ -11,7 +11,8 @@ import pytest
 from people import Tenant
 from test_cli import cli  # noqa: F401
 from test_store import (CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown,
-                        make_profile, make_sources, objects_of, pprof_maker, rows_of, send, store_oracle, until)
+                        make_profile, make_sources, objects_of, pprof_maker, rows_of, send, some_match,
+                        store_oracle, until)
 from test_store_check import verify
 from test_store_deletion import ALL, delete, is_aged, push
 
@@ -48,13 +49,15 @@ class Team:
 
     def set(self, name, matcher, moment, first=False):
         selector, matches = matcher
-        keep(self.client, name + selector, age_of(moment), **({"position": 1} if first else {}))
+        self.set_match(name + selector, lambda kind, labels: name in ("", kind) and matches(labels), moment, first)
+
+    def set_match(self, selector, matches, moment, first=False):
+        """matches(type, labels)."""
+        keep(self.client, selector, age_of(moment), **({"position": 1} if first else {}))
         known = [one[0] for one in self.rules]
-        place = known.index(name + selector) if name + selector in known else len(known)
+        place = known.index(selector) if selector in known else len(known)
         del self.rules[place:place + 1]
-        self.rules.insert(0 if first else place, (
-            name + selector,
-            lambda kind, labels: name in ("", kind) and matches(labels), moment))
+        self.rules.insert(0 if first else place, (selector, matches, moment))
 
     def expire(self):
         def is_past(one):
@@ -101,10 +104,10 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
             send(team.client, team.oracle, rng.choice(sources), slot + rng.randrange(5 * MINUTE))
         if number % 2:
             compact(server)
-        for _ in range(2):
-            team.set(rng.choice(["", "", *NAMES]), rng.choice(MATCHERS[1:]), next(moments),
-                     rng.random() < 0.5)
-            team.expire()
+        team.set(rng.choice(["", "", *NAMES]), rng.choice(MATCHERS[1:]), next(moments), rng.random() < 0.5)
+        team.expire()
+        team.set_match(*some_match(rng, ("!=", "=~", "!~")), next(moments), rng.random() < 0.5)
+        team.expire()
         team.check(rng, begin, 60)
     compact(server)
     team.check(rng, begin, 60)
@@ -563,6 +566,7 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
     ({"query": '{env="dev"}', "keep": "3d", "totals": "forever"}, "totals"),
     ({"query": '{env="dev"}', "keep": "forever", "totals": "1y"}, "totals"),
     ({"query": '{env=}', "keep": "3d"}, "query: expected a value in quotes"),
+    ({"query": '{__types__=~"memory.*"}', "keep": "3d"}, "at character 2, here: __types__"),
     ({"query": '{env="dev"}', "keep": "3d", "position": 0}, "position"),
     ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
 ])

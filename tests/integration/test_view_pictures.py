@@ -338,3 +338,40 @@ def test_previews_of_what_not_everybody_may_see_are_denied(admin, anonymous):
             assert "private" in admin.get(f"/p/{made}{ending}").headers["cache-control"]
         page = anonymous.get(f"/p/{made}?sv=2&st=samples")
         assert "og.png" not in page.text and "oembed" not in page.text
+
+
+def places(api, made, **query):
+    """{name: (left, top, width)} of the boxes of an SVG."""
+    text = api.get(f"/p/{made}.svg", query=query).text
+    found = re.findall(r'<title>(\S+) [^<]*</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text)
+    return {name: (float(left), int(top), float(width)) for name, left, top, width in found}
+
+
+def test_a_picture_stands_and_begins_where_the_view_does(anonymous):
+    made = anonymous.post("/api/v1/shares", "main;first 70\nmain;second 30\n").json()["id"]
+    hanging = places(anonymous, made)
+    assert hanging["all"][1] < hanging["main"][1] < hanging["first"][1]
+    for query in ({"v": "flame"}, {"v": "table", "b": "flame"}, {"v": "flame", "b": "icicle"}):
+        standing = places(anonymous, made, sv=2, **query)
+        assert standing["all"][1] > standing["main"][1] > standing["first"][1], query
+        assert {name: place[::2] for name, place in standing.items()} == {
+            name: place[::2] for name, place in hanging.items()}
+    assert places(anonymous, made, sv=2, v="icicle", b="flame") == hanging
+    left, _, width = hanging["all"]
+    seen = places(anonymous, made, sv=2, w="0.7-1")
+    assert "first" not in seen and seen["second"][0] == left and seen["second"][2] == width == seen["main"][2]
+    seen = places(anonymous, made, sv=2, w="0.6-0.8")
+    assert abs(seen["first"][2] - width / 2) < 1 and abs(seen["second"][0] - left - width / 2) < 1
+    for broken in ("0.8-0.2", "0-2", "x-1", "0.1", "-", "0.1-0.2-0.3", "1e-3-1", "0.-1"):
+        assert places(anonymous, made, sv=2, w=broken) == hanging, broken
+    pictures = {anonymous.get(f"/p/{made}/og.png", query={"sv": "2", **query}).body
+                for query in ({}, {"v": "flame"}, {"w": "0.6-0.8"}, {"v": "table"})}
+    assert len(pictures) == 3
+    image = meta(anonymous.get(f"/p/{made}?sv=2&v=flame&w=0.6-0.8"), "og:image")
+    assert "v=flame" in image and "w=0.6-0.8" in image
+
+
+def test_without_a_title_a_preview_is_called_after_the_file(server, anonymous):
+    made = anonymous.post("/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}).json()["id"]
+    assert meta(anonymous.get(f"/p/{made}"), "og:title").startswith("cpu.folded")
+    assert anonymous.get("/oembed", query={"url": f"{server.url}/p/{made}"}).json()["title"] == "cpu.folded"

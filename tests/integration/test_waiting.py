@@ -6,6 +6,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 import sample_profiles as samples
 from test_background_locks import Held, ask
 from test_http_raw import Wire, get, metric, post, wait_until
@@ -177,6 +179,32 @@ def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
     for thread in threads:
         thread.join()
     assert answers == [200] * 5
+
+
+@pytest.mark.parametrize("path", ["labels", "label/service_name/values", "series", "profile_types"])
+def test_lists_do_not_wait_for_the_teams_queries(start_server, path):
+    server = start_server("--worker-threads", "8")
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    answers = []
+
+    def ask_for(what):
+        query = {"query": "process_cpu:cpu"} if what == "query" else {}
+        answers.append(server.api().get("/api/v1/" + what, query=query).status)
+
+    threads = [threading.Thread(target=ask_for, args=("query",)) for _ in range(9)]
+    listing = threading.Thread(target=ask_for, args=(path,))
+    with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
+        for thread in threads:
+            thread.start()
+        # Half of the workers have questions, or as many as there are processors, and no other is still putting one aside.
+        turns = min(4, os.cpu_count())
+        assert wait_until(lambda: (metric(server, "perfolio_http_workers_busy"), waiting(server)) == (turns, 9 - turns))
+        listing.start()  # has a worker of its own, and is not put aside
+        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == turns + 1)
+        assert waiting(server) == 9 - turns
+    for thread in [*threads, listing]:
+        thread.join()
+    assert answers == [200] * 10
 
 
 def test_queries_that_are_made_shares_take_turns_too(start_server):

@@ -45,7 +45,7 @@ done </cases
 
 truth deep 25 &
 pid=$!
-perfolio-agent --offline-dir=/out/spool --interval=1 --frequency=99 >/out/log 2>&1 &
+perfolio-agent --aggregate=kernel --offline-dir=/out/spool --interval=1 --frequency=99 >/out/log 2>&1 &
 agent=$!
 # run.py ends a machine in which this takes too long.
 until grep -q 'msg="sampling"' /out/log; do sleep 1; done

@@ -5,12 +5,13 @@
     oracle.merge(type_name, lambda labels: labels.get("pod") == "a", start_ns, end_ns)
 
 Stacks are tuples of names, root first; {(stack, (("thread", "main"),)): 5} where samples have labels
-of their own. Rules are those of store/rule.h.
+of their own. Rules are those of store/rule.h. What a series has at one moment is one profile.
 """
 
 import collections
 import fractions
 import math
+import re
 
 HOUR = 3600 * 10**9
 
@@ -21,6 +22,21 @@ def rule_of(type_name):
                                                                      "objects"):
         return "mean"
     return "sum" if type_name.endswith(":delta") else "difference"
+
+
+def is_type(type_name, value):
+    """Does "=" find it: some of its parts, from the first or the second on; all of them, with :delta or without?"""
+    parts, wanted = type_name.removesuffix(":delta").split(":"), value.split(":")
+    if len(wanted) > 5:
+        return type_name == value
+    return wanted in (parts[:len(wanted)], parts[1:][:len(wanted)])
+
+
+def matches_type(type_name, comparison, value):
+    """__profile_type__, compared: expressions match all of the name."""
+    if comparison in ("=", "!="):
+        return is_type(type_name, value) == (comparison == "=")
+    return bool(re.fullmatch(value, type_name)) == (comparison == "=~")
 
 
 def rounded(number):
@@ -62,14 +78,14 @@ class Oracle:
                          if not (start_ns <= one[2] < end_ns and matches(one[0], one[1]))]
 
     def chosen(self, type_name, matches, start_ns, end_ns):
-        """The profiles of each series, in order of time: hours that are totals whole or not at all."""
-        series = collections.defaultdict(list)
+        """The profiles of each series, in order of time, those of one moment as one: hours that are
+        totals whole or not at all."""
+        series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
                 if not self.is_cut(name, labels, time_ns, start_ns, end_ns):
-                    series[tuple(sorted(labels.items()))].append((time_ns, rows))
-        return [(dict(labels), sorted(profiles, key=lambda one: one[0]))
-                for labels, profiles in series.items()]
+                    series[tuple(sorted(labels.items()))][time_ns].extend(rows)
+        return [(dict(labels), sorted(profiles.items())) for labels, profiles in series.items()]
 
     def series(self, matches, start_ns, end_ns):
         """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""

@@ -67,6 +67,7 @@ struct sample {
 struct unwind_source {
     struct unwind_rule *rules;
     struct unwind_chunk *chunks;
+    struct unwind_memo *memos;
     uint8_t *shards[UNWIND_SHARD_COUNT];
     const struct sample *sample;
 };
@@ -78,6 +79,10 @@ static const __u8 *unwind_source_shard(struct unwind_source *source, __u32 shard
 static const struct unwind_rule *unwind_source_rule(struct unwind_source *source, __u32 rule)
 {
     return &source->rules[rule % UNWIND_RULE_COUNT];
+}
+static struct unwind_memo *unwind_source_memo(struct unwind_source *source, __u32 memo)
+{
+    return &source->memos[memo];
 }
 static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source, __u32 chunk)
 {
@@ -508,6 +513,7 @@ int main(int argc, char **argv)
     replay.expected = argv[2];
     replay.source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     replay.source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    replay.source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
     replay.space = unwind_space_create(&(struct unwind_memory){.rules = replay.source.rules,
                                                                .chunks = replay.source.chunks,
                                                                .shard_create = create_shard,

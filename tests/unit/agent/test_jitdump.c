@@ -11,7 +11,7 @@ enum { LOAD, MOVE, DEBUG_LINES, CLOSE, UNWINDING };
 
 static void begin(struct buf *file)
 {
-    buf_init(file, 1 << 20);
+    buf_init(file, 64 << 20);
     buf_append_u32(file, 0x4A695444);
     buf_append_u32(file, 1);
     buf_append_u32(file, 40);
@@ -62,11 +62,16 @@ static void put_lines(struct buf *file, uint64_t start, const char *name)
     buf_append(file, "\xFF", 2);
 }
 
-static void read_all(struct jitdump *dump, const struct buf *file, int64_t now_ns)
+static bool read_within(struct jitdump *dump, const struct buf *file, uint64_t max_bytes)
 {
     fd_auto fd = memfd_create("jitdump", MFD_CLOEXEC);
     assert_int_equal(os_write_all(fd, file->data, file->size), 0);
-    jitdump_read(dump, fd, file->size, now_ns);
+    return jitdump_read(dump, fd, file->size, max_bytes);
+}
+
+static void read_all(struct jitdump *dump, const struct buf *file)
+{
+    assert_true(read_within(dump, file, 64 << 20));
 }
 
 static void assert_place(const struct jitdump *dump, uint64_t address, const char *function,
@@ -98,7 +103,7 @@ static void functions_have_names_and_lines(void **state)
     put_load(&file, "plain", 0x2000, 0x10, 2);
     put_head(&file, UNWINDING, 0);
     put_load(&file, "again", 0x2008, 0x4, 3);
-    read_all(dump, &file, 0);
+    read_all(dump, &file);
     assert_place(dump, 0x1000, "run", "app.jl", 5);
     assert_place(dump, 0x101f, "run", "app.jl", 6);
     assert_place(dump, 0x2000, "plain", "", 0);
@@ -120,7 +125,7 @@ static void code_that_moves_keeps_its_name_and_lines(void **state)
     put_load(&file, "run", 0x1000, 0x20, 9);
     put_move(&file, 0x1000, 0x5000, 0x20, 9);
     put_move(&file, 0x1000, 0x6000, 0x20, 8);
-    read_all(dump, &file, 0);
+    read_all(dump, &file);
     assert_place(dump, 0x5009, "run", "app.jl", 6);
     assert_nothing(dump, 0x6000);
     jitdump_destroy(dump);
@@ -136,12 +141,9 @@ static void what_is_added_later_is_read_later(void **state)
     const size_t whole = file.size;
     put_load(&file, "second", 0x2000, 0x20, 2);
     const size_t all = file.size;
-    assert_true(jitdump_is_due(dump, 0));
-    jitdump_read(dump, -1, 0, 0);
-    assert_false(jitdump_is_due(dump, 999999999));
     for (size_t size = 0; size <= all; size++) {
         file.size = size;
-        read_all(dump, &file, (int64_t)size);
+        read_all(dump, &file);
         struct jitdump_place place;
         assert_int_equal(jitdump_find(dump, 0x1000, &place), size >= whole);
         assert_int_equal(jitdump_find(dump, 0x2000, &place), size >= all);
@@ -164,19 +166,58 @@ static void what_is_broken_ends_the_reading_and_names_that_are_none_are_none(voi
     buf_append_u32(&file, 15);
     buf_append_u64(&file, 0);
     put_load(&file, "never", 0x2000, 0x20, 2);
-    read_all(dump, &file, 0);
+    read_all(dump, &file);
     assert_place(dump, 0x1000, "fine", "", 0);
     assert_place(dump, 0x4000, "lost file", "", 0);
     assert_nothing(dump, 0x2000);
     assert_nothing(dump, 0x3000);
     assert_nothing(dump, UINT64_MAX - 2);
-    assert_false(jitdump_is_due(dump, INT64_MAX / 2));
     jitdump_destroy(dump);
     dump = jitdump_create();
     file.data[0]++;
-    read_all(dump, &file, 0);
+    read_all(dump, &file);
     assert_nothing(dump, 0x1000);
-    assert_false(jitdump_is_due(dump, INT64_MAX / 2));
+    file.data[0]--;
+    read_all(dump, &file); /* for good */
+    assert_nothing(dump, 0x1000);
+    jitdump_destroy(dump);
+}
+
+static void what_there_is_no_room_for_ends_the_reading(void **state)
+{
+    (void)state;
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    for (uint32_t i = 0; i < 2000; i++)
+        put_load(&file, "one of many", 0x1000 + 0x10 * i, 0x10, i);
+    assert_false(read_within(dump, &file, 64 << 10));
+    assert_place(dump, 0x1000, "one of many", "", 0);
+    assert_nothing(dump, 0x1000 + 0x10 * 1999);
+    assert_true(jitdump_bytes(dump) < 256 << 10);
+    assert_false(read_within(dump, &file, 64 << 20));
+    assert_nothing(dump, 0x1000 + 0x10 * 1999);
+    jitdump_destroy(dump);
+}
+
+/* A search among all functions for each move would take hours. */
+static void what_is_read_at_a_time_is_bounded_and_moves_are_cheap(void **state)
+{
+    (void)state;
+    enum { LOADS = 150000, MOVES = 150000 };
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    for (uint32_t i = 0; i < LOADS; i++)
+        put_load(&file, "f", 0x1000 + 0x10 * i, 0x10, i);
+    for (uint32_t i = 0; i < MOVES; i++)
+        put_move(&file, 7, 0x100000000 + 0x10 * i, 0x10, i);
+    put_load(&file, "last", 0x200, 0x20, LOADS);
+    read_all(dump, &file);
+    assert_place(dump, 0x1000, "f", "", 0);
+    assert_nothing(dump, 0x200);
+    read_all(dump, &file);
+    assert_place(dump, 0x200, "last", "", 0);
     jitdump_destroy(dump);
 }
 
@@ -198,6 +239,8 @@ int main(void)
         cmocka_unit_test(code_that_moves_keeps_its_name_and_lines),
         cmocka_unit_test(what_is_added_later_is_read_later),
         cmocka_unit_test(what_is_broken_ends_the_reading_and_names_that_are_none_are_none),
+        cmocka_unit_test(what_there_is_no_room_for_ends_the_reading),
+        cmocka_unit_test(what_is_read_at_a_time_is_bounded_and_moves_are_cheap),
         cmocka_unit_test(files_are_known_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

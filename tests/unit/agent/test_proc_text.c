@@ -84,14 +84,13 @@ static void lists_of_cpus_have_ranges(void **state)
 static void of_two_entries_of_a_perf_map_the_later_is_true(void **state)
 {
     (void)state;
-    struct perf_map *map = perf_map_create(UINT32_MAX);
-    perf_map_read(map, SPAN_LITERAL("1000 100 old\n2000 10 other one\n1040 20 new\nbroken\n"));
-    const int64_t now_ns = INT64_MIN / 2;
-    assert_true(span_equal_text(perf_map_find(map, 0x1000, now_ns), "old"));
-    assert_true(span_equal_text(perf_map_find(map, 0x1050, now_ns), "new"));
-    assert_true(span_equal_text(perf_map_find(map, 0x1060, now_ns), "old"));
-    assert_true(span_equal_text(perf_map_find(map, 0x200f, now_ns), "other one"));
-    assert_int_equal(perf_map_find(map, 0x2010, now_ns).size, 0);
+    struct perf_map *map = perf_map_create();
+    perf_map_take(map, SPAN_LITERAL("1000 100 old\n2000 10 other one\n1040 20 new\nbroken\n"));
+    assert_true(span_equal_text(perf_map_find(map, 0x1000), "old"));
+    assert_true(span_equal_text(perf_map_find(map, 0x1050), "new"));
+    assert_true(span_equal_text(perf_map_find(map, 0x1060), "old"));
+    assert_true(span_equal_text(perf_map_find(map, 0x200f), "other one"));
+    assert_int_equal(perf_map_find(map, 0x2010).size, 0);
     perf_map_destroy(map);
 }
 
@@ -197,9 +196,24 @@ static void code_that_shares_a_page_of_the_file_has_its_own_addresses(void **sta
     assert_int_equal(address, 0x2000);
 }
 
+static void reads_the_users_of_a_process(void **state)
+{
+    (void)state;
+    uint32_t user, effective;
+    assert_true(proc_text_users(
+        span_text("Name:\tx\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n"), &user,
+        &effective));
+    assert_int_equal(user, 1000);
+    assert_int_equal(effective, 0);
+    assert_false(proc_text_users(span_text("Name:\tx\n"), &user, &effective));
+    assert_false(proc_text_users(span_text("Uid:\t5000000000\t0\n"), &user, &effective));
+    assert_false(proc_text_users(span_text("Uid:\t1000"), &user, &effective));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_the_users_of_a_process),
         cmocka_unit_test(a_mapping_has_its_path_with_blanks_and_without_deleted),
         cmocka_unit_test(a_name_with_parentheses_does_not_shift_the_fields_of_stat),
         cmocka_unit_test(containers_and_units_are_found_in_cgroups),

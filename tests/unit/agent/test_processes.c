@@ -1,8 +1,21 @@
 #include "tests/unit/test.h"
 
+#include "agent/proc_text.h"
+#include "agent/process_file.h"
 #include "agent/processes.h"
 #include "agent/side_band.h"
 #include "lib/base/clock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
 {
@@ -26,10 +39,247 @@ static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
     binaries_destroy(binaries);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char command[512];
+    snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", from, to, to, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* As a kernel tells it that knows no build ids; the binary that is known there then. */
+static const struct binary *map(struct processes *processes, struct binaries *binaries,
+                                const char *path)
+{
+    struct stat status;
+    const uint64_t inode = stat(path, &status) == 0 ? status.st_ino : 1;
+    const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                          .process_id = (uint32_t)getpid(),
+                                          .start = 0x10000,
+                                          .bytes = 0x4000,
+                                          .inode = inode,
+                                          .path = span_text(path)};
+    processes_apply(processes, &event);
+    const struct process *process = processes_get(processes, (uint32_t)getpid());
+    const struct process_mapping *mapping = process_find_mapping(process, 0x10000);
+    assert_non_null(mapping);
+    return mapping->binary == BINARY_NONE ? NULL : binaries_get(binaries, mapping->binary);
+}
+
+static void a_file_at_the_place_of_another_is_that_file(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    char folder[] = "/tmp/perfolio-processes-XXXXXX", first[64], second[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(first, sizeof(first), "%s/first", folder);
+    snprintf(second, sizeof(second), "%s/second", folder);
+    copy_file("/bin/true", first);
+    copy_file("/bin/false", second);
+    assert_string_equal(map(processes, binaries, first)->path, first);
+    assert_string_equal(map(processes, binaries, second)->path, second);
+    const uint64_t serial = map(processes, binaries, second)->serial;
+    assert_int_equal(map(processes, binaries, second)->serial, serial);
+    /* Another file of the same name. */
+    copy_file("/bin/ls", second);
+    const uint64_t replaced = map(processes, binaries, second)->serial;
+    assert_int_not_equal(replaced, serial);
+    /* Once it is gone what is known of it stays. */
+    assert_int_equal(unlink(second), 0);
+    assert_int_equal(map(processes, binaries, second)->serial, replaced);
+    assert_null(map(processes, binaries, "//anon"));
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(rmdir(folder), 0);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static const struct process_mapping *find_real(struct processes *processes, const void *place)
+{
+    const struct process *process = processes_get(processes, (uint32_t)getpid());
+    return process_find_mapping(process, (uint64_t)(uintptr_t)place);
+}
+
+/* Of many mappings in a second it is noted that there were, and the next sweep finds them. */
+static void what_is_told_too_often_is_asked_of_proc_once(void **state)
+{
+    (void)state;
+    enum { TOLD = 1000, TAKEN = 256, PAGE = 4096 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = mmap(NULL, 2UL * TOLD * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(place, MAP_FAILED);
+    for (size_t i = 0; i < TOLD; i++) {
+        uint8_t *page = place + 2 * i * PAGE;
+        assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_EXEC), 0);
+        const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                              .process_id = (uint32_t)getpid(),
+                                              .start = (uint64_t)(uintptr_t)page,
+                                              .bytes = PAGE,
+                                              .path = span_text("//anon")};
+        processes_apply(processes, &event);
+    }
+    assert_int_equal(processes_get(processes, (uint32_t)getpid())->mapping_count, TAKEN);
+    assert_null(find_real(processes, place + 2UL * TAKEN * PAGE));
+    processes_sweep(processes, clock_monotonic_ns());
+    for (size_t i = 0; i < TOLD; i++)
+        assert_non_null(find_real(processes, place + 2 * i * PAGE));
+    assert_int_equal(munmap(place, 2UL * TOLD * PAGE), 0);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void *wait_for_the_end(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Its first thread ends when the pipe says so, and another one stays. */
+static pid_t start_survivor(int *ret_tell)
+{
+    int told[2], ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(told) | pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&thread, NULL, wait_for_the_end, NULL) || write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        (void)!read(told[0], &byte, 1);
+        (void)syscall(SYS_exit, 0); /* of this thread alone */
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(told[0]);
+    close(ready[0]);
+    close(ready[1]);
+    *ret_tell = told[1];
+    return child;
+}
+
+static void end_first_thread(pid_t child, int tell)
+{
+    assert_int_equal(write(tell, "", 1), 1);
+    close(tell);
+    for (int i = 0; i < 1000 && !process_file_has_ended((uint32_t)child); i++)
+        usleep(10000);
+    assert_true(process_file_has_ended((uint32_t)child));
+}
+
+static const struct binary *program_of(struct processes *processes, struct binaries *binaries,
+                                       pid_t child)
+{
+    const struct process *process = processes_get(processes, (uint32_t)child);
+    const struct process_mapping *mapping =
+        process_find_mapping(process, (uint64_t)(uintptr_t)start_survivor);
+    assert_non_null(mapping);
+    return binaries_get(binaries, mapping->binary);
+}
+
+/* Where this program lies, and so its children. */
+static struct side_band_event own_mapping(pid_t child, char path[256])
+{
+    struct side_band_event event = {.kind = SIDE_BAND_MAP, .process_id = (uint32_t)child};
+    const uint64_t address = (uint64_t)(uintptr_t)start_survivor;
+    char line[512];
+    FILE *file = fopen("/proc/self/maps", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        struct proc_mapping found;
+        if (!proc_text_mapping(span_trim(span_text(line)), &found) || address < found.start ||
+            address >= found.limit)
+            continue;
+        snprintf(path, 256, "%.*s", SPAN_PRINT(found.path));
+        event.start = found.start;
+        event.bytes = found.limit - found.start;
+        event.file_offset = found.file_offset;
+        event.inode = found.inode;
+        event.device_major = found.device_major;
+        event.device_minor = found.device_minor;
+    }
+    fclose(file);
+    assert_int_not_equal(event.bytes, 0);
+    event.path = span_text(path);
+    return event;
+}
+
+static void other_threads_show_what_the_first_one_does_no_more(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    int tell;
+    char path[256];
+    const pid_t child = start_survivor(&tell);
+    const uint32_t number = (uint32_t)child;
+    const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
+                                         .process_id = number,
+                                         .thread_id = number,
+                                         .is_exec = true},
+                                 thread = {.kind = SIDE_BAND_FORK,
+                                           .process_id = number,
+                                           .thread_id = number + 1,
+                                           .parent_id = number},
+                                 ended = {.kind = SIDE_BAND_EXIT,
+                                          .process_id = number,
+                                          .thread_id = number,
+                                          .time_ns = clock_monotonic_ns()},
+                                 mapping = own_mapping(child, path);
+    processes_apply(processes, &exec);
+    processes_apply(processes, &thread);
+    end_first_thread(child, tell);
+    /* What is told late is looked up when nothing shows it. */
+    processes_apply(processes, &mapping);
+    assert_int_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    processes_apply(processes, &ended);
+    const struct process *process = processes_get(processes, number);
+    assert_int_not_equal(process->shown_id, number);
+    assert_false(process_has_ended(process));
+    assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    /* A while later, too. */
+    processes_sweep(processes, ended.time_ns + 5 * CLOCK_NS_PER_S);
+    assert_non_null(processes_get(processes, number));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    processes_sweep(processes, ended.time_ns + 10 * CLOCK_NS_PER_S);
+    assert_null(processes_get(processes, number));
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void a_scan_finds_the_thread_that_is_left(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = true};
+    struct processes *processes = processes_create(binaries, &options);
+    int tell;
+    const pid_t child = start_survivor(&tell);
+    end_first_thread(child, tell);
+    processes_make_target(processes, (uint32_t)child);
+    assert_int_not_equal(processes_get(processes, (uint32_t)child)->shown_id, child);
+    assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_at_the_place_of_another_is_that_file),
+        cmocka_unit_test(what_is_told_too_often_is_asked_of_proc_once),
         cmocka_unit_test(a_loss_during_a_scan_waits_for_the_next_second),
+        cmocka_unit_test(a_scan_finds_the_thread_that_is_left),
+        cmocka_unit_test(other_threads_show_what_the_first_one_does_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

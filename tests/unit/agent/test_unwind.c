@@ -15,6 +15,7 @@
 struct unwind_source {
     struct unwind_rule *rules;
     struct unwind_chunk *chunks;
+    struct unwind_memo *memos;
     uint8_t *shards[4];
     const uint64_t *stack;
     uint64_t stack_start;
@@ -27,11 +28,15 @@ static const __u8 *unwind_source_shard(struct unwind_source *source, __u32 shard
 }
 static const struct unwind_rule *unwind_source_rule(struct unwind_source *source, __u32 rule)
 {
-    return &source->rules[rule];
+    return &source->rules[rule % UNWIND_RULE_COUNT];
 }
 static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source, __u32 chunk)
 {
     return &source->chunks[chunk];
+}
+static struct unwind_memo *unwind_source_memo(struct unwind_source *source, __u32 memo)
+{
+    return &source->memos[memo];
 }
 static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
 {
@@ -72,6 +77,7 @@ static struct walk *create_walk(uint32_t shard_limit)
     struct walk *walk = mem_new(struct walk, 1);
     walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    walk->source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
     walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
                                                               .chunks = walk->source.chunks,
                                                               .shard_create = create_shard,
@@ -86,6 +92,7 @@ static void destroy_walk(struct walk *walk)
     unwind_space_destroy(walk->space);
     mem_free(walk->source.rules);
     mem_free(walk->source.chunks);
+    mem_free(walk->source.memos);
     for (size_t i = 0; i < 4; i++)
         mem_free(walk->source.shards[i]);
     mem_free(walk);
@@ -118,9 +125,10 @@ static struct unwind_table *make_table(const struct cfi_rule *rules, uint32_t co
 }
 
 /* Function I is at 0x1000 + 256 * I of the file. */
+#define CODE(function) (LOAD_BIAS + 0x1000 + 256ULL * (function) + 16)
 static uint64_t code(uint32_t function)
 {
-    return LOAD_BIAS + 0x1000 + 256ULL * function + 16;
+    return CODE(function);
 }
 
 static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
@@ -282,6 +290,73 @@ static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void 
     destroy_walk(walk);
 }
 
+/* Two calls deep, to the root. */
+static enum unwind_stop walk_again(struct walk *walk, const struct unwind_run *run)
+{
+    static const uint64_t stack[] = {0, CODE(1), 0, 0, CODE(2), 0, 0, 0};
+    set_stack(walk, stack, 8);
+    unwind_begin(&walk->state, run, 0);
+    walk->state.sp = STACK;
+    walk->state.fp = STACK + 24;
+    walk->state.pc = code(0);
+    for (int i = 0; i < 2; i++) {
+        const enum unwind_stop stop = step(walk);
+        if (stop)
+            return stop;
+    }
+    return step(walk);
+}
+
+static void callers_that_were_met_are_recalled_for_the_same_mappings_alone(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    struct unwind_run run = walk->state.run, other = run;
+    assert_int_not_equal(run.generation, 0);
+    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    /* From here on nothing is found but the leaf's rule: that is looked for each time. */
+    const struct unwind_chunk *chunk = &walk->source.chunks[walk->state.mapping.first_chunk];
+    uint8_t *rows = walk->source.shards[chunk->shard];
+    uint32_t begin;
+    memcpy(&begin, rows + chunk->groups, sizeof begin);
+    uint16_t first_row[UNWIND_GROUP_BLOCKS + 1];
+    memcpy(first_row, rows + begin, sizeof first_row);
+    const uint32_t second = begin + UNWIND_GROUP_HEAD_BYTES + 2 * 2 + 3u * first_row[2];
+    memset(rows + second, 0, 2 + 3u * (first_row[3] - first_row[2]));
+    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    assert_true(walk->state.is_recalled);
+    other.generation++;
+    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    other.generation = 0;
+    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    /* Words of two writers fit no key. */
+    for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
+        walk->source.memos[i].rule ^= walk->source.memos[i].rule ? 1 : 0;
+    assert_int_not_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void a_leaf_of_go_hides_no_caller_and_callers_have_frames(void **state)
+{
+    (void)state;
+    struct cfi_rule go_leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
+    struct cfi_rule rules[] = {go_leaf, go_leaf, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {code(1), 0, 0, STACK + 999, code(2), 0};
+    set_stack(walk, stack, 6);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 24; /* of function 1 */
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(1));
+    assert_int_equal(walk->state.sp, STACK + 8);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.sp, STACK + 40);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
 static void follows_frame_pointers_where_no_table_covers(void **state)
 {
     (void)state;
@@ -433,8 +508,11 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     walk->state.pc = code(0);
     walk->state.fp = 1; /* none */
     unwind_begin(&walk->state, &run, 0);
+    walk->state.is_exact = 0; /* a caller, which would be remembered */
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_NONE);
+    for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
+        assert_int_equal(walk->source.memos[i].check, 0);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     assert_int_equal(step(walk), UNWIND_GO_ON);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     unwind_table_destroy(table);
@@ -450,7 +528,7 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
     struct err err;
     assert_int_equal(unwind_space_reserve(walk->space, table->start + 256, 1, &ref, &err),
                      ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_INVALID);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
     assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
     unwind_table_destroy(table);
     destroy_walk(walk);
@@ -466,7 +544,7 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     struct unwind_space_stats stats;
     struct err err;
     assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_LIMIT);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
     unwind_space_stats_get(walk->space, &stats);
     assert_int_equal(stats.refused_count, 1);
     assert_int_equal(stats.used_bytes, 0);
@@ -479,10 +557,10 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     assert_int_equal(
         unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX, &run, &err), ERR_NONE);
     assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_LIMIT);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
     unwind_space_drop_run(walk->space, &run, 0);
     unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     mem_free(mappings);
     mem_free(starts);
     unwind_table_destroy(table);
@@ -512,6 +590,128 @@ static void gives_room_to_others_after_the_grace_time_only(void **state)
     assert_int_equal(stats.refused_count, 2);
     assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* A table of so many rules that no other has. */
+static struct unwind_table *make_strange_table(uint32_t number, uint32_t count)
+{
+    struct cfi_rule *rules = mem_new(struct cfi_rule, count);
+    for (uint32_t i = 0; i < count; i++)
+        rules[i] = (struct cfi_rule){
+            .rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = (int32_t)(1000000 * number + 8 * i)}};
+    struct unwind_table *table = make_table(rules, count);
+    mem_free(rules);
+    return table;
+}
+
+static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t number, uint32_t count)
+{
+    struct unwind_table *table = make_strange_table(number, count);
+    struct unwind_table_ref ref;
+    struct err err;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    return ref;
+}
+
+static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    for (uint32_t i = 1; i <= 5; i++) {
+        const struct unwind_table_ref strange = add_strange_table(walk, i, 16000);
+        assert_int_equal(unwind_space_lack(walk->space, &strange), UNWIND_LACKS_FOR_GOOD);
+    }
+    const struct unwind_table_ref usual = add_strange_table(walk, 6, 585);
+    assert_int_equal(unwind_space_lack(walk->space, &usual), UNWIND_LACKS_NOTHING);
+    destroy_walk(walk);
+}
+
+static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_table_ref refs[40];
+    struct unwind_space_stats stats;
+    struct err err;
+    for (uint32_t i = 0; i < 40; i++)
+        refs[i] = add_strange_table(walk, i + 1, 2000);
+    struct unwind_table *table = make_strange_table(100, 585);
+    struct unwind_table_ref ref;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    for (uint32_t i = 0; i < 40; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 1000);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    /* It is filled once more; what it had is free a while later. */
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_space_remove_table(walk->space, &ref, 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.rule_count, UNWIND_RULE_FIXED_COUNT);
+    assert_int_equal(stats.used_bytes, 0);
+    assert_int_equal(stats.waiting_bytes, 0);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* How far two callers by the run's table are from each other and the stack's begin. */
+static uint64_t walk_by(struct walk *walk, const struct unwind_run *run)
+{
+    walk->state.pc = code(0) + 1;
+    walk->state.sp = STACK;
+    unwind_begin(&walk->state, run, 0);
+    walk->state.is_exact = 0;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    return walk->state.sp - STACK;
+}
+
+static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref *ref)
+{
+    const uint64_t starts[] = {LOAD_BIAS};
+    const struct unwind_mapping mappings[] = {
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_NONE);
+    return run;
+}
+
+/* Two tables, one after the other, at the same addresses: their rules have the same place, and the
+ * walks of the first one have left theirs in the memo. */
+static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    const struct cfi_rule rules[] = {by_sp_16, {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 32}}};
+    uint64_t stack[8];
+    uint32_t places[2];
+    for (uint32_t i = 0; i < 8; i++)
+        stack[i] = code(0) + 1;
+    walk->source.stack_start = STACK;
+    set_stack(walk, stack, 8);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct unwind_table *table = make_table(&rules[i], 1);
+        struct unwind_table_ref ref;
+        struct err err;
+        assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+        unwind_table_destroy(table);
+        const struct unwind_run run = run_of(walk, &ref);
+        for (int again = 0; again < 2; again++)
+            assert_int_equal(walk_by(walk, &run), 2 * rules[i].rule.cfa_offset);
+        assert_true(walk->state.is_recalled);
+        assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &places[i]));
+        unwind_space_drop_run(walk->space, &run, 0);
+        unwind_space_remove_table(walk->space, &ref, 0);
+        unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    }
+    assert_int_equal(places[0], places[1]);
     destroy_walk(walk);
 }
 
@@ -647,6 +847,8 @@ int main(void)
         cmocka_unit_test(an_exceptions_handler_is_looked_for_where_it_begins),
         cmocka_unit_test(goes_on_from_a_signal_frame_with_all_registers),
         cmocka_unit_test(finds_frames_by_saved_stack_pointers_plt_entries_and_registers),
+        cmocka_unit_test(callers_that_were_met_are_recalled_for_the_same_mappings_alone),
+        cmocka_unit_test(a_leaf_of_go_hides_no_caller_and_callers_have_frames),
         cmocka_unit_test(follows_frame_pointers_where_no_table_covers),
         cmocka_unit_test(stops_with_the_reason),
         cmocka_unit_test(code_of_no_mapping_counts_when_the_walk_comes_back_to_one),
@@ -656,6 +858,9 @@ int main(void)
         cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
         cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),
         cmocka_unit_test(gives_room_to_others_after_the_grace_time_only),
+        cmocka_unit_test(a_few_tables_of_strange_rules_leave_room_for_those_of_others),
+        cmocka_unit_test(rules_that_no_table_has_any_more_are_free_after_the_grace_time),
+        cmocka_unit_test(a_rule_in_the_place_of_another_is_not_taken_for_it),
         cmocka_unit_test(refuses_a_run_without_room),
         cmocka_unit_test(joins_ranges_that_are_given_back),
         cmocka_unit_test(makes_rows_of_a_usual_function),

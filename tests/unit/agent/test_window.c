@@ -1,6 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "agent/binaries.h"
+#include "agent/jit_names.h"
 #include "agent/kernel_symbols.h"
 #include "agent/processes.h"
 #include "agent/window.h"
@@ -11,6 +12,7 @@ struct parts {
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
+    struct jit_budget jit_budget;
     struct window *window;
 };
 
@@ -21,11 +23,13 @@ static int create_window(void **state)
     parts.processes =
         processes_create(parts.binaries, &(struct processes_options){.has_targets = true});
     parts.kernel_symbols = kernel_symbols_create();
+    parts.jit_budget = (struct jit_budget){.max_bytes = 1 << 20};
     parts.window = window_create(&(struct window_options){.form = WINDOW_FOR_PEOPLE,
                                                           .frequency_hz = 99,
                                                           .event = EVENT_CPU,
                                                           .binaries = parts.binaries,
                                                           .processes = parts.processes,
+                                                          .jit_budget = &parts.jit_budget,
                                                           .kernel_symbols = parts.kernel_symbols});
     *state = &parts;
     return 0;

@@ -20,6 +20,8 @@ static void writes_values_in_the_unit_that_fits(void **state)
     assert_value(1023, "bytes", "1023 B");
     assert_value(3.5 * 1048576, "bytes", "3.50 MiB");
     assert_value(2048, "kilobytes", "2.00 MiB");
+    assert_value(1e18, "bytes", "888.18 PiB");
+    assert_value(0x1p62, "bytes", "4.00 EiB");
     assert_value(1234567, "count", "1,234,567");
     assert_value(-1234, "count", "-1,234");
     assert_value(12, "", "12");

@@ -67,6 +67,9 @@ static void knows_utf8(void **state)
     assert_false(span_is_utf8(span_text("\xed\xa0\x80")));
     assert_false(span_is_utf8(span_text("\xf4\x90\x80\x80")));
     assert_false(span_is_utf8(span_text("\xe2\x82")));
+    assert_int_equal(span_utf8_size(span_text("€a")), 3);
+    assert_int_equal(span_utf8_size(span_text("\xe2\x82")), 0);
+    assert_int_equal(span_utf8_size(span_text("")), 0);
 }
 
 static void refuses_to_pass_its_maximum(void **state)
@@ -104,6 +107,14 @@ static void escapes_html_and_urls(void **state)
     buf_init(&buf, 1000);
     buf_append_html(&buf, span_text("<a href=\"x\">'&\x01</a>"));
     assert_span(buf_span(&buf), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&lt;/a&gt;");
+    buf_clear(&buf);
+    buf_append_html(&buf, span_text("a\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9z"));
+    assert_span(buf_span(&buf), "a\\u202A\\u202E\\u2066\\u2069z");
+    buf_clear(&buf);
+    buf_append_html(
+        &buf, span_text("\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xff\xc2\x9b\xc2\xa0"));
+    assert_span(buf_span(&buf),
+                "\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xef\xbf\xbd\xc2\xa0");
     buf_clear(&buf);
     buf_append_url(&buf, span_text("a b/é~"));
     assert_span(buf_span(&buf), "a%20b%2F%C3%A9~");

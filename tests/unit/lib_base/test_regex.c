@@ -107,6 +107,10 @@ static void refuses_what_others_do_not_have(void **state)
     assert_refused("a)", "is wrong");
     assert_refused("[b-a]", "is wrong");
     assert_refused("\xff", "UTF-8");
+    struct regex *regex;
+    struct err err;
+    assert_int_equal(regex_create(SPAN_LITERAL("ab\0c"), &regex, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, "has a byte that is 0 (at byte 3)"));
 }
 
 static void a_refusal_says_where(void **state)

@@ -350,10 +350,47 @@ static void many_threads_put_at_once(void **state)
     assert_int_equal(count_objects(fixture, "share/"), 100);
 }
 
+/* An object's own failure is told from the process's, and reading from writing. */
+static void what_cannot_be_read_is_said_to_be_unreadable(void **state)
+{
+    static const struct {
+        enum os_call call;
+        int error;
+        bool is_unreadable;
+    } faults[] = {{OS_CALL_READ, EIO, true},     {OS_CALL_OPEN, EIO, true},
+                  {OS_CALL_OPEN, EACCES, true},  {OS_CALL_OPEN, EMFILE, false},
+                  {OS_CALL_OPEN, ENFILE, false}, {OS_CALL_OPEN, ENOMEM, false}};
+    struct fixture *fixture = *state;
+    buf_auto buf;
+    buf_init(&buf, OBJECT_BYTES);
+    assert_int_equal(object_put(fixture->store, "share/x", content(fixture), &fixture->err), 0);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        for (int way = 0; way < 3; way++) {
+            os_fault_plan(faults[i].call, 1, faults[i].error, true);
+            enum err_code code =
+                way == 0   ? object_read(fixture->store, "share/x", &buf, &fixture->err)
+                : way == 1 ? object_read_range(fixture->store, "share/x", 1, 2, &buf, &fixture->err)
+                           : object_probe(fixture->store, "share/x", NULL, &fixture->err);
+            os_fault_reset();
+            assert_int_equal(code, ERR_IO);
+            assert_int_equal(fixture->err.is_unreadable, faults[i].is_unreadable);
+        }
+    }
+    for (unsigned nth = 1; nth <= 2; nth++) {
+        os_fault_plan(OS_CALL_OPEN, nth, EACCES, true);
+        assert_int_equal(object_put(fixture->store, "share/y", content(fixture), &fixture->err),
+                         ERR_IO);
+        os_fault_reset();
+        assert_false(fixture->err.is_unreadable);
+    }
+    assert_int_equal(object_probe(fixture->store, "share/x", NULL, &fixture->err), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(what_cannot_be_read_is_said_to_be_unreadable),
         TEST(what_was_put_is_read_listed_and_deleted),
         TEST(refuses_keys_that_could_leave_the_folder),
         TEST(reads_no_more_than_the_buffer_may_hold),

@@ -136,6 +136,7 @@ static void assert_absent(struct fixture *fixture, const char *key)
     assert_int_equal(object_read(fixture->store, key, &buf, &fixture->err), ERR_NOT_FOUND);
     assert_int_equal(object_read_range(fixture->store, key, 0, 1, &buf, &fixture->err),
                      ERR_NOT_FOUND);
+    assert_int_equal(object_probe(fixture->store, key, NULL, &fixture->err), ERR_NOT_FOUND);
     assert_int_equal(buf.size, 0);
 }
 
@@ -232,6 +233,7 @@ static void a_range_is_exact_or_refused(void **state)
         assert_int_equal(buf.size, 0);
     }
     ok(fixture, object_read_range(fixture->store, "a/b", SIZE_MAX, 0, &buf, &fixture->err));
+    ok(fixture, object_probe(fixture->store, "a/b", NULL, &fixture->err));
 }
 
 static void reads_no_more_than_the_buffer_may_hold(void **state)

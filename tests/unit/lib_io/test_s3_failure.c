@@ -45,6 +45,7 @@ static void tells_what_each_refusal_means(void **state)
         {403, "", BODY("SignatureDoesNotMatch"), ERR_UNAUTHENTICATED, "check the secret key"},
         {403, "", BODY("InvalidAccessKeyId"), ERR_UNAUTHENTICATED, "access key"},
         {403, "", BODY("AccessDenied"), ERR_FORBIDDEN, "may not read there; allow it s3:List"},
+        {403, "", BODY("InvalidObjectState"), ERR_FORBIDDEN, "HTTP 403 InvalidObjectState"},
         {403, "Date: Tue, 01 Jan 2030 00:00:00 GMT\r\n", BODY("RequestTimeTooSkewed"),
          ERR_UNAUTHENTICATED, "at the server Tue, 01 Jan 2030"},
         {400, "", "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-1</Region></Error>",

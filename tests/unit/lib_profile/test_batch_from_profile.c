@@ -334,6 +334,9 @@ static void names_and_kinds_follow_the_rules(void **state)
         {"exceptions/count", NULL, 0, false, "exceptions:exceptions:count:delta"},
         {"off_cpu/nanoseconds", "off_cpu", 0, false, "off_cpu:off_cpu:nanoseconds:delta"},
         {"/", NULL, 0, false, "unknown:::delta"},
+        {"c{pu}/n s", NULL, 0, false, "c_pu_:c_pu_:n_s:delta"},
+        {" lead/b", "a b{}", 0, false, "a_b__:_lead:b:delta"},
+        {"\xc3\xa9/nano\xff\xfe", NULL, 0, false, "\xc3\xa9:\xc3\xa9:nano__:delta"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct maker maker = NEW_MAKER(cases[i].type);

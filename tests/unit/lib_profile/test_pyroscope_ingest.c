@@ -360,8 +360,19 @@ static void forms_are_checked(void **state)
     buf_init(&body, 1 << 20);
     put_part(&body, "other", "x");
     buf_append_text(&body, "x\r\n--b0und--");
+    assert_refused("name=a", FORM_TYPE, buf_span(&body), ERR_INVALID, "no part profile");
+    buf_clear(&body);
+    put_part(&body, "profile", "x");
+    buf_append_text(&body, "\r\n--b0und--");
     assert_ingest("name=a", FORM_TYPE, buf_span(&body), NULL);
     assert_ingest("name=a", "", span_of(NULL, 0), NULL);
+    buf_clear(&body);
+    for (int i = 0; i < 2; i++) {
+        put_part(&body, "profile", "x");
+        buf_append_text(&body, "a 1\r\n");
+    }
+    buf_append_text(&body, "--b0und--");
+    assert_refused("name=a", FORM_TYPE, buf_span(&body), ERR_INVALID, "twice");
 
     buf_clear(&body);
     put_part(&body, "prev_profile", "x");

@@ -260,7 +260,7 @@ static void says_what_is_wrong(void **state)
     static const struct {
         const char *body, *words;
     } cases[] = {
-        {"", "PushRequest: line 1"},
+        {"", "PushRequest: line 1, column 1: it is empty"},
         {"[]", "no object with a list \"series\""},
         {"{\"series\":{}}", "no object with a list \"series\""},
         {"{\"series\":[1]}", "series 1 is no object"},

@@ -203,6 +203,16 @@ static void it_gets_its_files_and_no_others(void **state)
     close(other);
 }
 
+static void what_asks_our_group_to_end_is_not_for_it(void **state)
+{
+    struct symbol_builder_report report;
+    struct err err;
+    assert_int_equal(run(*state,
+                         "kill -HUP $$; kill -INT $$; kill -QUIT $$; kill -TERM $$; echo done >&5",
+                         60000, &report, &err),
+                     ERR_NONE);
+}
+
 static void a_program_that_is_not_there_is_said(void **state)
 {
     const struct fixture *fixture = *state;
@@ -233,6 +243,8 @@ int main(void)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_report_is_read, create_folder, remove_folder),
         cmocka_unit_test_setup_teardown(it_gets_its_files_and_no_others, create_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(what_asks_our_group_to_end_is_not_for_it, create_folder,
                                         remove_folder),
         cmocka_unit_test(a_program_that_is_not_there_is_said),
     };

@@ -48,6 +48,7 @@ struct fixture {
     bool is_old[BATCHES_MAX];
     uint32_t totals_count; /* batches that are no single profiles any more */
     uint32_t count;
+    uint64_t turn;   /* claims so far */
     bool has_failed; /* something did, and is to be done again on a disk that works */
     struct err err;
 };
@@ -244,7 +245,8 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     *ret_did = false;
     enum err_code code = writer_get(fixture->writer, &writer_id, &fixture->err);
     if (!code)
-        code = catalogue_claim(fixture->jobs, arena, writer_id, 0, &claim, &fixture->err);
+        code = catalogue_claim(fixture->jobs, arena, writer_id, 0, fixture->turn++, &claim,
+                               &fixture->err);
     *ret_did = !code && claim.count;
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
 }
@@ -298,10 +300,9 @@ static void tidy(struct fixture *fixture)
     ask(fixture, "DELETE FROM object_trash");
 }
 
-/* Of the segment that was put last. */
-static void spoil_newest(struct fixture *fixture, long at)
+/* Of the segment that was put last, in arena. */
+static const char *path_of_newest(struct fixture *fixture, struct arena *arena)
 {
-    arena_auto arena = arena_create();
     pg_auto connection = NULL;
     struct pg_result *result;
     assert_int_equal(pg_take(fixture->owner, &connection, &fixture->err), ERR_NONE);
@@ -309,7 +310,13 @@ static void spoil_newest(struct fixture *fixture, long at)
                               "SELECT object_key FROM segment ORDER BY id DESC LIMIT 1", NULL, 0,
                               arena, &result, &fixture->err),
                      ERR_NONE);
-    const char *path = arena_printf(arena, "%s/%s", fixture->path, pg_get_text(result, 0, 0));
+    return arena_printf(arena, "%s/%s", fixture->path, pg_get_text(result, 0, 0));
+}
+
+static void spoil_newest(struct fixture *fixture, long at)
+{
+    arena_auto arena = arena_create();
+    const char *path = path_of_newest(fixture, arena);
     assert_int_equal(chmod(path, 0600), 0);
     FILE *file = fopen(path, "r+b");
     assert_non_null(file);
@@ -425,6 +432,7 @@ static void prepare_broken(struct fixture *fixture)
     }
     spoil_newest(fixture, first_byte);
     make_due(fixture);
+    fixture->turn = 0; /* segments come first */
     assert_int_equal(work(fixture, &did), ERR_NONE);
     assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken"
                                   " AND NOT is_swapped AND broken_why = 'unreadable'"),
@@ -522,6 +530,150 @@ static void every_call_fails_once(void **state)
     assert_true(failures > 20);
 }
 
+/* What a question reads from the disk, and how many parts it passed over. */
+static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles,
+                                 uint32_t *ret_broken)
+{
+    arena_auto arena = arena_create();
+    struct open_blocks *blocks = open_blocks_create(fixture->objects, 0);
+    const struct walk_source source = {.blocks = blocks, .database = fixture->database};
+    const struct store_profile_query query = {
+        .query = {.tenant_id = fixture->tenant_id, .start_ns = 0, .end_ns = INT64_MAX},
+        .max_profiles = STORE_PROFILES_MAX};
+    struct store_profile_list list;
+    enum err_code code = profile_list_make(&source, arena, &query, &list, &fixture->err);
+    open_blocks_destroy(blocks);
+    if (code)
+        return code;
+    *ret_profiles = list.profile_count;
+    *ret_broken = list.statistics.broken_count;
+    return ERR_NONE;
+}
+
+static void assert_answer(struct fixture *fixture, uint32_t profiles_wanted, uint32_t broken_wanted)
+{
+    uint32_t profiles, broken;
+    if (ask_for_all(fixture, &profiles, &broken))
+        fail_msg("%s", fixture->err.message);
+    assert_int_equal(profiles, profiles_wanted);
+    assert_int_equal(broken, broken_wanted);
+}
+
+static int64_t count_marks(struct fixture *fixture)
+{
+    return ask(fixture, "SELECT count(*) FROM segment_tenant WHERE is_broken AND NOT is_swapped"
+                        " AND broken_why = 'unreadable'");
+}
+
+static void age_marks(struct fixture *fixture)
+{
+    ask(fixture, "UPDATE segment_tenant SET retry_at = now(),"
+                 " broken_since = now() - interval '8 days' WHERE is_broken");
+}
+
+static uint64_t count_unreadable(struct fixture *fixture)
+{
+    struct store_check_result result;
+    const struct store_check whole = {.database = fixture->owner, .objects = fixture->objects};
+    assert_int_equal(verify_run(&whole, &result, &fixture->err), ERR_NONE);
+    assert_int_equal(result.problem_counts[STORE_PROBLEM_BROKEN], 0);
+    return result.problem_counts[STORE_PROBLEM_UNREADABLE];
+}
+
+/* Of three segments the last has a bad sector: questions, merges and checks go on without it. */
+static void an_object_that_cannot_be_read_is_in_nobodys_way(void **state)
+{
+    struct fixture *fixture = *state;
+    bool did;
+    if (!fixture)
+        skip();
+    arena_auto arena = arena_create();
+    for (int i = 0; i < 3; i++)
+        send(fixture, 60);
+    os_fault_spoil(path_of_newest(fixture, arena));
+    assert_answer(fixture, 2, 1);
+    assert_int_equal(count_unreadable(fixture), 1);
+    make_due(fixture);
+    assert_int_equal(work(fixture, &did), ERR_NONE);
+    assert_int_equal(count_marks(fixture), 1);
+    assert_int_equal(
+        ask(fixture, "SELECT count(*) FROM segment_tenant WHERE leased_by IS NOT NULL"), 0);
+    work_all(fixture);
+    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 1);
+    ask(fixture, "UPDATE segment_tenant SET retry_at = now() WHERE is_broken");
+    work_all(fixture);
+    assert_int_equal(count_marks(fixture), 1);
+    assert_answer(fixture, 2, 1);
+    os_fault_reset(); /* the disk was mended */
+    check(fixture);
+    assert_int_equal(count_unreadable(fixture), 0); /* which takes the mark away */
+    assert_int_equal(count_marks(fixture), 0);
+    make_due(fixture);
+    work_all(fixture);
+    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 0);
+    check(fixture);
+    check_objects(fixture);
+}
+
+/* What a deletion waits for is given up after a week, as what is corrupt is. */
+static void a_deletion_waits_a_week_for_what_cannot_be_read(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!fixture)
+        skip();
+    arena_auto arena = arena_create();
+    for (int i = 0; i < 2; i++)
+        send(fixture, 60);
+    os_fault_spoil(path_of_newest(fixture, arena));
+    tell_deletion(fixture, "{batch=\"1\"}");
+    make_due(fixture);
+    work_all(fixture);
+    assert_int_equal(count_marks(fixture), 1);
+    age_marks(fixture);
+    work_all(fixture);
+    assert_int_equal(ask(fixture, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped"), 0);
+    fixture->is_there[1] = false;
+    tidy(fixture);
+    os_fault_reset();
+    check(fixture);
+    check_objects(fixture);
+}
+
+/* Nothing is answered without it, marked or given up, whatever fails first. */
+static void a_disk_that_is_gone_is_nobodys_fault(void **state)
+{
+    static const enum os_call calls[] = {OS_CALL_READ, OS_CALL_OPEN};
+    struct fixture *fixture = *state;
+    uint32_t profiles, broken;
+    bool did;
+    if (!fixture)
+        skip();
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        prepare_broken(fixture);
+        tell_deletion(fixture, "{batch=\"none\"}");
+        send(fixture, 60);
+        send(fixture, 60);
+        age_marks(fixture);
+        make_due(fixture);
+        os_fault_plan(calls[i], 1, EIO, true);
+        assert_int_equal(ask_for_all(fixture, &profiles, &broken), ERR_IO);
+        for (int round = 0; round < 3; round++) {
+            const bool is_done = work(fixture, &did) == ERR_NONE && !did;
+            assert_true(is_done || fixture->err.code == ERR_IO);
+        }
+        assert_int_equal(count_marks(fixture), 1);
+        os_fault_reset();
+        ask(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
+        assert_answer(fixture, fixture->count - 1 - (uint32_t)i, 1);
+        fixture->has_failed = false;
+        work_all(fixture);
+        fixture->is_there[fixture->count - 3] = false; /* given up, by a disk that works */
+        tidy(fixture);
+        check(fixture);
+    }
+    check_objects(fixture);
+}
+
 static void what_was_not_synced_is_lost(void **state)
 {
     struct fixture *fixture = *state;
@@ -561,6 +713,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_call_fails_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_synced_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_moment_outlives_merging, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_object_that_cannot_be_read_is_in_nobodys_way, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_deletion_waits_a_week_for_what_cannot_be_read, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_disk_that_is_gone_is_nobodys_fault, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

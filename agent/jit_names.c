@@ -1,0 +1,228 @@
+#include "agent/jit_names.h"
+
+#include "agent/perf_map.h"
+#include "agent/proc_text.h"
+#include "agent/process_file.h"
+#include "agent/small_file.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    STATUS_MAX_BYTES = 8192,
+    PAUSE_TIMES = 19, /* as long as reading took nothing is read: a twentieth of the time */
+};
+#define READ_PAUSE_NS CLOCK_NS_PER_S
+#define NOBODY UINT32_MAX
+
+struct jit_names {
+    uint32_t references;
+    struct jit_budget *budget;
+    uint32_t process_id;
+    uint32_t shown_id;
+    uint64_t own_number; /* as the process knows itself: the one in the file's name */
+    uint32_t user_id;    /* NOBODY: not known, or it acts as two */
+    bool has_our_files;  /* what it sees as /tmp we see, too, even after its end */
+    bool is_refused;
+    int64_t read_ns;
+    uint64_t used_bytes; /* of the budget */
+    char *jitdump_path;  /* NULL: it has mapped none */
+    struct jitdump *jitdump;
+    struct perf_map *perf_map;
+};
+
+/* ---- whose they are ---- */
+
+/* The last number of a line. */
+static bool last_number(struct span line, uint64_t *ret_number)
+{
+    size_t start = line.size;
+    while (start && line.data[start - 1] >= '0' && line.data[start - 1] <= '9')
+        start--;
+    return span_parse_u64(span_of(line.data + start, line.size - start), ret_number);
+}
+
+/* Of one that has ended what is known stays. A program that acts for another user must not choose
+ * the file: nobody's is trusted then. */
+static void read_status(struct jit_names *names)
+{
+    char path[64];
+    struct err ignored;
+    uint32_t real, effective;
+    buf_auto text;
+    buf_init(&text, STATUS_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", names->process_id);
+    if (small_file_read(path, &text, &ignored))
+        return;
+    struct span rest = buf_span(&text), line;
+    const bool is_one = proc_text_users(rest, &real, &effective) && real == effective;
+    names->user_id = is_one ? real : NOBODY;
+    while (span_take_line(&rest, &line)) {
+        if (span_starts_with(line, "NSpid:"))
+            (void)last_number(line, &names->own_number);
+    }
+}
+
+static bool is_in_our_mounts(uint32_t process_id)
+{
+    char path[64], theirs[64], ours[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/mnt", process_id);
+    const ssize_t bytes = readlink(path, theirs, sizeof(theirs));
+    return bytes > 0 && bytes == readlink("/proc/self/ns/mnt", ours, sizeof(ours)) &&
+           memcmp(theirs, ours, (size_t)bytes) == 0;
+}
+
+/* Neither in a container nor below another root. */
+static bool sees_our_files(uint32_t process_id)
+{
+    char path[64];
+    struct stat theirs, ours;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root/", process_id);
+    return stat(path, &theirs) == 0 && stat("/", &ours) == 0 && theirs.st_dev == ours.st_dev &&
+           theirs.st_ino == ours.st_ino && is_in_our_mounts(process_id);
+}
+
+static void note_owner(struct jit_names *names)
+{
+    read_status(names);
+    names->has_our_files |= sees_our_files(names->shown_id);
+}
+
+/* ---- life ---- */
+
+struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id)
+{
+    struct jit_names *names = mem_new(struct jit_names, 1);
+    *names = (struct jit_names){.references = 1,
+                                .budget = budget,
+                                .process_id = process_id,
+                                .shown_id = process_id,
+                                .own_number = process_id,
+                                .user_id = NOBODY,
+                                .read_ns = INT64_MIN / 2,
+                                .jitdump = jitdump_create(),
+                                .perf_map = perf_map_create()};
+    note_owner(names); /* it may end before anything is read */
+    return names;
+}
+
+struct jit_names *jit_names_keep(struct jit_names *names)
+{
+    names->references++;
+    return names;
+}
+
+void jit_names_release(struct jit_names *names)
+{
+    if (!names || --names->references)
+        return;
+    names->budget->used_bytes -= names->used_bytes;
+    jitdump_destroy(names->jitdump);
+    perf_map_destroy(names->perf_map);
+    mem_free(names->jitdump_path);
+    mem_free(names);
+}
+
+/* ---- reading ---- */
+
+static int open_file(const struct jit_names *names, const char *path, uint64_t *ret_bytes)
+{
+    struct stat status;
+    int fd = process_file_open_written(names->shown_id, names->user_id, span_text(path));
+    if (fd < 0 && names->has_our_files)
+        fd = process_file_open_written(0, names->user_id, span_text(path));
+    if (fd >= 0 && fstat(fd, &status)) {
+        os_close(fd);
+        return -1;
+    }
+    *ret_bytes = fd < 0 ? 0 : (uint64_t)status.st_size;
+    return fd;
+}
+
+/* What the one file of this process may have, where the other has so much. */
+static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_other)
+{
+    const struct jit_budget *budget = names->budget;
+    const uint64_t others = budget->used_bytes - names->used_bytes;
+    const uint64_t most = others < budget->max_bytes ? (budget->max_bytes - others) / 2 : 0;
+    return most > bytes_of_other ? most - bytes_of_other : 0;
+}
+
+static bool read_jitdump(struct jit_names *names)
+{
+    uint64_t bytes;
+    if (!names->jitdump_path)
+        return true;
+    fd_auto fd = open_file(names, names->jitdump_path, &bytes);
+    return fd < 0 || jitdump_read(names->jitdump, fd, bytes,
+                                  room_beside(names, perf_map_bytes(names->perf_map)));
+}
+
+static bool read_perf_map(struct jit_names *names)
+{
+    char path[64];
+    uint64_t bytes;
+    snprintf(path, sizeof(path), "/tmp/perf-%" PRIu64 ".map", names->own_number);
+    fd_auto fd = open_file(names, path, &bytes);
+    return fd < 0 || perf_map_read(names->perf_map, fd, bytes,
+                                   room_beside(names, jitdump_bytes(names->jitdump)));
+}
+
+static void read_files(struct jit_names *names)
+{
+    struct jit_budget *budget = names->budget;
+    const int64_t began_ns = clock_monotonic_ns();
+    note_owner(names);
+    bool is_whole = read_jitdump(names);
+    is_whole = read_perf_map(names) && is_whole;
+    budget->used_bytes -= names->used_bytes;
+    names->used_bytes = jitdump_bytes(names->jitdump) + perf_map_bytes(names->perf_map);
+    budget->used_bytes += names->used_bytes;
+    budget->refused += !is_whole && !names->is_refused;
+    names->is_refused |= !is_whole;
+    names->read_ns = clock_monotonic_ns();
+    budget->next_ns = names->read_ns + PAUSE_TIMES * (names->read_ns - began_ns);
+}
+
+static char *copy_text(struct span text)
+{
+    char *copy = mem_new(char, text.size + 1);
+    memcpy(copy, text.data, text.size);
+    return copy;
+}
+
+bool jit_names_is_due(const struct jit_names *names, int64_t now_ns)
+{
+    return !names->budget->is_closed && now_ns - names->read_ns >= READ_PAUSE_NS &&
+           clock_monotonic_ns() >= names->budget->next_ns;
+}
+
+void jit_names_read(struct jit_names *names, const struct jit_source *source)
+{
+    names->shown_id = source->shown_id;
+    if (source->jitdump.size && !names->jitdump_path)
+        names->jitdump_path = copy_text(source->jitdump);
+    read_files(names);
+}
+
+void jit_names_read_late(struct jit_names *names, int64_t since_ns)
+{
+    if (!names->budget->is_closed && names->read_ns < since_ns)
+        read_files(names);
+}
+
+/* ---- looking up ---- */
+
+bool jit_names_look_up(const struct jit_names *names, uint64_t address,
+                       struct jitdump_place *ret_place)
+{
+    if (jitdump_find(names->jitdump, address, ret_place))
+        return true;
+    *ret_place = (struct jitdump_place){.function = perf_map_find(names->perf_map, address)};
+    return ret_place->function.size > 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * tally: counts samples that are like one before them in the kernel, in place of sending each.
+ *
+ * Like: of the same process, program (an exec has another), mappings, thread name, stacks and
+ * reason to stop. The first one is sent with a key; those that follow are added to what stands
+ * under it, until the agent turns to the other of the two tables, takes what is in the first and
+ * empties it: each turn sends each stack once more. What does not fit, deep stacks and stacks that
+ * are walked by the agent are sent one by one.
+ */
+#ifndef BPF_TALLY_BPF_H
+#define BPF_TALLY_BPF_H
+
+#include "bpf/shared.h"
+
+const volatile __u8 has_tallies = 0;
+
+/* Taken as a whole at once, since programs at perf events may use no others before 6.1. Sizes are
+ * set before loading. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u64);
+    __type(value, struct sample_tally);
+} tallies_even SEC(".maps"), tallies_odd SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} tally_turn SEC(".maps");
+
+enum {
+    TALLY_FIRST_WORD = __builtin_offsetof(struct sample_event, comm) / 8,
+    TALLY_WORDS_MAX = 256, /* of a record; those of deeper stacks are sent */
+};
+
+/* Of the current process: another after each exec. */
+static __always_inline __u64 program_number(void)
+{
+#if CPU_BEFORE_5_17
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    return BPF_CORE_READ(task, self_exec_id);
+#else
+    return bpf_get_current_task_btf()->self_exec_id;
+#endif
+}
+
+/* 0 where it is sent. The lowest bit is the turn's. */
+static __always_inline __u64 tally_key(const struct sample_event *event, __u64 words,
+                                       __u32 generation, __u32 turn)
+{
+    const __u64 prime = 0x9e3779b97f4a7c15ULL;
+    const __u64 *word = (const __u64 *)event;
+    __u64 key = ((event->started_ns ^ event->process_id * prime) * prime + generation) * prime;
+    key = (key + program_number()) * prime;
+    if (words > TALLY_WORDS_MAX)
+        return 0;
+#pragma clang loop unroll(disable)
+    for (__u32 i = TALLY_FIRST_WORD; i < TALLY_WORDS_MAX; i++) {
+        if (i >= words)
+            break;
+        key = (key ^ key >> 32 ^ word[i]) * prime;
+    }
+    key ^= key >> 29;
+    return (key | 2) - (key & 1) + turn;
+}
+
+static __always_inline _Bool tally_in(void *tallies, struct sample_event *event, __u64 key)
+{
+    const struct sample_tally none = {};
+    struct sample_tally *known = bpf_map_lookup_elem(tallies, &key);
+    if (known) {
+        __sync_fetch_and_add(&known->samples, 1);
+        __sync_fetch_and_add(&known->amount, event->amount);
+        return 1;
+    }
+    if (!bpf_map_update_elem(tallies, &key, &none, BPF_NOEXIST))
+        event->key = key;
+    return 0;
+}
+
+/* True where the sample, of the current process, was counted; else it is to be sent, with its key
+ * where it is the first. generation: of the run that it was walked by; 0: of none. */
+static __always_inline _Bool tally(struct sample_event *event, __u64 bytes, __u32 generation)
+{
+    const __u32 zero = 0;
+    const __u32 *turn = bpf_map_lookup_elem(&tally_turn, &zero);
+    if (!turn || event->stack_bytes)
+        return 0;
+    const __u32 odd = *turn & 1;
+    const __u64 key = tally_key(event, bytes / 8, generation, odd);
+    if (!key)
+        return 0;
+    return odd ? tally_in(&tallies_odd, event, key) : tally_in(&tallies_even, event, key);
+}
+
+/* The record was lost: nobody would know what is counted. */
+static __always_inline void tally_forget(const struct sample_event *event)
+{
+    const __u64 key = event->key;
+    if (key & 1)
+        bpf_map_delete_elem(&tallies_odd, &key);
+    else if (key)
+        bpf_map_delete_elem(&tallies_even, &key);
+}
+
+#endif

@@ -1,0 +1,212 @@
+/* Names of code that real processes have written. */
+#include "agent/jit_names.h"
+#include "agent/perf_map.h"
+#include "lib/base/os.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { NOBODY = 65534 };
+
+struct fixture {
+    pid_t child; /* of another user, where we may make one */
+    char path[64];
+    char other[64];
+    struct jit_budget budget;
+    struct jit_names *names;
+};
+
+static void write_file(const char *path, const char *text, uid_t user)
+{
+    fd_auto fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(os_write_all(fd, text, strlen(text)), 0);
+    if (getuid() == 0)
+        assert_int_equal(fchown(fd, user, user), 0);
+}
+
+static uid_t user_of_child(void)
+{
+    return getuid() ? getuid() : NOBODY;
+}
+
+/* Waits until its users are these, where we may set them. */
+static void start_child(struct fixture *fixture, uid_t real, uid_t effective)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    fixture->child = fork();
+    if (fixture->child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if ((getuid() == 0 && setresuid(real, effective, effective)) || write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    snprintf(fixture->path, sizeof(fixture->path), "/tmp/perf-%d.map", fixture->child);
+    snprintf(fixture->other, sizeof(fixture->other), "/tmp/perf-names-%d", fixture->child);
+    fixture->names = jit_names_create(&fixture->budget, (uint32_t)fixture->child);
+}
+
+static int begin(void **state)
+{
+    static struct fixture fixture;
+    fixture = (struct fixture){.budget = {.max_bytes = 1 << 20}};
+    start_child(&fixture, NOBODY, NOBODY);
+    *state = &fixture;
+    return 0;
+}
+
+static void end_child(struct fixture *fixture)
+{
+    kill(fixture->child, SIGKILL);
+    waitpid(fixture->child, NULL, 0);
+}
+
+static int end(void **state)
+{
+    struct fixture *fixture = *state;
+    end_child(fixture);
+    (void)unlink(fixture->path);
+    (void)unlink(fixture->other);
+    jit_names_release(fixture->names);
+    assert_int_equal(fixture->budget.used_bytes, 0);
+    return 0;
+}
+
+static void read_now(struct fixture *fixture)
+{
+    const struct jit_source source = {.shown_id = (uint32_t)fixture->child};
+    jit_names_read(fixture->names, &source);
+}
+
+static bool has_name(const struct fixture *fixture, const char *name)
+{
+    struct jitdump_place place;
+    return jit_names_look_up(fixture->names, 0x1000, &place) &&
+           span_equal_text(place.function, name);
+}
+
+static void names_that_the_process_wrote_are_read(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_true(jit_names_is_due(fixture->names, 0));
+    read_now(fixture);
+    assert_false(has_name(fixture, "mine"));
+    write_file(fixture->path, "1000 20 mine\n", user_of_child());
+    read_now(fixture);
+    assert_true(has_name(fixture, "mine"));
+}
+
+static void names_that_come_when_the_process_has_ended_are_read(void **state)
+{
+    struct fixture *fixture = *state;
+    read_now(fixture);
+    end_child(fixture);
+    write_file(fixture->path, "1000 20 late\n", user_of_child());
+    jit_names_read_late(fixture->names, INT64_MAX);
+    assert_true(has_name(fixture, "late"));
+}
+
+static void a_file_of_another_user_is_not_read(void **state)
+{
+    struct fixture *fixture = *state;
+    if (getuid() != 0)
+        skip();
+    write_file(fixture->path, "1000 20 secret\n", 0);
+    read_now(fixture);
+    assert_false(has_name(fixture, "secret"));
+    assert_int_equal(chown(fixture->path, NOBODY, NOBODY), 0);
+    read_now(fixture);
+    assert_true(has_name(fixture, "secret"));
+}
+
+static void a_link_is_not_followed(void **state)
+{
+    struct fixture *fixture = *state;
+    write_file(fixture->other, "1000 20 elsewhere\n", user_of_child());
+    assert_int_equal(symlink(fixture->other, fixture->path), 0);
+    read_now(fixture);
+    assert_false(has_name(fixture, "elsewhere"));
+    assert_int_equal(unlink(fixture->path), 0);
+    assert_int_equal(rename(fixture->other, fixture->path), 0);
+    read_now(fixture);
+    assert_true(has_name(fixture, "elsewhere"));
+}
+
+static void a_program_that_acts_for_another_user_has_no_names(void **state)
+{
+    struct fixture *fixture = *state;
+    if (getuid() != 0)
+        skip();
+    end_child(fixture);
+    jit_names_release(fixture->names);
+    start_child(fixture, NOBODY, 0);
+    write_file(fixture->path, "1000 20 secret\n", 0);
+    read_now(fixture);
+    assert_false(has_name(fixture, "secret"));
+}
+
+static void memory_is_shared_by_all(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { LINES = 40000 };
+    char *text = malloc(LINES * 32), *at = text;
+    at += sprintf(at, "1000 20 first\n");
+    for (int i = 1; i < LINES; i++)
+        at += sprintf(at, "%x 20 other\n", 0x1000 + 0x20 * i);
+    write_file(fixture->path, text, user_of_child());
+    free(text);
+    read_now(fixture);
+    assert_true(has_name(fixture, "first"));
+    assert_int_equal(fixture->budget.refused, 1);
+    assert_true(fixture->budget.used_bytes > 0);
+    assert_true(fixture->budget.used_bytes <= fixture->budget.max_bytes / 2);
+    fixture->budget.is_closed = true;
+    assert_false(jit_names_is_due(fixture->names, INT64_MAX));
+}
+
+static void long_names_are_cut_at_a_character(void **state)
+{
+    enum { BYTES = PERF_MAP_NAME_MAX_BYTES };
+    char text[BYTES + 64];
+    (void)state;
+    struct perf_map *map = perf_map_create();
+    int used = sprintf(text, "1000 20 ");
+    memset(text + used, 'n', BYTES - 1);
+    memcpy(text + used + BYTES - 1, "\xc3\xa9 and more", 11);
+    perf_map_take(map, span_text(text));
+    assert_int_equal(perf_map_find(map, 0x1000).size, BYTES - 1);
+    perf_map_destroy(map);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_that_the_process_wrote_are_read, begin, end),
+        cmocka_unit_test_setup_teardown(names_that_come_when_the_process_has_ended_are_read, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_file_of_another_user_is_not_read, begin, end),
+        cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
+        cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(memory_is_shared_by_all, begin, end),
+        cmocka_unit_test(long_names_are_cut_at_a_character),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* What a series has at one moment is one snapshot, in whatever parts, order and blocks it came. */
+#include "lib/base/mem.h"
+#include "store/differences.h"
+#include "store/moments.h"
+#include "store/stack_union.h"
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+enum { STACKS = 6, PARTS_MAX = 64 };
+
+/* One profile, in a block of its own: of each stack but the empty one a number, 0 for none. */
+struct part {
+    int64_t time_ns;
+    int64_t values[STACKS];
+    struct buf bytes;
+    struct span span;
+    struct block *block;
+};
+
+static const int64_t begin_ns = INT64_C(1790000000) / 3600 * 3600 * 1000000000;
+
+static void open_part(struct part *part)
+{
+    static const struct batch_label_set none;
+    struct span strings[] = {span_text(""), span_text("memory"), span_text("alloc_objects"),
+                             span_text("count")};
+    const struct batch_series series = {.type = {.name = 1, .sample_type = {.type = 2, .unit = 3}}};
+    struct profile_location locations[STACKS];
+    uint64_t starts[STACKS + 1];
+    uint32_t stack[STACKS];
+    struct batch_sample samples[STACKS];
+    uint32_t count = 0;
+    starts[0] = 0;
+    for (uint32_t i = 0; i < STACKS; i++) {
+        locations[i] = (struct profile_location){.address = i, .mapping = PROFILE_NONE};
+        starts[i + 1] = i; /* stack 0 is the empty one */
+        if (i)
+            stack[i - 1] = i;
+        if (i && part->values[i])
+            samples[count++] = (struct batch_sample){.stack = i, .value = part->values[i]};
+    }
+    arena_auto arena = arena_create();
+    struct profile tables = {.arena = arena,
+                             .strings = strings,
+                             .string_count = 4,
+                             .locations = locations,
+                             .location_count = STACKS};
+    const struct batch_profile profile = {.sample_count = count, .time_ns = part->time_ns};
+    const struct batch batch = {.arena = arena,
+                                .tables = &tables,
+                                .stack_count = STACKS,
+                                .stack_start = starts,
+                                .stack = stack,
+                                .label_sets = &none,
+                                .label_set_count = 1,
+                                .series = &series,
+                                .series_count = 1,
+                                .profiles = &profile,
+                                .profile_count = 1,
+                                .samples = samples,
+                                .sample_count = count};
+    struct block_summary summary;
+    struct err err;
+    buf_init(&part->bytes, 1 << 20);
+    assert_int_equal(block_write_batch(&batch, 1, 0, &part->bytes, &summary, &err), ERR_NONE);
+    part->span = buf_span(&part->bytes);
+    assert_int_equal(block_open(block_source_memory(&part->span, "part"), 1, 1, &part->block, &err),
+                     ERR_NONE);
+}
+
+static void close_part(struct part *part)
+{
+    block_close(part->block);
+    buf_fini(&part->bytes);
+}
+
+/* Keys are the stacks' addresses. */
+static void read_part(const struct part *part, struct block_cursor *cursor,
+                      struct differences *differences)
+{
+    const struct dictionary *dictionary = block_dictionary(part->block);
+    uint32_t count, keys[STACKS];
+    const struct block_granule *granule = block_granules(part->block, &count);
+    struct block_rows rows;
+    struct err err;
+    assert_int_equal(count, 1);
+    assert_int_equal(block_read_rows(part->block, granule, cursor, false, &rows, &err), ERR_NONE);
+    for (uint32_t i = 0; i < rows.row_count; i++) {
+        const uint32_t node = dictionary->stacks.nodes[rows.stacks[i]];
+        keys[i] = (uint32_t)dictionary->tables->locations[dictionary->stacks.frames[node]].address;
+    }
+    differences_add(differences, part->block, &rows, 0, 1, keys);
+}
+
+static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+{
+    int64_t *gains = context;
+    (void)time_ns;
+    gains[key] += value;
+}
+
+/* Of parts, in a random order. */
+static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count, int64_t *gains)
+{
+    uint32_t order[PARTS_MAX];
+    struct differences differences = {0};
+    struct block_cursor *cursor = block_cursor_create();
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t place = random_below(seed, i + 1);
+        order[i] = order[place];
+        order[place] = i;
+    }
+    memset(gains, 0, STACKS * sizeof(*gains));
+    for (uint32_t i = 0; i < count; i++)
+        read_part(&parts[order[i]], cursor, &differences);
+    differences_tell(&differences, add_gain, gains);
+    differences_fini(&differences);
+    block_cursor_destroy(cursor);
+}
+
+/* Plainly: snapshots[i] is all that there is at moment i. */
+static void gain_plainly(int64_t (*snapshots)[STACKS], uint32_t count, int64_t *gains)
+{
+    memset(gains, 0, STACKS * sizeof(*gains));
+    for (uint32_t i = 1; i < count; i++) {
+        bool began = false;
+        for (uint32_t j = 1; j < STACKS; j++)
+            began |= snapshots[i][j] < snapshots[i - 1][j];
+        for (uint32_t j = 1; j < STACKS; j++)
+            gains[j] += snapshots[i][j] - (began ? 0 : snapshots[i - 1][j]);
+    }
+}
+
+static void counters_gain_the_same_in_any_parts(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 300, MOMENTS = 8 };
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
+        struct part parts[PARTS_MAX] = {0};
+        int64_t snapshots[MOMENTS][STACKS] = {0}, gains[STACKS], wanted[STACKS];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < MOMENTS; i++) {
+            for (uint32_t left = 1 + random_below(&seed, 4); left; left--) {
+                struct part *part = &parts[count++];
+                part->time_ns = begin_ns + i * INT64_C(10000000000);
+                for (uint32_t j = 1; j < STACKS; j++) {
+                    part->values[j] = random_below(&seed, 3) ? i * 10 + random_below(&seed, 9) : 0;
+                    snapshots[i][j] += part->values[j];
+                }
+                open_part(part);
+            }
+        }
+        gain_plainly(snapshots, MOMENTS, wanted);
+        for (int try = 0; try < 3; try++) {
+            find_gains(&seed, parts, count, gains);
+            for (uint32_t j = 1; j < STACKS; j++)
+                if (gains[j] != wanted[j])
+                    fail_msg("round %u: stack %u gained %lld, not %lld", (unsigned)round, j,
+                             (long long)gains[j], (long long)wanted[j]);
+        }
+        for (uint32_t i = 0; i < count; i++)
+            close_part(&parts[i]);
+    }
+}
+
+/* ---- which granules share moments ---- */
+
+static void count_moment(void *context, int64_t time_ns)
+{
+    (void)time_ns;
+    ++*(uint32_t *)context;
+}
+
+static void each_moment_is_told_once(void **state)
+{
+    (void)state;
+    const struct block_profile profiles[] = {
+        {.time_ns = 3}, {.time_ns = 3}, {.time_ns = 5}, {.time_ns = 9}};
+    const struct block_profile others[] = {{.time_ns = -1}, {.time_ns = 5}};
+    struct moments moments = {0};
+    uint32_t count = 0;
+    moments_add(&moments, profiles, 0, 3);
+    moments_add(&moments, others, 0, 2);
+    moments_tell(&moments, count_moment, &count);
+    assert_int_equal(count, 3);
+    moments_tell(&moments, count_moment, &count);
+    assert_int_equal(count, 3); /* they are forgotten */
+    moments_fini(&moments);
+}
+
+static bool meets_another(const struct walk_task *tasks, uint32_t count, uint32_t task)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i != task && tasks[i].series == tasks[task].series &&
+            tasks[i].granule->begin_ns <= tasks[task].granule->end_ns &&
+            tasks[i].granule->end_ns >= tasks[task].granule->begin_ns)
+            return true;
+    }
+    return false;
+}
+
+static void granules_that_meet_are_found(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 2000, TASKS = 30 };
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
+        struct block_granule granules[TASKS] = {0};
+        struct walk_task tasks[TASKS] = {0};
+        const uint32_t count = random_below(&seed, TASKS + 1);
+        for (uint32_t i = 0; i < count; i++) {
+            granules[i].begin_ns = random_below(&seed, 200);
+            granules[i].end_ns = granules[i].begin_ns + random_below(&seed, 12);
+            granules[i].flags = random_below(&seed, 9) ? BLOCK_BEGIN_APART : 0;
+            tasks[i] =
+                (struct walk_task){.granule = &granules[i], .series = random_below(&seed, 3)};
+        }
+        arena_auto arena = arena_create();
+        struct walk walk = {.arena = arena, .tasks = tasks, .task_count = count};
+        const uint32_t *order = moments_find_shared(&walk);
+        for (uint32_t i = 0; i < count; i++) {
+            const bool wanted =
+                !(granules[i].flags & BLOCK_BEGIN_APART) || meets_another(tasks, count, i);
+            if (tasks[i].has_shared_moments != wanted)
+                fail_msg("round %u: task %u", (unsigned)round, i);
+            if (i)
+                assert_true(tasks[order[i - 1]].series <= tasks[order[i]].series);
+        }
+    }
+}
+
+/* A granule says that its profiles begin apart where they do. */
+static void granules_say_whether_profiles_begin_apart(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 100 };
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
+        struct random_shape shape = random_shape(&seed);
+        shape.span_ns = 1 + random_below(&seed, 40);
+        batch_auto batch = random_batch(&seed, &shape);
+        buf_auto bytes;
+        struct block_summary summary;
+        struct block *block;
+        struct err err;
+        buf_init(&bytes, 64u << 20);
+        assert_int_equal(block_write_batch(batch, 1, 0, &bytes, &summary, &err), ERR_NONE);
+        const struct span span = buf_span(&bytes);
+        assert_int_equal(block_open(block_source_memory(&span, "apart"), 1, 1, &block, &err),
+                         ERR_NONE);
+        struct block_cursor *cursor = block_cursor_create();
+        uint32_t count;
+        const struct block_granule *granules = block_granules(block, &count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct block_profile *profiles;
+            bool are_apart = true;
+            assert_int_equal(block_read_profiles(block, &granules[i], cursor, &profiles, &err),
+                             ERR_NONE);
+            for (uint32_t j = 1; j < granules[i].profile_count; j++)
+                are_apart = are_apart && profiles[j].time_ns > profiles[j - 1].time_ns;
+            assert_int_equal(!!(granules[i].flags & BLOCK_BEGIN_APART), are_apart);
+        }
+        block_cursor_destroy(cursor);
+        block_close(block);
+    }
+}
+
+/* ---- blocks of a union ---- */
+
+/* Questions that go series by series come to the same blocks again and again. */
+static void a_union_knows_each_block_once(void **state)
+{
+    (void)state;
+    struct part parts[2] = {{.time_ns = begin_ns, .values = {0, 1, 2}},
+                            {.time_ns = begin_ns + 1, .values = {0, 3, 4}}};
+    struct stack_union *stacks = stack_union_create(1);
+    for (uint32_t i = 0; i < 2; i++) {
+        open_part(&parts[i]);
+        stack_union_number(stacks, parts[i].block, 1, 0);
+    }
+    const size_t before = stack_union_memory(stacks);
+    for (uint32_t i = 0; i < 10000; i++)
+        assert_int_equal(stack_union_number(stacks, parts[i % 2].block, 1, 0), 0);
+    assert_int_equal(stack_union_memory(stacks), before);
+    stack_union_destroy(stacks);
+    for (uint32_t i = 0; i < 2; i++)
+        close_part(&parts[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_gain_the_same_in_any_parts),
+        cmocka_unit_test(each_moment_is_told_once),
+        cmocka_unit_test(granules_that_meet_are_found),
+        cmocka_unit_test(granules_say_whether_profiles_begin_apart),
+        cmocka_unit_test(a_union_knows_each_block_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
