@@ -85,6 +85,12 @@ static double waiting_reports(void *context)
     return turns_waiting_count(gauges->server->turns);
 }
 
+static double running_reports(void *context)
+{
+    const struct gauges *gauges = context;
+    return turns_held_count(gauges->server->turns);
+}
+
 static double open_connections(void *pool)
 {
     return pg_pool_counts(pool).open;
@@ -201,6 +207,8 @@ struct gauges *gauges_create(struct server *server)
                   "What these may take together (--max-query-memory).", query_limit_bytes, gauges);
     metrics_gauge(metrics, "perfolio_questions_waiting", "", "Questions that wait for that memory.",
                   waiting_questions, gauges);
+    metrics_gauge(metrics, "perfolio_reports_running", "", "Reports that workers compute.",
+                  running_reports, gauges);
     metrics_gauge(metrics, "perfolio_reports_waiting", "",
                   "Reports put aside until a worker may compute them.", waiting_reports, gauges);
     metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",

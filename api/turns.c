@@ -150,3 +150,11 @@ int turns_waiting_count(struct turns *turns)
     pthread_mutex_unlock(&turns->mutex);
     return count;
 }
+
+int turns_held_count(struct turns *turns)
+{
+    pthread_mutex_lock(&turns->mutex);
+    int count = turns->held_count;
+    pthread_mutex_unlock(&turns->mutex);
+    return count;
+}

@@ -2,7 +2,8 @@
  * turns: how many workers may be busy for one share, and for slow work altogether.
  *
  * Reports and answers that have to be computed take a turn first. One share has few turns at a
- * time, one tenant's questions about continuous profiles half of the workers at most, and all
+ * time, one tenant's questions about continuous profiles half of the workers at most (its lists of
+ * labels, series and types have turns of their own beside them), and all
  * together leave some workers free, so that whoever asks for something else is answered whatever is
  * computed or waited for. Who finds no turn waits without a worker: the request is put aside, and
  * handled again from the start when a turn is handed to it, first come, first served. Threads: any.
@@ -49,5 +50,6 @@ void turns_give(struct turns *turns, struct turn *turn);
 
 /* For metrics and tests. */
 int turns_waiting_count(struct turns *turns);
+int turns_held_count(struct turns *turns);
 
 #endif

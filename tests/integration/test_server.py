@@ -904,7 +904,7 @@ def test_metrics_tell_what_the_parts_hold(start_server):
     assert seen['perfolio_cache_bytes{cache="profiles"}'] > 0
     assert seen['perfolio_cache_bytes{cache="answers"}'] > 0
     assert seen["perfolio_heavy_memory_bytes"] == 0
-    assert seen["perfolio_reports_waiting"] == 0
+    assert seen["perfolio_reports_running"] == seen["perfolio_reports_waiting"] == 0
     assert seen["perfolio_heavy_memory_limit_bytes"] == 300 << 20
     assert seen["perfolio_query_memory_bytes"] == 0
     assert 256 << 20 <= seen["perfolio_query_memory_limit_bytes"] <= 4 << 30

@@ -28,7 +28,7 @@ class Stalled:
         os.mkfifo(self.path)
         self.path.chmod(0o666)
         self.first = self.ask()
-        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 1)
+        assert wait_until(lambda: metric(server, "perfolio_reports_running") == 1)
 
     def ask(self, number=0):
         return Wire(self.server).send(get(f"/api/v1/shares/{self.id}/top?limit={number + 1}"))
@@ -38,7 +38,7 @@ class Stalled:
         fifo = self.path.with_name(self.id + ".fifo")
         self.path.rename(fifo)
         self.kept.rename(self.path)
-        os.close(os.open(fifo, os.O_WRONLY))
+        os.close(os.open(fifo, os.O_WRONLY))  # when it is there
 
 
 def waiting(server):

@@ -113,7 +113,9 @@ static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
     assert_int_equal(woken_count, 3);
     assert_int_equal(turns_waiting_count(*state), 0);
     turns_give(*state, &slow[3]);
+    assert_int_equal(turns_held_count(*state), 1);
     turns_give(*state, &slow[4]);
+    assert_int_equal(turns_held_count(*state), 0);
     assert_int_equal(woken_count, 3);
 }
 
