@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-enum { LIST_DEFAULT_LIMIT = 100, LIST_MAX_LIMIT = 1000 };
+enum { LIST_DEFAULT_LIMIT = 100, LIST_MAX_LIMIT = 1000, DELETE_TRIES = 5 };
 
 struct wish {
     struct span selector;
@@ -73,29 +73,37 @@ static const char *describe(struct request *request, const struct wish *wish)
                         (const char *)wish->selector.data, wish->start_ns, wish->end_ns);
 }
 
+static enum err_code add_deletion(struct request *request, const struct wish *wish,
+                                  struct pg_result **ret_row, struct err *err)
+{
+    int64_t id = 0;
+    const int64_t tenant_id = request->principal.tenant_id;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code)
+        code = store_delete(connection, request->arena, tenant_id, wish->selector, wish->start_ns,
+                            wish->end_ns, &id, err);
+    if (!code)
+        code = audit_record(connection, request, "profiles.delete", describe(request, wish), err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1",
+                               request->arena, ret_row, err, PG_I64(id));
+    return code ? code : pg_commit(connection, err);
+}
+
+/* It locks all that the team has, and may meet others who lock some of that in another order. */
 static enum err_code delete_profiles(struct request *request, struct response *response,
                                      struct err *err)
 {
     struct wish wish;
     struct pg_result *row;
-    int64_t id = 0;
-    const int64_t tenant_id = request->principal.tenant_id;
-    pg_auto connection = NULL;
     enum err_code code = read_wish(request, &wish, err);
     if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, tenant_id, request->arena, err);
-    if (!code)
-        code = store_delete(connection, request->arena, tenant_id, wish.selector, wish.start_ns,
-                            wish.end_ns, &id, err);
-    if (!code)
-        code = audit_record(connection, request, "profiles.delete", describe(request, &wish), err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1",
-                               request->arena, &row, err, PG_I64(id));
-    if (!code)
-        code = pg_commit(connection, err);
+        code = add_deletion(request, &wish, &row, err);
+    for (int i = 1; i < DELETE_TRIES && code && err->is_rolled_back; i++)
+        code = add_deletion(request, &wish, &row, err);
     if (code)
         return code;
     answer_auto answer;

@@ -413,18 +413,20 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                         "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
                         "AND NOT t.is_swapped)",
                         NULL, 0, arena, &result, err);
+    /* What others have locked goes the next time: waiting for it, with the rest locked, could lock
+     * them out. */
     if (!code)
-        code =
-            pg_query_values(connection, PG_NO_TENANT,
-                            "DELETE FROM segment "
-                            "WHERE swapped_at < now() - " GRACE,
-                            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
+            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
-        code =
-            pg_query_values(connection, PG_NO_TENANT,
-                            "DELETE FROM block "
-                            "WHERE swapped_at < now() - " GRACE,
-                            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "DELETE FROM block WHERE id IN (SELECT id FROM block "
+            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",

@@ -426,7 +426,8 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
                               compaction.outputs, compaction.output_count, plan->rest, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
         open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
-    if (code == ERR_CONFLICT) /* it was rolled back, so nobody will ever name them */
+    const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
+    if (is_rolled_back) /* nobody will ever name them */
         code = discard_outputs(&compaction, code);
     if (code && (compaction.may_have_put || plan->rest))
         writer_end(options->writer, writer_id);
@@ -526,8 +527,9 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
     }
     if (code) { /* without the database the lease ends by itself; a bucket is given a moment */
         struct err ignored;
-        (void)!catalogue_release(options->jobs_database, writer_id, claim,
-                                 code == ERR_CONFLICT ? 0 : RETRY_S, &ignored);
+        const bool is_free = code == ERR_CONFLICT || err->is_rolled_back;
+        (void)!catalogue_release(options->jobs_database, writer_id, claim, is_free ? 0 : RETRY_S,
+                                 &ignored);
     }
     return code;
 }

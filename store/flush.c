@@ -227,7 +227,7 @@ static void write_all(struct flush *flush, struct waiting *first, uint32_t count
     struct err err = {0};
     gather(flush, first, count);
     enum err_code code = write_as_writer(flush, &err);
-    if (code == ERR_CONFLICT) {
+    if (code == ERR_CONFLICT || (code && err.is_rolled_back)) {
         writer_lose(flush->flusher->options.writer, flush->writer_id);
         code = write_as_writer(flush, &err);
     }

@@ -39,6 +39,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *format, .
     err->retry_after_s = 0;
     err->is_disconnect = false;
     err->is_unreadable = false;
+    err->is_rolled_back = false;
     return code;
 }
 
@@ -57,6 +58,7 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
     err->retry_after_s = 0;
     err->is_disconnect = false;
     err->is_unreadable = false;
+    err->is_rolled_back = false;
     return code;
 }
 

@@ -45,9 +45,11 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    int retry_after_s;  /* > 0 with ERR_RATE_LIMITED, ERR_QUOTA and ERR_BUSY where it is known */
-    bool is_disconnect; /* with ERR_DATABASE: a connection in use broke; another may do better */
-    bool is_unreadable; /* with ERR_IO: it may be this object alone that cannot be read */
+    int retry_after_s;   /* > 0 with ERR_RATE_LIMITED, ERR_QUOTA and ERR_BUSY where it is known */
+    bool is_disconnect;  /* with ERR_DATABASE: a connection in use broke; another may do better */
+    bool is_unreadable;  /* with ERR_IO: it may be this object alone that cannot be read */
+    bool is_rolled_back; /* with ERR_BUSY: the database ended it for another's sake; it may be done
+                            again at once */
     char message[ERR_MESSAGE_BYTES];
 };
 

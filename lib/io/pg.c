@@ -106,7 +106,7 @@ static enum err_code code_of_sqlstate(const char *state)
         enum err_code code;
     } table[] = {
         {"23502", ERR_INVALID}, {"23514", ERR_INVALID},   {"23", ERR_CONFLICT},
-        {"40", ERR_CONFLICT},   {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},
+        {"40", ERR_BUSY},       {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},
         {"57014", ERR_TIMEOUT}, {"55P03", ERR_TIMEOUT},   {"53300", ERR_BUSY},
         {"25P03", ERR_TIMEOUT}, {"53400", ERR_QUOTA},
     };
@@ -157,7 +157,11 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     enum err_code code = code_of_sqlstate(state);
     if (code == ERR_QUOTA)
         return err_set(err, code, "%s", message);
-    err_set(err, code, "%s (SQLSTATE %s)", message, state);
+    const bool is_rolled_back = starts_with(state, "40");
+    err_set(err, code, "%s%s (SQLSTATE %s)",
+            is_rolled_back ? "the database ended this for the sake of another; try again: " : "",
+            message, state);
+    err->is_rolled_back = is_rolled_back;
     if (code == ERR_DATABASE || code == ERR_BUSY)
         err->retry_after_s = 2;
     err->is_disconnect = code == ERR_DATABASE && connection->must_close;

@@ -90,10 +90,12 @@ static inline void pg_cleanup(struct pg_connection **connection)
  * Runs one statement for a tenant (or PG_NO_TENANT); the result lives in arena. Inside a
  * transaction the tenant was given to pg_begin and tenant_id must be the same, or pg_begin was
  * given PG_NO_TENANT: then any is taken and none is set (operator and background work). Handles:
- * ERR_CONFLICT (unique or foreign key violation, serialisation failure), ERR_INVALID (a value that
- * PostgreSQL refuses), ERR_FORBIDDEN (row-level security), ERR_QUOTA (a function of ours raised
- * configuration_limit_exceeded: its message alone is err's), ERR_DATABASE (err->is_disconnect says
- * whether the connection broke, or the database failed by a fault of its own).
+ * ERR_CONFLICT (unique or foreign key violation), ERR_BUSY (a deadlock or a serialisation failure,
+ * which err->is_rolled_back tells: the transaction may be tried again at once; or too many
+ * connections), ERR_INVALID (a value that PostgreSQL refuses), ERR_FORBIDDEN (row-level security),
+ * ERR_QUOTA (a function of ours raised configuration_limit_exceeded: its message alone is err's),
+ * ERR_DATABASE (err->is_disconnect says whether the connection broke, or the database failed by a
+ * fault of its own).
  */
 enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
                        const struct pg_value *values, int value_count, struct arena *arena,

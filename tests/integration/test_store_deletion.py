@@ -2,10 +2,12 @@
 the blocks that had it changes: answers equal a recomputation without it (tests/oracle/store_oracle.py),
 before and after merging."""
 
+import contextlib
 import ctypes
 import functools
 import random
 import struct
+import threading
 import time
 
 import pytest
@@ -187,6 +189,32 @@ def test_deletions_without_end_are_refused(server):
         cursor.execute("UPDATE store_deletion SET requested_at = requested_at - interval '1 hour'"
                        " WHERE id = (SELECT min(id) FROM store_deletion WHERE tenant_id = %s)", [tenant.id])
     delete(client, ALL)
+
+
+def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
+    """By work that locks the same rows in another order: the database ends one of both."""
+    server = start_server("--jobs-interval", "3600s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    for second in range(2):
+        push(client, "pod=a", BEGIN + second * 10**9)
+    first, last = sorted(rows_of(server, "SELECT segment_id FROM segment_tenant"))
+    lock = "SELECT FROM segment_tenant WHERE segment_id = %s FOR UPDATE"
+    answers = []
+    deletion = threading.Thread(target=lambda: answers.append(delete(client, ALL)))
+    with contextlib.closing(server.database("perfolio_cluster")) as other, other.cursor() as cursor:
+        cursor.execute("SET deadlock_timeout = '1min'")  # it is the deletion that finds out
+        cursor.execute("BEGIN")
+        cursor.execute(lock, [last])
+        deletion.start()
+        until(lambda: rows_of(server, "SELECT 1 FROM pg_locks WHERE NOT granted"), "the deletion does not wait")
+        cursor.execute(lock, [first])
+        assert not answers
+        cursor.execute("COMMIT")
+    deletion.join()
+    assert len(answers) == 1
+    assert "deadlock detected" in server.database_log()
+    assert rows_of(server, "SELECT count(*) FROM store_deletion") == {1}
+    assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE deletions <> '{}'") == {2}
 
 
 def test_only_administrators_delete_and_only_their_teams_profiles(server):

@@ -143,6 +143,7 @@ static void errors_have_their_class_and_leave_the_connection_usable(void **state
         {"SELECT 'x'::bigint", ERR_INVALID},
         {"SELECT 1/0", ERR_INVALID},
         {"SELECT no_such_column FROM door_test", ERR_DATABASE},
+        {"DO $$ BEGIN RAISE 'no way round' USING ERRCODE = '40P01'; END $$", ERR_BUSY},
         {"ALTER TABLE door_test DISABLE ROW LEVEL SECURITY", ERR_FORBIDDEN},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -150,6 +151,7 @@ static void errors_have_their_class_and_leave_the_connection_usable(void **state
             enum err_code code = pg_query(connection, 10, cases[i].sql, NULL, 0, fixture->arena,
                                           NULL, &fixture->err);
             assert_int_equal(code, cases[i].code);
+            assert_int_equal(fixture->err.is_rolled_back, code == ERR_BUSY);
             assert_int_equal(count_rows(fixture, connection, 10), 1);
         }
     }
