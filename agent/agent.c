@@ -775,11 +775,11 @@ enum err_code agent_take_live(struct agent *agent, struct window_result *ret_res
     return take(agent, agent->live, ret_result, err);
 }
 
-static void count_program(const struct agent *agent, struct sample_counters *ret_counters,
+static void count_program(const struct agent *agent, struct kernel_program_counts *ret_counters,
                           struct agent_counts *counts)
 {
     const struct kernel_program *program = agent->program;
-    *ret_counters = (struct sample_counters){.samples = agent->own_samples};
+    *ret_counters = (struct kernel_program_counts){.samples = agent->own_samples};
     counts->is_unprivileged = !program;
     counts->event = agent->options.event;
     if (!program)
@@ -792,7 +792,7 @@ static void count_program(const struct agent *agent, struct sample_counters *ret
 
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
 {
-    struct sample_counters counters;
+    struct kernel_program_counts counters;
     struct processes_counts processes;
     struct agent_counts counts = {.lost_events = agent->lost_events};
     count_program(agent, &counters, &counts);

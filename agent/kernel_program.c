@@ -66,6 +66,7 @@ struct kernel_program {
     uint32_t shard_count;
     enum event_kind event;
     uint32_t tally_turn;
+    struct kernel_program_counts received; /* samples and frames of records */
     int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
 };
 
@@ -268,10 +269,15 @@ static void lift_memory_limit(void)
 
 static int take_sample(void *context, void *data, size_t size)
 {
-    const struct kernel_program *program = context;
+    struct kernel_program *program = context;
     const struct sample_event *event = data;
     if (size < SAMPLE_EVENT_HEAD_BYTES || size < sample_event_bytes(event))
         return 0;
+    struct kernel_program_counts *received = &program->received;
+    received->samples += event->kind == SAMPLE_TICK;
+    received->user_frames += event->user_count;
+    received->kernel_frames += event->kernel_count;
+    received->interpreted_frames += event->interpreted_count;
     program->options.on_sample(program->options.context, event);
     return 0;
 }
@@ -674,27 +680,24 @@ void kernel_program_read(struct kernel_program *program)
 }
 
 void kernel_program_count(const struct kernel_program *program,
-                          struct sample_counters *ret_counters)
+                          struct kernel_program_counts *ret_counts)
 {
     arena_auto arena = arena_create();
     const int possible = libbpf_num_possible_cpus();
     const uint32_t zero = 0;
-    *ret_counters = (struct sample_counters){0};
+    *ret_counts = program->received;
     if (possible <= 0)
         return;
     struct sample_counters *each = arena_new(arena, struct sample_counters, (size_t)possible);
     if (bpf_map_lookup_elem(map_fd(program, "counters"), &zero, each))
         return;
     for (int i = 0; i < possible; i++) {
-        ret_counters->samples += each[i].samples;
-        ret_counters->tallied += each[i].tallied;
-        ret_counters->lost += each[i].lost;
-        ret_counters->waits += each[i].waits;
-        ret_counters->refused_waits += each[i].refused_waits;
-        ret_counters->foreign += each[i].foreign;
-        ret_counters->kernel_frames += each[i].kernel_frames;
-        ret_counters->user_frames += each[i].user_frames;
-        ret_counters->interpreted_frames += each[i].interpreted_frames;
+        ret_counts->samples += each[i].tallied + each[i].lost_ticks;
+        ret_counts->tallied += each[i].tallied;
+        ret_counts->lost += each[i].lost;
+        ret_counts->waits += each[i].waits;
+        ret_counts->refused_waits += each[i].refused_waits;
+        ret_counts->foreign += each[i].foreign;
     }
 }
 

@@ -19,7 +19,6 @@
 
 struct kernel_program;
 struct sample_event;
-struct sample_counters;
 
 struct kernel_program_options {
     uint32_t frequency_hz; /* of each CPU */
@@ -91,9 +90,21 @@ int kernel_program_fd(const struct kernel_program *program);
 /* Gives all that is in the ring to on_sample, in about the order of time. */
 void kernel_program_read(struct kernel_program *program);
 
-/* Sums of all CPUs. */
+struct kernel_program_counts {
+    uint64_t samples; /* ticks: given to on_sample, tallied or lost */
+    uint64_t tallied; /* counted in the kernel */
+    uint64_t lost;    /* samples and waits: the ring was full */
+    uint64_t waits;   /* that were chosen */
+    uint64_t refused_waits;
+    uint64_t foreign;     /* samples of processes that our PID namespace does not have */
+    uint64_t user_frames; /* of what was given to on_sample, as the next two */
+    uint64_t kernel_frames;
+    uint64_t interpreted_frames;
+};
+
+/* Of all CPUs, since the start. */
 void kernel_program_count(const struct kernel_program *program,
-                          struct sample_counters *ret_counters);
+                          struct kernel_program_counts *ret_counts);
 /* Once started; of EVENT_CPU, CYCLES or CPU_CLOCK. */
 enum event_kind kernel_program_event(const struct kernel_program *program);
 /* The program is that with bpf_loop. */

@@ -56,7 +56,7 @@ struct {
  * needs stands together. */
 struct scratch {
     __u64 unread_bytes;   /* written since this CPU woke the agent */
-    __u32 is_interpreted; /* frames of an interpreter were read for this sample */
+    __u32 is_interpreted; /* for walk_frame: frames of an interpreter were read */
     __u32 is_early;       /* not all mappings of its process are known: its stack goes with it */
     __u64 pc;             /* the program's */
     struct unwind_state state;
@@ -80,6 +80,7 @@ struct {
     __type(value, struct sample_process);
 } processes SEC(".maps");
 
+/* Looked up where there is something to count: a sample that is sent is known by its record. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -95,6 +96,14 @@ struct {
     __type(key, __u32);
     __type(value, __u8);
 } targets SEC(".maps");
+
+#define COUNT(what)                                                                                \
+    do {                                                                                           \
+        const __u32 first = 0;                                                                     \
+        struct sample_counters *counter = bpf_map_lookup_elem(&counters, &first);                  \
+        if (counter)                                                                               \
+            counter->what++;                                                                       \
+    } while (0)
 
 enum { NAMESPACE_LEVELS_MAX = 8 };
 
@@ -220,19 +229,17 @@ static __u64 thread_pointer(void)
 __attribute__((noinline)) int walk_frame(__u32 index, __u32 slot)
 {
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
-    if (!made || !interpreted)
+    if (!made)
         return 1;
     struct unwind_walk walk = {.state = &made->state,
                                .stack = (struct unwind_stack *)&made->event.user_count,
-                               .interpreted = interpreted,
-                               .is_interpreted = made->is_interpreted};
+                               .interpreted = made->is_interpreted ? interpreter_of(slot) : 0};
     return (int)unwind_walk_frame(index, &walk);
 }
 
 static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
 {
-    (void)made, (void)interpreted;
+    made->is_interpreted = interpreted != 0;
 #pragma clang loop unroll(disable)
     for (__u32 i = 0; i < UNWIND_MAX_FRAMES + 1; i++) {
         if (walk_frame(i, slot))
@@ -254,8 +261,7 @@ static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
 {
     (void)slot;
-    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted,
-                made->is_interpreted);
+    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
 }
 
 /* Those that the program entered the kernel with last. */
@@ -302,33 +308,33 @@ static _Bool is_early(const struct sample_process *known, const struct sample_ev
             event->time_ns - known->told_ns < SAMPLE_FRESH_NS);
 }
 
-static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data *interrupted,
-                                         _Bool is_in_program, struct scratch *scratch,
-                                         struct interpreter_walk *interpreted)
+/* Frames of an interpreter, if there are any. */
+static __always_inline struct interpreter_walk *
+walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_program,
+             struct scratch *scratch)
 {
     struct sample_event *event = &scratch->event;
+    struct interpreter_walk *interpreted = 0;
     const struct unwind_run unknown = {};
     const struct unwind_run *run = &unknown;
     const __u32 process = event->process_id;
     event->stop = find_registers(interrupted, is_in_program, scratch);
     if (event->stop)
-        return;
+        return 0;
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &process);
     if (known && (known->started_ns == 0 || known->started_ns == event->started_ns)) {
         run = &known->run;
-        if (known->interpreter.layout.groups != INTERPRETER_NONE &&
-            interpreter_begin(interpreted, &known->interpreter, thread_pointer())) {
-            interpreter_walk_all(slot, interpreted);
-            scratch->is_interpreted = 1;
-        }
+        if (known->interpreter.layout.groups != INTERPRETER_NONE)
+            interpreted = interpreter_walk_all(slot, &known->interpreter, thread_pointer());
     } else {
         known = 0;
     }
     scratch->pc = scratch->state.pc;
     unwind_begin(&scratch->state, run, walk_options);
     walk_frames(slot, scratch, interpreted);
-    scratch->is_early = !(walk_options & UNWIND_OPTION_FP_ONLY) && !scratch->is_interpreted &&
-                        is_early(known, event);
+    scratch->is_early =
+        !(walk_options & UNWIND_OPTION_FP_ONLY) && !interpreted && is_early(known, event);
+    return interpreted;
 }
 
 /* Behind all addresses. */
@@ -390,18 +396,15 @@ static void walk_kernel(void *context, struct sample_event *event)
 }
 
 /* False when the ring is full. */
-static _Bool send(struct scratch *made, struct sample_counters *counter)
+static _Bool send(struct scratch *made)
 {
     struct sample_event *event = &made->event;
     __u64 bytes = sample_event_bytes(event);
     if (bytes > sizeof(*event))
         bytes = sizeof(*event);
-    counter->kernel_frames += event->kernel_count;
-    counter->user_frames += event->user_count;
-    counter->interpreted_frames += event->interpreted_count;
     if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags(made, bytes)))
         return 1;
-    counter->lost++;
+    COUNT(lost);
     tally_forget(event);
     return 0;
 }
@@ -440,8 +443,9 @@ static __always_inline void put_current(struct sample_event *event)
 /* Who it is, where it is, and what it is in. The process's number is there already. interrupted: by
  * a perf event, whose registers may be the program's own; NULL: the thread leaves its CPU. */
 static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interrupted, void *context,
-                                 struct scratch *made, struct interpreter_walk *interpreted)
+                                 struct scratch *made)
 {
+    const struct interpreter_walk *interpreted = 0;
     struct sample_event *event = &made->event;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     const _Bool is_in_program = interrupted && is_of_program(&interrupted->regs);
@@ -452,12 +456,12 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
     event->stop = UNWIND_GO_ON;
-    made->is_interpreted = made->is_early = 0;
+    made->is_early = 0;
     if (is_in_program || has_program(task))
-        walk_program(slot, interrupted, is_in_program, made, interpreted);
+        interpreted = walk_program(slot, interrupted, is_in_program, made);
     if (!is_in_program)
         walk_kernel(context, event);
-    if (made->is_interpreted)
+    if (interpreted)
         put_interpreted(event, interpreted);
     if (made->is_early && has_room_for_stacks())
         put_stack(event, made);
@@ -466,33 +470,30 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
 SEC("perf_event")
 int sample_cpu(struct bpf_perf_event_data *context)
 {
-    const __u32 zero = 0, slot = SCRATCH_TICK;
+    const __u32 slot = SCRATCH_TICK;
     const __u64 numbers = bpf_get_current_pid_tgid();
     if ((__u32)numbers == 0) /* the idle task */
         return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
-    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
-    if (!made || !counter || !interpreted)
+    if (!made)
         return 0;
     struct sample_event *event = &made->event;
     event->process_id = agent_namespace
                             ? process_number((struct task_struct *)bpf_get_current_task())
                             : (__u32)(numbers >> 32);
     if (!event->process_id && !has_targets) /* targets are never foreign */
-        counter->foreign++;
+        COUNT(foreign);
     if (!is_wanted(event->process_id))
         return 0;
     event->amount = thin_take(context->sample_period);
     if (!event->amount)
         return 0;
     event->kind = SAMPLE_TICK;
-    fill(slot, context, context, made, interpreted);
-    counter->samples++;
+    fill(slot, context, context, made);
     if (has_tallies && tally(event, sample_event_bytes(event), made->state.run.generation))
-        counter->tallied++;
-    else
-        send(made, counter);
+        COUNT(tallied);
+    else if (!send(made))
+        COUNT(lost_ticks);
     return 0;
 }
 

@@ -34,6 +34,11 @@ struct {
     __type(value, struct interpreter_walk);
 } interpreter_walks SEC(".maps");
 
+static __always_inline struct interpreter_walk *interpreter_of(__u32 slot)
+{
+    return bpf_map_lookup_elem(&interpreter_walks, &slot);
+}
+
 static __always_inline int interpreter_pointer(__u64 address, __u64 *ret_value)
 {
     return bpf_probe_read_user(ret_value, sizeof(*ret_value), (const void *)address);
@@ -199,25 +204,28 @@ static __always_inline int interpreter_begin(struct interpreter_walk *walk,
 /* Not static, so that the verifier follows it once: see walk_frame of cpu.bpf.c. */
 __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 {
-    struct interpreter_walk *walk = bpf_map_lookup_elem(&interpreter_walks, &slot);
+    struct interpreter_walk *walk = interpreter_of(slot);
     return walk ? (int)interpreter_step(index, &walk) : 1;
 }
 #endif
 
-/* All frames, after interpreter_begin(); walk is that of the slot. */
-static __always_inline void interpreter_walk_all(__u32 slot, struct interpreter_walk *walk)
+/* All frames of the thread that runs; NULL when it runs no script. */
+static __always_inline struct interpreter_walk *
+interpreter_walk_all(__u32 slot, const struct interpreter_process *process, __u64 thread_pointer)
 {
+    struct interpreter_walk *walk = interpreter_of(slot);
+    if (!walk || !interpreter_begin(walk, process, thread_pointer))
+        return 0;
 #if CPU_BEFORE_5_17
-    (void)walk;
 #pragma clang loop unroll(disable)
     for (__u32 i = 0; i < INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX; i++) {
         if (interpreter_step_alone(i, slot))
-            return;
+            break;
     }
 #else
-    (void)slot;
     bpf_loop(INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX, interpreter_step, &walk, 0);
 #endif
+    return walk;
 }
 
 /* The machine's frame of a number was at low and its caller's is at high: does it have an anchor?

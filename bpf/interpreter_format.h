@@ -42,8 +42,15 @@ enum {
     INTERPRETER_KIND_DUMMY = 0x79990001, /* VM_FRAME_MAGIC_DUMMY: the first of a thread */
 };
 
-/* Byte offsets; each value that is not said to be of another size is a pointer. */
+/* Byte offsets; each value that is not said to be of another size is a pointer. First is what is
+ * asked of every process. */
 struct interpreter_layout {
+    __u8 groups; /* enum interpreter_groups */
+    __u8 has_record;
+    __u8 is_frame_in_record;
+    __u8 is_place_short;
+    __u8 is_state_shared; /* one for all threads, at thread_offset itself */
+    __u8 unused;
     __u16 thread_owner;      /* in the thread's state: what has thread_self; 0: the state itself */
     __u16 thread_self;       /* the machine's thread pointer; 0: it is not asked */
     __u16 thread_stack;      /* where the thread's own stack begins, and behind it its words */
@@ -61,19 +68,13 @@ struct interpreter_layout {
     __u16 code_start;  /* of what is compared of a code object: three words of 8 bytes in it */
     __u16 code_bytes;
     __u16 code_words[3]; /* from code_start on */
-    __u8 groups;         /* enum interpreter_groups */
-    __u8 has_record;
-    __u8 is_frame_in_record;
-    __u8 is_place_short;
-    __u8 is_state_shared; /* one for all threads, at thread_offset itself */
-    __u8 unused[5];
 };
 
 /* Of a process. */
 struct interpreter_process {
+    struct interpreter_layout layout;
     __s64 thread_offset; /* from the machine's thread pointer to that of the thread's state; the
                           * address itself with is_state_shared */
-    struct interpreter_layout layout;
 };
 
 /* A frame, the innermost first. */

@@ -22,34 +22,31 @@ struct {
 
 enum { TASK_IS_EXITING = 4 }; /* PF_EXITING of the kernel: it does not come back */
 
-static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *made,
-                       struct sample_counters *counter)
+static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *made)
 {
     const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     const __u32 number = (__u32)bpf_get_current_pid_tgid();
-    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
     struct sample_event *event = &made->event;
-    if (!interpreted || number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
+    if (number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
         return;
     event->process_id = process_number(task);
     if (!is_wanted(event->process_id))
         return;
     event->kind = SAMPLE_WAIT;
     event->amount = 0;
-    fill(slot, (void *)0, context, made, interpreted);
+    fill(slot, (void *)0, context, made);
     const __u64 since_ns = event->time_ns;
     if (bpf_map_update_elem(&waits, &number, &since_ns, BPF_ANY)) {
-        counter->refused_waits++;
+        COUNT(refused_waits);
         return;
     }
-    counter->waits++;
-    if (!send(made, counter))
+    COUNT(waits);
+    if (!send(made))
         bpf_map_delete_elem(&waits, &number);
 }
 
-static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, struct scratch *made,
-                     struct sample_counters *counter)
+static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, struct scratch *made)
 {
     struct sample_event *event = &made->event;
     event->kind = SAMPLE_RESUME;
@@ -59,14 +56,14 @@ static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, str
     event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->key = 0;
     bpf_map_delete_elem(&waits, &number);
-    send(made, counter);
+    send(made);
 }
 
 /* Most switches are of no interest: those cost a look-up and a random number. */
 SEC("raw_tp/sched_switch")
 int note_switch(struct bpf_raw_tracepoint_args *context)
 {
-    const __u32 zero = 0, slot = SCRATCH_SWITCH;
+    const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *next = (struct task_struct *)context->args[2];
     const __u32 number = (__u32)BPF_CORE_READ(next, pid);
     const __u64 *since_ns = number ? bpf_map_lookup_elem(&waits, &number) : 0;
@@ -74,13 +71,12 @@ int note_switch(struct bpf_raw_tracepoint_args *context)
     if (!since_ns && !is_chosen)
         return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
-    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
-    if (!made || !counter)
+    if (!made)
         return 0;
     if (since_ns)
-        end_wait(number, *since_ns, next, made, counter);
+        end_wait(number, *since_ns, next, made);
     if (is_chosen)
-        begin_wait(context, made, counter);
+        begin_wait(context, made);
     return 0;
 }
 

@@ -106,17 +106,14 @@ struct sample_process {
     struct interpreter_process interpreter;
 };
 
-/* Of each CPU, since the start. */
+/* What the records do not say. Of each CPU, since the start. */
 struct sample_counters {
-    __u64 samples;
-    __u64 tallied;       /* of the samples: counted in the kernel */
-    __u64 lost;          /* the ring was full */
+    __u64 tallied;       /* ticks that were counted in the kernel */
+    __u64 lost_ticks;    /* the ring was full */
+    __u64 lost;          /* these, and waits */
     __u64 waits;         /* that were chosen */
     __u64 refused_waits; /* of more threads than there is room for */
     __u64 foreign;       /* of processes that the agent's PID namespace does not have; no waits */
-    __u64 kernel_frames;
-    __u64 user_frames;
-    __u64 interpreted_frames;
 };
 
 #endif

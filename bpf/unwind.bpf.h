@@ -123,8 +123,7 @@ struct unwind_stack {
 struct unwind_walk {
     struct unwind_state *state;
     struct unwind_stack *stack;
-    struct interpreter_walk *interpreted;
-    __u32 is_interpreted; /* it has frames of this sample */
+    struct interpreter_walk *interpreted; /* frames of this sample; NULL: there are none */
 };
 
 static __always_inline int unwind_record(const struct unwind_state *state,
@@ -158,7 +157,7 @@ static long unwind_walk_frame(__u32 index, void *context)
         __u32 last = walk->stack->count - 1;
         if (last < UNWIND_MAX_FRAMES)
             walk->stack->address[last]++;
-    } else if (walk->is_interpreted) {
+    } else if (walk->interpreted) {
         interpreter_mark(walk->interpreted, low, walk->state->sp, walk->stack->count - 1);
     }
     return 0;
@@ -166,12 +165,9 @@ static long unwind_walk_frame(__u32 index, void *context)
 
 /* After unwind_begin(); the stack's count is 0 or what the caller put there itself. */
 static __always_inline void unwind_walk(struct unwind_state *state, struct unwind_stack *stack,
-                                        struct interpreter_walk *interpreted, __u32 is_interpreted)
+                                        struct interpreter_walk *interpreted)
 {
-    struct unwind_walk walk = {.state = state,
-                               .stack = stack,
-                               .interpreted = interpreted,
-                               .is_interpreted = is_interpreted};
+    struct unwind_walk walk = {.state = state, .stack = stack, .interpreted = interpreted};
     bpf_loop(UNWIND_MAX_FRAMES + 1, unwind_walk_frame, &walk, 0);
 }
 
