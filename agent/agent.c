@@ -67,6 +67,7 @@ struct agent {
     uint64_t stops[UNWIND_STOP_COUNT];
     bool has_stopped;
     uint64_t own_samples; /* without rights */
+    bool is_behind;       /* not all that processes did is published */
     bool is_turning;      /* what the kernel counted is being collected */
     uint32_t ended_turn;
     struct put_off *put_off;
@@ -76,6 +77,8 @@ struct agent {
 #define JIT_MAX_BYTES (UINT64_C(64) << 20) /* names of code made at run time, of all processes */
 #define SWEEP_NS CLOCK_NS_PER_S
 #define SETTLED_NS (5 * CLOCK_NS_PER_S)
+#define START_MAX_NS (10 * CLOCK_NS_PER_S)
+#define PUBLISH_MAX_NS (CLOCK_NS_PER_S / 5)
 #define GATHER_NS (2 * CLOCK_NS_PER_S / 1000)
 enum { GATHER_MS = 1, TURN_MS = 1, PRIORITY = -10, SLICE_NS = 100000, STATM_MAX_BYTES = 4096 };
 
@@ -382,6 +385,14 @@ static void create_parts(struct agent *agent)
     agent->stop_places = stop_places_create();
 }
 
+static void set_host(struct agent *agent)
+{
+    unwinding_set_host(agent->unwinding,
+                       &(struct unwinding_host){.on_refusal = agent->options.on_refusal,
+                                                .is_ending = agent->options.is_ending,
+                                                .context = agent->options.context});
+}
+
 /* Of copies of stacks, in this process. */
 static void create_own_unwinding(struct agent *agent)
 {
@@ -389,7 +400,7 @@ static void create_own_unwinding(struct agent *agent)
     agent->stack_walk = stack_walk_create(NULL);
     stack_walk_memory(agent->stack_walk, &memory);
     agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
-    unwinding_tell_refusals(agent->unwinding, agent->options.on_refusal, agent->options.context);
+    set_host(agent);
 }
 
 static enum err_code open_unprivileged(struct agent *agent, struct err *err)
@@ -419,7 +430,7 @@ static void create_unwinding(struct agent *agent)
     kernel_program_unwind_memory(agent->program, &memory);
     agent->unwinding =
         unwinding_create(agent->program, &memory, agent->binaries, agent->interpreters);
-    unwinding_tell_refusals(agent->unwinding, agent->options.on_refusal, agent->options.context);
+    set_host(agent);
     kernel_program_tables(agent->program, &tables);
     agent->stack_walk = stack_walk_create(&tables);
     agent->walked = mem_new(struct sample_event, 1);
@@ -565,10 +576,18 @@ enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct 
     return family.code;
 }
 
-static void publish(struct agent *agent)
+/* What there is to publish may have no end, and samples, windows and a stop wait meanwhile: what is
+ * left comes at the next look, which is at once. */
+static void publish(struct agent *agent, int64_t most_ns)
 {
-    while (agent->unwinding && unwinding_publish(agent->unwinding))
-        side_band_read_until(agent->side_band, clock_monotonic_ns());
+    const int64_t until_ns = clock_monotonic_ns() + most_ns;
+    bool is_going_on = agent->unwinding != NULL;
+    while (is_going_on && clock_monotonic_ns() < until_ns) {
+        is_going_on = unwinding_publish(agent->unwinding);
+        if (is_going_on)
+            side_band_read_until(agent->side_band, clock_monotonic_ns());
+    }
+    agent->is_behind = is_going_on;
 }
 
 /* On a busy machine, too, a new program's mappings shall be known before it is sampled: before
@@ -633,7 +652,7 @@ enum err_code agent_start(struct agent *agent, struct err *err)
     if (agent->program)
         read_kernel_symbols(agent);
     agent->event_ns = clock_monotonic_ns();
-    publish(agent);
+    publish(agent, START_MAX_NS);
     come_first();
     /* Reading what was there already took a while, in which nothing was sampled. */
     window_begin_time(agent->window);
@@ -649,7 +668,7 @@ static void read_all(struct agent *agent)
         kernel_program_read(agent->program);
     side_band_read_until(agent->side_band, clock_monotonic_ns());
     interpreters_poll(agent->interpreters, clock_monotonic_ns());
-    publish(agent);
+    publish(agent, PUBLISH_MAX_NS);
 }
 
 void agent_stop(struct agent *agent)
@@ -683,6 +702,8 @@ static void let_events_gather(struct agent *agent)
 
 void agent_poll(struct agent *agent, int timeout_ms)
 {
+    if (agent->is_behind)
+        timeout_ms = 0;
     timeout_ms = interpreters_timeout_ms(agent->interpreters, clock_monotonic_ns(), timeout_ms);
     if (poll(agent->polled, agent->polled_count, timeout_ms) > 0)
         let_events_gather(agent);

@@ -65,8 +65,11 @@ struct agent_options {
      * its first sample is read. Told until it returns true, then not again while the binary is
      * known. NULL: nobody asks. */
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
-    /* There was no room for all of this file's unwind table; once for each. NULL: nobody asks. */
+    /* There was no room, or no time, for all of this file's unwind table; once for each. NULL:
+     * nobody asks. */
     void (*on_refusal)(void *context, const char *path);
+    /* The agent is about to be stopped: what takes long ends soon. NULL: nobody tells. */
+    bool (*is_ending)(void *context);
     void *context;
 };
 

@@ -1,10 +1,16 @@
 #include "agent/cfi_rules.h"
 
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
 
 static_assert(sizeof(struct cfi_rule) == 16, "compared as two words, without padding");
+
+void cfi_rule_key_draw(struct cfi_rule_key *ret_key)
+{
+    digest_random(ret_key, sizeof *ret_key);
+}
 
 void cfi_rules_init(struct cfi_rules *rules, uint32_t limit)
 {
@@ -12,6 +18,7 @@ void cfi_rules_init(struct cfi_rules *rules, uint32_t limit)
     const struct cfi_rule root = cfi_rule_stop(UNWIND_STOP_ROOT);
     const struct cfi_rule full = cfi_rule_stop(UNWIND_STOP_RULES_FULL);
     *rules = (struct cfi_rules){.limit = limit, .capacity = 64, .slot_count = 256};
+    cfi_rule_key_draw(&rules->key);
     rules->list = mem_new(struct cfi_rule, rules->capacity);
     rules->slots = mem_new(uint32_t, rules->slot_count);
     cfi_rules_add(rules, &none);
@@ -27,18 +34,11 @@ void cfi_rules_fini(struct cfi_rules *rules)
     rules->slots = NULL;
 }
 
-static uint32_t hash(const struct cfi_rule *rule)
-{
-    uint64_t mixed = rule->words[0] * 0x9e3779b97f4a7c15ULL;
-    mixed ^= rule->words[1] * 0xc2b2ae3d27d4eb4fULL;
-    return (uint32_t)(mixed >> 32);
-}
-
 /* The slot of the rule, or the free one where it belongs. */
 static uint32_t *find_slot(const struct cfi_rules *rules, const struct cfi_rule *rule)
 {
     uint32_t mask = rules->slot_count - 1;
-    for (uint32_t at = hash(rule) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = (uint32_t)cfi_rule_hash(&rules->key, rule) & mask;; at = (at + 1) & mask) {
         uint32_t *slot = &rules->slots[at];
         if (!*slot || cfi_rule_equal(&rules->list[*slot - 1], rule))
             return slot;

@@ -12,6 +12,8 @@ enum {
     CIE_CACHE_BITS = 8,
     /* Bytes of records that are read for each byte of the section; more is no honest file. */
     WORK_FACTOR = 8,
+    RECORD_MIN_BYTES = 16,   /* of a function, and what one costs before it is read */
+    FUNCTIONS_MAX = 2 << 20, /* that are sorted: 32 MB */
 };
 
 /* A length, an identity, and what follows. */
@@ -52,6 +54,16 @@ struct reader {
 static void count_problem(struct reader *reader, enum eh_frame_problem problem)
 {
     reader->facts.problems[problem]++;
+}
+
+static bool take_work(struct reader *reader, uint64_t bytes)
+{
+    if (bytes > reader->work_left || !read_budget_take(reader->sink->budget, bytes)) {
+        reader->work_left = 0;
+        return false;
+    }
+    reader->work_left -= bytes;
+    return true;
 }
 
 /* The bytes of a record, after its length. */
@@ -171,10 +183,9 @@ static const struct cie *find_cie(struct reader *reader, uint64_t offset)
         return cie;
     struct record record;
     *cie = (struct cie){.is_known = true, .offset = offset};
-    if (!read_record(reader, &reader->cies, offset, &record) || !read_identity(reader, &record) ||
-        !record.is_cie || record.bytes > CIE_MAX_BYTES)
+    if (!read_record(reader, &reader->cies, offset, &record) || !take_work(reader, record.bytes) ||
+        !read_identity(reader, &record) || !record.is_cie || record.bytes > CIE_MAX_BYTES)
         return cie;
-    reader->work_left -= record.bytes < reader->work_left ? record.bytes : reader->work_left;
     cie->is_sound = parse_cie(reader, record.body, cie);
     return cie;
 }
@@ -209,16 +220,6 @@ static bool is_code(const struct elf_frames *frames, uint64_t start, uint64_t en
     return false;
 }
 
-static bool take_work(struct reader *reader, uint64_t bytes)
-{
-    if (bytes > reader->work_left) {
-        reader->work_left = 0;
-        return false;
-    }
-    reader->work_left -= bytes;
-    return true;
-}
-
 static void run_function(struct reader *reader, const struct cie *cie, const struct record *record,
                          uint64_t start, uint64_t end)
 {
@@ -234,6 +235,10 @@ static void run_function(struct reader *reader, const struct cie *cie, const str
 static bool read_function(struct reader *reader, const struct function *function, uint64_t next)
 {
     struct record record;
+    if (!take_work(reader, RECORD_MIN_BYTES)) {
+        count_problem(reader, EH_FRAME_TOO_MUCH);
+        return false;
+    }
     if (!read_record(reader, &reader->records, function->offset, &record) ||
         !read_identity(reader, &record) || record.is_cie) {
         count_problem(reader, EH_FRAME_BAD_RECORD);
@@ -282,7 +287,8 @@ static bool index_open(const struct reader *reader, struct index *ret)
     memcpy(&ret->count, begin + 8, 4);
     ret->address = header->address;
     ret->table = header->offset + 12;
-    return ret->count && ret->count <= (header->bytes - 12) / 8;
+    return ret->count && ret->count <= (header->bytes - 12) / 8 &&
+           ret->count <= reader->section.bytes / RECORD_MIN_BYTES;
 }
 
 static bool index_get(struct index *index, const struct reader *reader, uint32_t number,
@@ -298,11 +304,12 @@ static bool index_get(struct index *index, const struct reader *reader, uint32_t
     return true;
 }
 
-static bool index_is_sorted(struct index *index, const struct reader *reader)
+static bool index_is_sorted(struct index *index, struct reader *reader)
 {
     struct function before = {0}, function;
     for (uint32_t i = 0; i < index->count; i++) {
-        if (!index_get(index, reader, i, &function) || (i && function.start < before.start))
+        if (!take_work(reader, sizeof(int32_t[2])) || !index_get(index, reader, i, &function) ||
+            (i && function.start < before.start))
             return false;
         before = function;
     }
@@ -351,6 +358,10 @@ static void add_function(struct reader *reader, struct record *record, struct fu
     }
     if (!bytes)
         return;
+    if (functions->count == FUNCTIONS_MAX) {
+        count_problem(reader, EH_FRAME_TOO_MUCH);
+        return;
+    }
     if (functions->count == functions->capacity) {
         functions->capacity = functions->capacity ? functions->capacity * 2 : 1024;
         functions->list = mem_resize(functions->list, functions->capacity, sizeof *functions->list);
@@ -365,6 +376,10 @@ static void collect(struct reader *reader, struct functions *functions)
     for (uint64_t at = 0; at + 4 <= reader->section.bytes; at += record.bytes) {
         if (!read_record(reader, &reader->records, at, &record)) {
             count_problem(reader, EH_FRAME_BAD_RECORD);
+            return;
+        }
+        if (!take_work(reader, record.bytes)) {
+            count_problem(reader, EH_FRAME_TOO_MUCH);
             return;
         }
         if (record.bytes == 4) {

@@ -11,6 +11,7 @@
 
 #include "agent/cfi_program.h"
 #include "agent/elf_frames.h"
+#include "agent/read_budget.h"
 
 /* What was left out, or what was wrong. */
 enum eh_frame_problem {
@@ -20,7 +21,8 @@ enum eh_frame_problem {
     EH_FRAME_BAD_POINTER,      /* an address is of an unknown form, or not what the index says */
     EH_FRAME_BAD_INSTRUCTIONS, /* a function stops from some address on */
     EH_FRAME_OUTSIDE_CODE,     /* a function is in no executable segment */
-    EH_FRAME_TOO_MUCH,         /* records overlap again and again: the rest was not read */
+    EH_FRAME_TOO_MUCH,         /* records overlap again and again, are too many, or take more than
+                                * the budget: the rest was not read */
     EH_FRAME_PROBLEM_COUNT
 };
 
@@ -36,6 +38,7 @@ struct eh_frame_sink {
     void (*function)(void *context, uint64_t start, uint64_t end);
     cfi_row_function *row;
     void *context;
+    struct read_budget *budget; /* the caller's; NULL: none */
 };
 
 /* Handles: ERR_NOT_FOUND (there is none, or it says nothing), ERR_TOO_LARGE. */

@@ -11,6 +11,7 @@ enum {
     PROGRAM_MAX = 4096,      /* bytes; what comes behind them has a frame */
     FUNCTIONS_MAX = 1 << 20, /* each costs a read, while the agent does nothing else */
     WORK_FACTOR = 8,         /* times the table's bytes may its programs be read */
+    FUNCTION_BYTES = 64,     /* about what is read of each */
     LIST_ENTRY_BYTES_1_16 = 16,
     LIST_ENTRY_BYTES = 8,
 };
@@ -176,7 +177,7 @@ void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
             go->is_open = false;
             return;
         }
-        if (start >= limit)
+        if (start >= limit || !read_budget_take(sink->budget, FUNCTION_BYTES))
             return;
         if (start < from || !read_entry(go, go->next + 1, &end, &ignored) || end <= start ||
             end > limit || !is_in_code(go->frames, start, end) ||

@@ -234,8 +234,10 @@ static void say_refusal(void *context, const char *path)
     if (service->refusal_ns && now_ns - service->refusal_ns < REPORT_S * CLOCK_NS_PER_S)
         return;
     service->refusal_ns = now_ns;
-    log_event(LOG_WARN, "there is no room for all of a file's unwind table: some stacks end in it",
-              "path=%s", log_quote(path, quoted, sizeof(quoted)));
+    log_event(
+        LOG_WARN,
+        "there is no room, or no time, for all of a file's unwind table: some stacks end in it",
+        "path=%s", log_quote(path, quoted, sizeof(quoted)));
 }
 
 /* A binary that was sampled: its file is opened while a process has it. */
@@ -265,6 +267,12 @@ static enum err_code start_symbols(struct service *service, struct err *err)
     return symbol_sender_start(&options, &service->symbols, err);
 }
 
+static bool must_end(void *context)
+{
+    (void)context;
+    return is_ending;
+}
+
 static enum err_code open_service(struct service *service,
                                   const struct label_settings *label_settings, struct err *err)
 {
@@ -282,6 +290,7 @@ static enum err_code open_service(struct service *service,
                                            .label_settings = label_settings,
                                            .on_binary = has_symbols ? give_binary : NULL,
                                            .on_refusal = say_refusal,
+                                           .is_ending = must_end,
                                            .context = service};
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);

@@ -156,7 +156,7 @@ enum err_code show_unwind(const char *path, bool as_json, FILE *out, struct err 
     const int fd = open_file(path, err);
     if (fd < 0)
         return err->code;
-    enum err_code code = unwind_table_build(fd, path, &table, err);
+    enum err_code code = unwind_table_build(fd, path, NULL, &table, err);
     close(fd);
     if (code)
         return code;

@@ -1,5 +1,6 @@
 #include "agent/unwind_rules.h"
 
+#include "agent/cfi_rules.h"
 #include "agent/free_ranges.h"
 #include "lib/base/mem.h"
 
@@ -13,6 +14,7 @@ enum { BUCKET_BITS = 12, SHARE = 8 };
 
 struct unwind_rules {
     struct unwind_rule *records;
+    struct cfi_rule_key key;
     struct free_ranges free;
     uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
     uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
@@ -34,9 +36,7 @@ static struct cfi_rule rule_at(const struct unwind_rules *rules, uint16_t place)
 
 static uint16_t *bucket_of(struct unwind_rules *rules, const struct cfi_rule *rule)
 {
-    uint64_t mixed = rule->words[0] * 0x9e3779b97f4a7c15ULL;
-    mixed ^= rule->words[1] * 0xc2b2ae3d27d4eb4fULL;
-    return &rules->buckets[mixed >> (64 - BUCKET_BITS)];
+    return &rules->buckets[cfi_rule_hash(&rules->key, rule) >> (64 - BUCKET_BITS)];
 }
 
 /* What says where it is; there is 0 when it is not. */
@@ -71,6 +71,7 @@ struct unwind_rules *unwind_rules_create(struct unwind_rule *records)
         [UNWIND_RULE_ROOT] = cfi_rule_stop(UNWIND_STOP_ROOT),
         [UNWIND_RULE_FULL] = cfi_rule_stop(UNWIND_STOP_RULES_FULL)};
     rules->records = records;
+    cfi_rule_key_draw(&rules->key);
     free_ranges_init(&rules->free, UNWIND_RULE_COUNT);
     for (uint32_t i = 0; i < UNWIND_RULE_FIXED_COUNT; i++)
         add(rules, &fixed[i], find(rules, &fixed[i]));

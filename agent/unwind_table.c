@@ -213,11 +213,12 @@ enum err_code unwind_table_plan(int fd, const char *path, uint64_t *ret_start,
     return ERR_NONE;
 }
 
-static enum err_code fill(struct builder *builder, const struct elf_frames *frames, struct err *err)
+static enum err_code fill(struct builder *builder, const struct elf_frames *frames,
+                          struct read_budget *budget, struct err *err)
 {
-    struct eh_frame_sink sink = {take_function_in_order, take_row, builder};
+    struct eh_frame_sink sink = {take_function_in_order, take_row, builder, budget};
     struct unwind_table *table = builder->table;
-    builder->go_sink = (struct eh_frame_sink){take_go_function, take_row, builder};
+    builder->go_sink = (struct eh_frame_sink){take_go_function, take_row, builder, budget};
     (void)go_frames_open(frames, &builder->go);
     cfi_rules_init(&builder->rules, UNWIND_TABLE_RULES_MAX);
     builder->scratch.first_rows = mem_new(uint32_t, CHUNK_BLOCKS + 1);
@@ -242,8 +243,8 @@ static enum err_code fill(struct builder *builder, const struct elf_frames *fram
     return code;
 }
 
-enum err_code unwind_table_build(int fd, const char *path, struct unwind_table **ret_table,
-                                 struct err *err)
+enum err_code unwind_table_build(int fd, const char *path, struct read_budget *budget,
+                                 struct unwind_table **ret_table, struct err *err)
 {
     struct elf_frames frames;
     if (open_frames(fd, path, &frames, err))
@@ -253,7 +254,7 @@ enum err_code unwind_table_build(int fd, const char *path, struct unwind_table *
     table->machine = frames.machine;
     plan(&frames, &table->start, &table->facts.chunk_count);
     table->chunks = mem_new(struct unwind_table_chunk, table->facts.chunk_count);
-    if (fill(&builder, &frames, err)) {
+    if (fill(&builder, &frames, budget, err)) {
         unwind_table_destroy(table);
         return err->code;
     }

@@ -49,11 +49,12 @@ struct unwind_table {
 
 /*
  * Builds the table of the file behind fd; path is for messages only. The caller keeps fd and
- * destroys the table. Handles: ERR_NOT_FOUND (it has neither of them: frame pointers only),
- * ERR_UNSUPPORTED, ERR_INVALID, ERR_TOO_LARGE, ERR_IO.
+ * destroys the table. What the budget (NULL: none) does not suffice for is left out, and counted as
+ * EH_FRAME_TOO_MUCH where it is no Go function. Handles: ERR_NOT_FOUND (it has neither of them:
+ * frame pointers only), ERR_UNSUPPORTED, ERR_INVALID, ERR_TOO_LARGE, ERR_IO.
  */
-enum err_code unwind_table_build(int fd, const char *path, struct unwind_table **ret_table,
-                                 struct err *err) MUST_USE;
+enum err_code unwind_table_build(int fd, const char *path, struct read_budget *budget,
+                                 struct unwind_table **ret_table, struct err *err) MUST_USE;
 /* What the table of a file will begin with, from its headers alone. Handles as above. */
 enum err_code unwind_table_plan(int fd, const char *path, uint64_t *ret_start,
                                 uint32_t *ret_chunk_count, struct err *err) MUST_USE;

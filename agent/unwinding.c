@@ -6,6 +6,7 @@
 #include "agent/proc_text.h"
 #include "agent/process_file.h"
 #include "agent/processes.h"
+#include "agent/read_budget.h"
 #include "agent/small_file.h"
 #include "agent/unwind_space.h"
 #include "lib/base/clock.h"
@@ -28,6 +29,10 @@ enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
  * while: together they shall not take much, however often it maps something. */
 enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
+/* Of processor time: libLLVM's takes 27 ms, the largest browser's some 150. */
+#define BUILD_MAX_NS CLOCK_NS_PER_S
+/* The last samples may lack a table or two when the agent is to stop. */
+#define ENDING_NS (CLOCK_NS_PER_S / 2)
 #define FULL_PAUSE_NS (10 * CLOCK_NS_PER_S)
 /* Whose runs may still name a table is published anew by then. */
 #define KEPT_UNUSED_NS (5 * CLOCK_NS_PER_S)
@@ -70,8 +75,8 @@ struct unwinding {
     bool is_short;           /* something was without room in this second */
     uint64_t failed_tables;
     uint64_t refused_processes;
-    unwinding_refusal *on_refusal;
-    void *context;
+    struct unwinding_host host;
+    int64_t ending_ns; /* since when it is to end; 0: it is not */
 };
 
 /* ---- tables ---- */
@@ -96,8 +101,8 @@ static void note_refusal(struct unwinding *unwinding, struct table *table, const
         return;
     table->is_refused = true;
     unwinding->refused_tables++;
-    if (unwinding->on_refusal)
-        unwinding->on_refusal(unwinding->context, path);
+    if (unwinding->host.on_refusal)
+        unwinding->host.on_refusal(unwinding->host.context, path);
 }
 
 static uint32_t held_by(const struct unwinding *unwinding, uint64_t owner)
@@ -149,13 +154,26 @@ static void plan(struct unwinding *unwinding, uint32_t process_id, int fd, const
     table->state = TABLE_NONE;
 }
 
+static bool must_end(void *context)
+{
+    struct unwinding *unwinding = context;
+    if (!unwinding->host.is_ending || !unwinding->host.is_ending(unwinding->host.context))
+        return false;
+    const int64_t now_ns = clock_monotonic_ns();
+    if (!unwinding->ending_ns)
+        unwinding->ending_ns = now_ns;
+    return now_ns - unwinding->ending_ns >= ENDING_NS;
+}
+
 /* All processes that were told its place have it from then on. Handles: ERR_LIMIT (it stays
  * planned). */
 static enum err_code build(struct unwinding *unwinding, const char *path, struct table *table)
 {
     struct unwind_table *built = NULL;
     struct err ignored;
-    enum err_code code = unwind_table_build(table->fd, path, &built, &ignored);
+    struct read_budget budget = {
+        .end_ns = clock_thread_cpu_ns() + BUILD_MAX_NS, .is_over = must_end, .context = unwinding};
+    enum err_code code = unwind_table_build(table->fd, path, &budget, &built, &ignored);
     if (!code)
         code =
             unwind_space_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
@@ -164,7 +182,7 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
         note_refusal(unwinding, table, path);
         return code;
     }
-    if (!code && unwind_space_lack(unwinding->space, &table->ref))
+    if (!code && (budget.is_spent || unwind_space_lack(unwinding->space, &table->ref)))
         note_refusal(unwinding, table, path);
     /* Without rows its place stays as it is: mappings name it. */
     table->state = code ? TABLE_NONE : TABLE_READY;
@@ -200,7 +218,7 @@ static void drop_table(struct unwinding *unwinding, uint32_t binary)
 static bool build_planned(struct unwinding *unwinding, uint32_t number)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    if (unwinding->is_closed || now_ns < unwinding->full_until_ns)
+    if (unwinding->is_closed || now_ns < unwinding->full_until_ns || must_end(unwinding))
         return false;
     const struct binary *binary = binaries_get(unwinding->binaries, number);
     struct table *table = &unwinding->tables[number];
@@ -340,11 +358,9 @@ struct unwinding *unwinding_create(struct kernel_program *program,
     return unwinding;
 }
 
-void unwinding_tell_refusals(struct unwinding *unwinding, unwinding_refusal *on_refusal,
-                             void *context)
+void unwinding_set_host(struct unwinding *unwinding, const struct unwinding_host *host)
 {
-    unwinding->on_refusal = on_refusal;
-    unwinding->context = context;
+    unwinding->host = *host;
 }
 
 void unwinding_destroy(struct unwinding *unwinding)

@@ -37,10 +37,15 @@ struct unwinding *unwinding_create(struct kernel_program *program,
                                    struct interpreters *interpreters);
 void unwinding_destroy(struct unwinding *unwinding); /* NULL is a no-op; before the program */
 
-/* There was no room for all of a file's table; once for each. NULL: nobody asks. */
-typedef void unwinding_refusal(void *context, const char *path);
-void unwinding_tell_refusals(struct unwinding *unwinding, unwinding_refusal *on_refusal,
-                             void *context);
+struct unwinding_host {
+    /* There was no room, or no time, for all of a file's table; once for each. NULL: nobody asks.
+     */
+    void (*on_refusal)(void *context, const char *path);
+    /* The agent is to stop: a moment later no more tables are built. NULL: it is not. */
+    bool (*is_ending)(void *context);
+    void *context;
+};
+void unwinding_set_host(struct unwinding *unwinding, const struct unwinding_host *host);
 
 /* It has other mappings now. */
 void unwinding_note(struct unwinding *unwinding, struct process *process);

@@ -55,7 +55,7 @@ static double build_seconds(int fd, const char *path, struct unwind_table **ret_
         struct err err;
         struct unwind_table *table;
         double start = processor_seconds();
-        if (unwind_table_build(fd, path, &table, &err)) {
+        if (unwind_table_build(fd, path, NULL, &table, &err)) {
             fprintf(stderr, "%s\n", err.message);
             return -1;
         }
@@ -128,7 +128,7 @@ static double elfutils_seconds(int fd, const char *path, const struct unwind_tab
     struct functions functions = {0};
     struct elf_frames frames;
     struct eh_frame_facts facts;
-    struct eh_frame_sink sink = {collect, ignore_row, &functions};
+    struct eh_frame_sink sink = {collect, ignore_row, &functions, NULL};
     struct err err;
     if (elf_frames_open(fd, path, &frames, &err) || eh_frame_read(&frames, &sink, &facts, &err))
         return -1;

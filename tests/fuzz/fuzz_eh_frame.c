@@ -44,7 +44,7 @@ static void read_elf(int fd)
 {
     struct unwind_table *table;
     struct err err;
-    enum err_code code = unwind_table_build(fd, "input", &table, &err);
+    enum err_code code = unwind_table_build(fd, "input", NULL, &table, &err);
     if (code) {
         fuzz_check(fuzz_is_refusal(code, &err) || code == ERR_NOT_FOUND);
         return;
@@ -56,7 +56,7 @@ static void read_elf(int fd)
 static void read_section(int fd, uint8_t kind, uint64_t index_bytes, uint64_t bytes)
 {
     struct order order = {0};
-    struct eh_frame_sink sink = {take_function, take_row, &order};
+    struct eh_frame_sink sink = {take_function, take_row, &order, NULL};
     struct eh_frame_facts facts;
     struct err err;
     struct elf_extent section = {FRAMES_AT + index_bytes, index_bytes, bytes - index_bytes};
@@ -85,7 +85,7 @@ static void take_go_row(void *context, uint64_t address, const struct cfi_rule *
 static void read_go_table(int fd, uint64_t bytes)
 {
     struct order order = {0};
-    struct eh_frame_sink sink = {take_function, take_go_row, &order};
+    struct eh_frame_sink sink = {take_function, take_go_row, &order, NULL};
     const struct elf_frames frames = {
         .fd = fd,
         .path = "input",

@@ -176,7 +176,7 @@ static struct known_table *table_of(struct replay *replay, const char *path, uin
     struct err err;
     snprintf(known->path, sizeof known->path, "%s", path);
     int fd = open_mapped(replay->pid, path, start, end);
-    if (fd >= 0 && unwind_table_build(fd, path, &table, &err) == ERR_NONE) {
+    if (fd >= 0 && unwind_table_build(fd, path, NULL, &table, &err) == ERR_NONE) {
         if (unwind_space_add_table(replay->space, table, &known->ref, &err))
             fprintf(stderr, "%s\n", err.message);
         unwind_table_destroy(table);

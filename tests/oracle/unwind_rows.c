@@ -317,7 +317,7 @@ static void compare_tables(int fd, const char *path, const struct unwind_table *
         .is_arm64 = table->machine == EM_AARCH64,
     };
     if (comparison.cfi) {
-        struct eh_frame_sink sink = {compare_function, ignore_row, &comparison};
+        struct eh_frame_sink sink = {compare_function, ignore_row, &comparison, NULL};
         struct elf_frames frames;
         struct eh_frame_facts facts;
         struct err err;
@@ -356,7 +356,7 @@ static void compare_file(const char *path, struct totals *totals)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (unwind_table_build(fd, path, &table, &err) == ERR_NONE) {
+    if (unwind_table_build(fd, path, NULL, &table, &err) == ERR_NONE) {
         /* Of Go's own table alone elfutils says nothing. */
         if (table->facts.frames.function_count)
             compare_tables(fd, path, table, totals);

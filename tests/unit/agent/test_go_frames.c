@@ -104,7 +104,7 @@ static bool read_functions(const struct elf_frames *frames, uint64_t from, uint6
                            char *ret_text)
 {
     struct go_frames go;
-    const struct eh_frame_sink sink = {note_function, note_row, ret_text};
+    const struct eh_frame_sink sink = {note_function, note_row, ret_text, NULL};
     ret_text[0] = '\0';
     const bool is_open = go_frames_open(frames, &go);
     go_frames_until(&go, from, limit, &sink);

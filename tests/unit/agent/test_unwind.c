@@ -1,10 +1,12 @@
 #include "tests/unit/test.h"
 
+#include "agent/cfi_rules.h"
 #include "agent/free_ranges.h"
 #include "agent/unwind_names.h"
 #include "agent/unwind_space.h"
 #include "lib/base/mem.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -466,7 +468,7 @@ static void the_walker_finds_the_rules_that_the_table_has(void **state)
     struct unwind_table_ref ref;
     struct err err;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    assert_int_equal(unwind_table_build(fd, "test", &table, &err), ERR_NONE);
+    assert_int_equal(unwind_table_build(fd, "test", NULL, &table, &err), ERR_NONE);
     close(fd);
     struct walk *walk = create_walk(4);
     assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
@@ -486,6 +488,63 @@ static void the_walker_finds_the_rules_that_the_table_has(void **state)
     }
     unwind_table_destroy(table);
     destroy_walk(walk);
+}
+
+static bool end_at_once(void *context)
+{
+    (*(uint32_t *)context)++;
+    return true;
+}
+
+static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
+{
+    (void)state;
+    struct unwind_table *whole, *part;
+    struct err err;
+    Dl_info library;
+    uint32_t asked = 0;
+    struct read_budget budget = {.end_ns = INT64_MAX, .is_over = end_at_once, .context = &asked};
+    assert_true(dladdr(__extension__(void *) puts, &library));
+    const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
+    assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
+    assert_true(budget.is_spent);
+    assert_int_equal(asked, 1);
+    assert_int_equal(part->facts.frames.problems[EH_FRAME_TOO_MUCH], 1);
+    assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
+    unwind_table_destroy(part);
+    budget = (struct read_budget){.end_ns = clock_thread_cpu_ns()};
+    assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
+    assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
+    unwind_table_destroy(part);
+    unwind_table_destroy(whole);
+    close(fd);
+}
+
+/* Those that the hash without a random number put into 8 places of 131,072. */
+static void rules_that_were_chosen_to_meet_do_not(void **state)
+{
+    (void)state;
+    enum { PLACES = 131072, RULES = 2048 };
+    struct cfi_rule_key key, other;
+    uint8_t *taken = mem_new(uint8_t, PLACES);
+    uint32_t count = 0, places = 0, equal = 0;
+    cfi_rule_key_draw(&key);
+    cfi_rule_key_draw(&other);
+    for (int32_t offset = 16; count < RULES; offset++) {
+        const struct cfi_rule rule = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = offset}};
+        const uint64_t fixed = rule.words[0] * UINT64_C(0x9e3779b97f4a7c15);
+        if ((fixed >> 32) % PLACES >= 8)
+            continue;
+        uint8_t *place = &taken[cfi_rule_hash(&key, &rule) % PLACES];
+        places += !*place;
+        *place = 1;
+        equal += cfi_rule_hash(&key, &rule) == cfi_rule_hash(&other, &rule);
+        count++;
+    }
+    assert_true(places > RULES * 9 / 10);
+    assert_int_equal(equal, 0);
+    mem_free(taken);
 }
 
 static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **state)
@@ -854,6 +913,8 @@ int main(void)
         cmocka_unit_test(code_of_no_mapping_counts_when_the_walk_comes_back_to_one),
         cmocka_unit_test(finds_each_of_many_mappings),
         cmocka_unit_test(the_walker_finds_the_rules_that_the_table_has),
+        cmocka_unit_test(what_the_budget_does_not_suffice_for_is_left_out),
+        cmocka_unit_test(rules_that_were_chosen_to_meet_do_not),
         cmocka_unit_test(a_mapping_that_names_a_place_has_the_table_once_it_is_there),
         cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
         cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),

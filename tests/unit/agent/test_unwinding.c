@@ -37,39 +37,104 @@ static struct process *find(struct processes *processes, pid_t child)
     return processes_find(processes, (uint32_t)child, 0);
 }
 
+struct host {
+    struct processes *processes;
+    struct binaries *binaries;
+    struct interpreters *interpreters;
+    struct stack_walk *walk;
+    struct unwinding *unwinding;
+};
+
+static void open_host(struct host *host)
+{
+    const struct processes_options of_processes = {.has_targets = true};
+    struct unwind_memory memory;
+    host->binaries = binaries_create();
+    host->processes = processes_create(host->binaries, &of_processes);
+    host->interpreters =
+        interpreters_create(&(struct interpreters_options){.binaries = host->binaries});
+    host->walk = stack_walk_create(NULL);
+    stack_walk_memory(host->walk, &memory);
+    host->unwinding = unwinding_create(NULL, &memory, host->binaries, host->interpreters);
+}
+
+static void close_host(struct host *host)
+{
+    processes_destroy(host->processes);
+    interpreters_destroy(host->interpreters);
+    unwinding_destroy(host->unwinding);
+    stack_walk_destroy(host->walk);
+    binaries_destroy(host->binaries);
+}
+
+static uint32_t count_tables(const struct host *host)
+{
+    struct unwinding_counts counts;
+    unwinding_count(host->unwinding, &counts);
+    return counts.tables;
+}
+
+static void publish_all(struct host *host, pid_t child)
+{
+    unwinding_note(host->unwinding, find(host->processes, child));
+    while (unwinding_publish(host->unwinding))
+        ;
+}
+
+static bool say(void *context)
+{
+    return *(const bool *)context;
+}
+
+static void a_moment_after_a_stop_no_table_is_built(void **state)
+{
+    (void)state;
+    struct host host;
+    bool is_ending = true;
+    const pid_t child = start_child();
+    open_host(&host);
+    unwinding_set_host(host.unwinding,
+                       &(struct unwinding_host){.is_ending = say, .context = &is_ending});
+    (void)unwinding_publish(host.unwinding);
+    processes_make_target(host.processes, (uint32_t)child);
+    unwinding_note(host.unwinding, find(host.processes, child));
+    unwinding_publish_process(host.unwinding, find(host.processes, child));
+    assert_true(unwinding_publish(host.unwinding));
+    const uint32_t before = count_tables(&host);
+    assert_int_equal(before, 1);
+    usleep(600000);
+    publish_all(&host, child);
+    assert_int_equal(count_tables(&host), before);
+    is_ending = false;
+    publish_all(&host, child);
+    assert_true(count_tables(&host) > before);
+    unwinding_forget(host.unwinding, find(host.processes, child));
+    close_host(&host);
+    end_child(child);
+    while (wait(NULL) > 0)
+        ;
+}
+
 /* As when programs end faster than what they mapped is looked at. */
 static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **state)
 {
     (void)state;
     const pid_t ended = start_child(), running = start_child();
-    const struct processes_options of_processes = {.has_targets = true};
-    struct binaries *binaries = binaries_create();
-    struct processes *processes = processes_create(binaries, &of_processes);
-    struct interpreters *interpreters =
-        interpreters_create(&(struct interpreters_options){.binaries = binaries});
-    struct stack_walk *walk = stack_walk_create(NULL);
-    struct unwind_memory memory;
-    struct unwinding_counts counts;
-    stack_walk_memory(walk, &memory);
-    struct unwinding *unwinding = unwinding_create(NULL, &memory, binaries, interpreters);
-    processes_make_target(processes, (uint32_t)ended);
-    processes_make_target(processes, (uint32_t)running);
+    struct host host;
+    open_host(&host);
+    processes_make_target(host.processes, (uint32_t)ended);
+    processes_make_target(host.processes, (uint32_t)running);
     end_child(ended);
-    unwinding_note(unwinding, find(processes, running));
-    unwinding_note(unwinding, find(processes, ended));
-    unwinding_publish_process(unwinding, find(processes, ended));
-    while (unwinding_publish(unwinding))
+    unwinding_note(host.unwinding, find(host.processes, running));
+    unwinding_note(host.unwinding, find(host.processes, ended));
+    unwinding_publish_process(host.unwinding, find(host.processes, ended));
+    while (unwinding_publish(host.unwinding))
         ;
-    unwinding_count(unwinding, &counts);
     /* The program and the C library at least. */
-    assert_true(counts.tables >= 2);
-    unwinding_forget(unwinding, find(processes, ended));
-    unwinding_forget(unwinding, find(processes, running));
-    processes_destroy(processes);
-    interpreters_destroy(interpreters);
-    unwinding_destroy(unwinding);
-    stack_walk_destroy(walk);
-    binaries_destroy(binaries);
+    assert_true(count_tables(&host) >= 2);
+    unwinding_forget(host.unwinding, find(host.processes, ended));
+    unwinding_forget(host.unwinding, find(host.processes, running));
+    close_host(&host);
     end_child(running);
     while (wait(NULL) > 0)
         ;
@@ -78,6 +143,7 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_moment_after_a_stop_no_table_is_built),
         cmocka_unit_test(a_process_that_has_ended_keeps_no_table_from_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
