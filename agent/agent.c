@@ -633,12 +633,34 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The kernel's for tables, which a memory cgroup counts as the agent's, and its resident memory
+ * does not. */
+static uint64_t kernel_table_bytes(const struct agent *agent)
+{
+    struct unwinding_counts counts = {0};
+    if (agent->program && agent->unwinding)
+        unwinding_count(agent->unwinding, &counts);
+    return counts.shard_bytes;
+}
+
+/* A quarter of what there is beside resident memory is left for what that grows by until the next
+ * look, since above the limit windows are cut short. */
+static void limit_tables(struct agent *agent)
+{
+    const uint64_t limit_bytes = agent->options.memory_limit_bytes;
+    agent->memory_bytes = resident_bytes();
+    if (limit_bytes && agent->program && agent->unwinding)
+        unwinding_limit(agent->unwinding, limit_bytes > agent->memory_bytes
+                                              ? (limit_bytes - agent->memory_bytes) / 4 * 3
+                                              : 0);
+}
+
 /* Before the kernel ends the agent for it: what can grow does not, and what was sampled goes. */
 static void watch_memory(struct agent *agent)
 {
     const uint64_t limit_bytes = agent->options.memory_limit_bytes;
-    agent->memory_bytes = resident_bytes();
-    agent->is_short = limit_bytes && agent->memory_bytes > limit_bytes;
+    limit_tables(agent);
+    agent->is_short = limit_bytes && agent->memory_bytes + kernel_table_bytes(agent) > limit_bytes;
     agent->is_early_due = agent->is_short;
     agent->jit_budget.is_closed = agent->is_short;
     if (agent->is_short)
@@ -652,6 +674,7 @@ enum err_code agent_start(struct agent *agent, struct err *err)
     if (agent->program)
         read_kernel_symbols(agent);
     agent->event_ns = clock_monotonic_ns();
+    limit_tables(agent);
     publish(agent, START_MAX_NS);
     come_first();
     /* Reading what was there already took a while, in which nothing was sampled. */
@@ -712,13 +735,13 @@ void agent_poll(struct agent *agent, int timeout_ms)
     if (now_ns - agent->swept_ns < SWEEP_NS)
         return;
     agent->swept_ns = now_ns;
+    if (agent->program)
+        kernel_program_unmap_shards(agent->program); /* else they are counted twice */
     watch_memory(agent);
     agent->short_seconds += agent->is_short;
     processes_sweep(agent->processes, now_ns);
     if (agent->unwinding)
         unwinding_sweep(agent->unwinding, now_ns);
-    if (agent->program)
-        kernel_program_unmap_shards(agent->program);
 }
 
 bool agent_is_settled(const struct agent *agent)

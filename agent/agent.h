@@ -57,8 +57,9 @@ struct agent_options {
      * kernel's frames and those of interpreters. */
     bool may_be_unprivileged;
     bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
-    /* Resident memory of this process: beyond it windows are taken early, one in a second, and no
-     * new tables are built, until it is less again. 0: no limit. */
+    /* Resident memory of this process and the kernel's of unwind tables: beyond it windows are
+     * taken early, one in a second, and no new tables are built, until it is less again; tables get
+     * three quarters of what it leaves beside resident memory. 0: no limit. */
     uint64_t memory_limit_bytes;
     const struct label_settings *label_settings; /* OTLP; borrowed */
     /* This binary was sampled, or, with has_targets, one of them mapped it, which may be gone when

@@ -61,9 +61,8 @@ struct kernel_program {
     struct unwind_rule *rules; /* mapped, as is all that follows */
     struct unwind_chunk *chunks;
     struct shard_window window;
-    int shard_fds[UNWIND_SHARD_COUNT];   /* of the first shard_count */
+    int shard_fds[UNWIND_SHARD_COUNT];   /* -1: it is not there */
     uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not read lately */
-    uint32_t shard_count;
     enum event_kind event;
     uint32_t tally_turn;
     struct kernel_program_counts received; /* samples and frames of records */
@@ -312,7 +311,7 @@ static void unmap_tables(struct kernel_program *program)
     if (program->chunks)
         munmap(program->chunks, CHUNKS_BYTES);
     kernel_program_unmap_shards(program);
-    for (uint32_t i = 0; i < program->shard_count; i++)
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
         os_close(program->shard_fds[i]);
 }
 
@@ -335,8 +334,27 @@ static bool create_shard(void *context, uint32_t index)
         os_close(fd);
         return false;
     }
-    program->shard_fds[program->shard_count++] = fd;
+    program->shard_fds[index] = fd;
     return true;
+}
+
+static void unmap_shard(struct kernel_program *program, uint32_t index)
+{
+    if (program->shards[index])
+        munmap(program->shards[index], UNWIND_SHARD_BYTES);
+    program->shards[index] = NULL;
+}
+
+/* The kernel frees it when the walks that may have found it are over. */
+static void destroy_shard(void *context, uint32_t index)
+{
+    struct kernel_program *program = context;
+    if (program->window.bytes && program->window.shard == index)
+        unmap_window(program);
+    unmap_shard(program, index);
+    (void)bpf_map_delete_elem(map_fd(program, "unwind_shards"), &index);
+    os_close(program->shard_fds[index]);
+    program->shard_fds[index] = -1;
 }
 
 static bool map_window(struct kernel_program *program, uint32_t shard, uint32_t offset)
@@ -376,6 +394,7 @@ void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_
     *ret_memory = (struct unwind_memory){.rules = program->rules,
                                          .chunks = program->chunks,
                                          .shard_create = create_shard,
+                                         .shard_destroy = destroy_shard,
                                          .shard_write = write_shard,
                                          .context = program,
                                          .shard_limit = UNWIND_SHARD_COUNT};
@@ -384,7 +403,7 @@ void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_
 static const uint8_t *read_shard(void *context, uint32_t index)
 {
     struct kernel_program *program = context;
-    if (index >= program->shard_count)
+    if (index >= UNWIND_SHARD_COUNT || program->shard_fds[index] < 0)
         return NULL;
     if (!program->shards[index]) {
         void *memory =
@@ -405,11 +424,8 @@ void kernel_program_tables(struct kernel_program *program, struct stack_walk_tab
 void kernel_program_unmap_shards(struct kernel_program *program)
 {
     unmap_window(program);
-    for (uint32_t i = 0; i < program->shard_count; i++) {
-        if (program->shards[i])
-            munmap(program->shards[i], UNWIND_SHARD_BYTES);
-        program->shards[i] = NULL;
-    }
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        unmap_shard(program, i);
 }
 
 bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
@@ -553,6 +569,8 @@ enum err_code kernel_program_open(const struct kernel_program_options *options,
     struct kernel_program *program = mem_new(struct kernel_program, 1);
     program->arena = arena_create();
     program->options = *options;
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        program->shard_fds[i] = -1;
     libbpf_set_print(say_nothing);
     lift_memory_limit();
     kernel_features_find(&program->features);

@@ -330,7 +330,7 @@ static void report_memory(const struct service *service)
             "the memory limit is below what the agent has at its start: raise it, else stacks "
             "are walked by frame pointers and batches are small",
             "limit=%" PRIu64 " memory=%" PRIu64, service->settings.memory_limit_bytes,
-            counts.memory_bytes);
+            counts.memory_bytes + counts.shard_bytes);
 }
 
 static enum err_code serve(struct service *service, const struct relabel_rules *rules,

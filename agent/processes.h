@@ -64,6 +64,7 @@ struct process {
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
     struct jit_names *jit_names;     /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
+    uint64_t run_owner;              /* whose it is, where that is counted (unwind_space.h) */
     struct unwind_run run;           /* its mappings as the kernel program has them */
     bool has_run;
     int64_t published_ns; /* when it was made */

@@ -102,6 +102,13 @@ static bool create_shard(void *context, uint32_t index)
     return true;
 }
 
+static void destroy_shard(void *context, uint32_t index)
+{
+    struct stack_walk *walk = context;
+    mem_free(walk->shards[index]);
+    walk->shards[index] = NULL;
+}
+
 static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
                         size_t size)
 {
@@ -115,6 +122,7 @@ void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory
     *ret_memory = (struct unwind_memory){.rules = walk->rules,
                                          .chunks = walk->chunks,
                                          .shard_create = create_shard,
+                                         .shard_destroy = destroy_shard,
                                          .shard_write = write_shard,
                                          .context = walk,
                                          .shard_limit = UNWIND_SHARD_COUNT};

@@ -1,5 +1,6 @@
 #include "agent/unwind_space.h"
 
+#include "agent/fair_share.h"
 #include "agent/free_ranges.h"
 #include "agent/unwind_rules.h"
 #include "lib/base/mem.h"
@@ -10,7 +11,20 @@ static_assert(sizeof(struct unwind_mapping) == 24 && sizeof(struct unwind_chunk)
               "shared with bpf/");
 
 struct shard {
+    bool is_there;
     struct free_ranges ranges;
+};
+
+/* Of a table, by its first chunk. */
+struct holding {
+    uint64_t owner;
+    uint32_t bytes; /* of rows, where they are counted */
+};
+
+/* Who has how much of what is counted. */
+struct holder {
+    uint64_t owner;
+    uint32_t bytes;
 };
 
 /* The rules of a table. */
@@ -35,10 +49,14 @@ struct waiting {
 struct unwind_space {
     struct unwind_memory memory;
     struct shard *shards;
-    uint32_t shard_count;
+    uint32_t shard_count; /* that are there */
     struct free_ranges chunks;
     struct unwind_rules *rules;
     struct rule_uses *uses; /* by a table's first chunk */
+    struct holding *holdings;
+    struct holder *holders;
+    uint32_t holder_count;
+    uint32_t holder_capacity;
     struct waiting *waiting;
     size_t waiting_count;
     size_t waiting_capacity;
@@ -55,6 +73,7 @@ struct unwind_space *unwind_space_create(const struct unwind_memory *memory)
         space->memory.shard_limit = UNWIND_SHARD_COUNT;
     space->shards = mem_new(struct shard, UNWIND_SHARD_COUNT);
     space->uses = mem_new(struct rule_uses, UNWIND_CHUNK_COUNT);
+    space->holdings = mem_new(struct holding, UNWIND_CHUNK_COUNT);
     space->rules = unwind_rules_create(memory->rules);
     free_ranges_init(&space->chunks, UNWIND_CHUNK_COUNT);
     return space;
@@ -64,7 +83,7 @@ void unwind_space_destroy(struct unwind_space *space)
 {
     if (!space)
         return;
-    for (uint32_t i = 0; i < space->shard_count; i++)
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
         free_ranges_fini(&space->shards[i].ranges);
     for (uint32_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
         mem_free(space->uses[i].places);
@@ -74,39 +93,148 @@ void unwind_space_destroy(struct unwind_space *space)
     unwind_rules_destroy(space->rules);
     mem_free(space->shards);
     mem_free(space->uses);
+    mem_free(space->holdings);
+    mem_free(space->holders);
     mem_free(space->waiting);
     mem_free(space);
 }
 
-static bool add_shard(struct unwind_space *space)
+void unwind_space_limit_shards(struct unwind_space *space, uint32_t shard_limit)
 {
-    if (space->shard_count == space->memory.shard_limit)
+    space->memory.shard_limit = shard_limit < UNWIND_SHARD_COUNT ? shard_limit : UNWIND_SHARD_COUNT;
+}
+
+static bool add_shard(struct unwind_space *space, uint32_t index)
+{
+    if (space->shard_count >= space->memory.shard_limit)
         return false;
-    if (!space->memory.shard_create(space->memory.context, space->shard_count))
+    if (!space->memory.shard_create(space->memory.context, index))
         return false;
-    free_ranges_init(&space->shards[space->shard_count++].ranges, UNWIND_SHARD_BYTES);
+    free_ranges_init(&space->shards[index].ranges, UNWIND_SHARD_BYTES);
+    space->shards[index].is_there = true;
+    space->shard_count++;
     return true;
 }
+
+/* All but the first: some process always has mappings. */
+static void drop_free_shards(struct unwind_space *space)
+{
+    for (uint32_t i = 1; space->memory.shard_destroy && i < UNWIND_SHARD_COUNT; i++) {
+        struct shard *shard = &space->shards[i];
+        if (!shard->is_there || shard->ranges.free_size < UNWIND_SHARD_BYTES)
+            continue;
+        space->memory.shard_destroy(space->memory.context, i);
+        free_ranges_fini(&shard->ranges);
+        shard->is_there = false;
+        space->shard_count--;
+    }
+}
+
+/* ---- shares ---- */
+
+static uint32_t used_bytes(const struct unwind_space *space)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        used +=
+            space->shards[i].is_there ? UNWIND_SHARD_BYTES - space->shards[i].ranges.free_size : 0;
+    return used;
+}
+
+/* Shards from before the limit became less are there nevertheless. */
+static uint32_t most_bytes(const struct unwind_space *space)
+{
+    const uint32_t limit = space->memory.shard_limit;
+    return (limit > space->shard_count ? limit : space->shard_count) * UNWIND_SHARD_BYTES;
+}
+
+bool unwind_space_is_counted(const struct unwind_space *space)
+{
+    return fair_share_is_counted(used_bytes(space), most_bytes(space));
+}
+
+/* NULL: it has nothing that is counted. */
+static struct holder *find_holder(const struct unwind_space *space, uint64_t owner)
+{
+    for (uint32_t i = 0; i < space->holder_count; i++) {
+        if (space->holders[i].owner == owner)
+            return &space->holders[i];
+    }
+    return NULL;
+}
+
+static void charge(struct unwind_space *space, uint64_t owner, uint32_t bytes)
+{
+    struct holder *holder = find_holder(space, owner);
+    if (!owner || !bytes)
+        return;
+    if (!holder && space->holder_count == space->holder_capacity) {
+        space->holder_capacity = space->holder_capacity ? space->holder_capacity * 2 : 16;
+        space->holders = mem_resize(space->holders, space->holder_capacity, sizeof *space->holders);
+    }
+    if (!holder) {
+        holder = &space->holders[space->holder_count++];
+        *holder = (struct holder){.owner = owner};
+    }
+    holder->bytes += bytes;
+}
+
+static void discharge(struct unwind_space *space, uint64_t owner, uint32_t bytes)
+{
+    struct holder *holder = find_holder(space, owner);
+    if (!owner || !bytes)
+        return;
+    assert(holder && holder->bytes >= bytes);
+    holder->bytes -= bytes;
+    if (!holder->bytes)
+        *holder = space->holders[--space->holder_count];
+}
+
+/* Does an owner's share suffice, when what it gives back for it is taken off? */
+static bool may_take(const struct unwind_space *space, uint64_t owner, uint64_t bytes,
+                     uint32_t given_back)
+{
+    const struct holder *holder = find_holder(space, owner);
+    const uint32_t most = most_bytes(space), held = holder ? holder->bytes - given_back : 0;
+    return !owner ||
+           (bytes <= most && fair_share_allows(used_bytes(space), most, held, (uint32_t)bytes));
+}
+
+/* ---- bytes ---- */
 
 static uint32_t round_up(uint64_t bytes)
 {
     return (uint32_t)((bytes + 7) & ~(uint64_t)7);
 }
 
+static bool take_from(struct shard *shard, uint64_t bytes, uint32_t *ret_offset)
+{
+    const int64_t offset = free_ranges_take(&shard->ranges, round_up(bytes));
+    if (offset == FREE_RANGES_NONE)
+        return false;
+    *ret_offset = (uint32_t)offset;
+    return true;
+}
+
 /* Room for bytes, at most a shard; false when there is none. */
 static bool take_bytes(struct unwind_space *space, uint64_t bytes, uint32_t *ret_shard,
                        uint32_t *ret_offset)
 {
-    for (uint32_t i = 0;; i++) {
-        if (i == space->shard_count && !add_shard(space))
-            return false;
-        int64_t offset = free_ranges_take(&space->shards[i].ranges, round_up(bytes));
-        if (offset == FREE_RANGES_NONE)
+    uint32_t absent = UNWIND_SHARD_COUNT;
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++) {
+        if (!space->shards[i].is_there) {
+            absent = i < absent ? i : absent;
             continue;
-        *ret_shard = i;
-        *ret_offset = (uint32_t)offset;
-        return true;
+        }
+        if (take_from(&space->shards[i], bytes, ret_offset)) {
+            *ret_shard = i;
+            return true;
+        }
     }
+    if (absent == UNWIND_SHARD_COUNT || !add_shard(space, absent))
+        return false;
+    *ret_shard = absent;
+    return take_from(&space->shards[absent], bytes, ret_offset);
 }
 
 static bool write_bytes(struct unwind_space *space, uint32_t shard, uint32_t offset,
@@ -244,13 +372,15 @@ static enum err_code refuse(struct unwind_space *space, const char *what, struct
                    space->shard_count);
 }
 
-enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t start, uint32_t chunk_count,
-                                   struct unwind_table_ref *ret_ref, struct err *err)
+enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t owner, uint64_t start,
+                                   uint32_t chunk_count, struct unwind_table_ref *ret_ref,
+                                   struct err *err)
 {
     const int64_t first = free_ranges_take(&space->chunks, chunk_count);
     if (first == FREE_RANGES_NONE)
         return refuse(space, "the chunks of a table", err);
     memset(&space->memory.chunks[first], 0, chunk_count * sizeof space->memory.chunks[0]);
+    space->holdings[first] = (struct holding){.owner = owner};
     *ret_ref = (struct unwind_table_ref){start, (uint32_t)first, (uint16_t)chunk_count};
     return ERR_NONE;
 }
@@ -291,6 +421,18 @@ static void give_rules(struct unwind_space *space, struct rule_uses *uses)
     unwind_rules_give(space->rules, uses->places, uses->count);
     mem_free(uses->places);
     *uses = (struct rule_uses){0};
+}
+
+static uint64_t rows_bytes(const struct unwind_table *table)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < table->facts.chunk_count; i++) {
+        struct unwind_chunk chunk = {0};
+        if (table->chunks[i].first_rows && table->chunks[i].block_count)
+            measure(&table->chunks[i], &chunk);
+        bytes += chunk.bytes;
+    }
+    return bytes;
 }
 
 /* A table's chunks, written and not shown to anybody yet. */
@@ -335,6 +477,11 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     arena_auto arena = arena_create();
     uint16_t *places = arena_new_raw(arena, uint16_t, table->facts.rule_count);
     struct unwind_chunk *chunks = arena_new(arena, struct unwind_chunk, count);
+    struct holding *holding = &space->holdings[ref->first_chunk];
+    const uint64_t bytes = rows_bytes(table);
+    const bool is_counted = unwind_space_is_counted(space);
+    if (!may_take(space, holding->owner, bytes, holding->bytes))
+        return refuse(space, "so large a table of this owner", err);
     struct rule_uses uses = take_rules(space, table, places);
     if (!copy_chunks(space, table, places, chunks)) {
         give_rules(space, &uses);
@@ -342,6 +489,9 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     }
     let_old_wait(space, ref, now_ns);
     space->uses[ref->first_chunk] = uses;
+    discharge(space, holding->owner, holding->bytes);
+    holding->bytes = is_counted && holding->owner ? (uint32_t)bytes : 0;
+    charge(space, holding->owner, holding->bytes);
     for (uint32_t i = 0; i < count; i++)
         publish_chunk(&space->memory.chunks[ref->first_chunk + i], &chunks[i]);
     return ERR_NONE;
@@ -362,7 +512,7 @@ enum err_code unwind_space_add_table(struct unwind_space *space, const struct un
                                      struct unwind_table_ref *ret_ref, struct err *err)
 {
     struct unwind_table_ref ref;
-    if (unwind_space_reserve(space, table->start, table->facts.chunk_count, &ref, err))
+    if (unwind_space_reserve(space, 0, table->start, table->facts.chunk_count, &ref, err))
         return err->code;
     if (unwind_space_fill(space, &ref, table, 0, err)) {
         free_ranges_give(&space->chunks, ref.first_chunk, ref.chunk_count);
@@ -392,9 +542,9 @@ static uint32_t run_bytes(uint32_t count)
     return count * (uint32_t)(sizeof(uint64_t) + sizeof(struct unwind_mapping));
 }
 
-enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *starts,
-                                   const struct unwind_mapping *mappings, uint32_t count,
-                                   struct unwind_run *ret_run, struct err *err)
+enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
+                                   const uint64_t *starts, const struct unwind_mapping *mappings,
+                                   uint32_t count, struct unwind_run *ret_run, struct err *err)
 {
     struct unwind_run run = {.count = count};
     if (++space->generation == 0)
@@ -404,7 +554,8 @@ enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *s
         return err_set(err, ERR_TOO_LARGE, "%u executable mappings are more than %u", count,
                        UNWIND_RUN_MAX);
     if (count) {
-        if (!take_bytes(space, run_bytes(count), &run.shard, &run.offset))
+        if (!may_take(space, owner, run_bytes(count), 0) ||
+            !take_bytes(space, run_bytes(count), &run.shard, &run.offset))
             return refuse(space, "the mappings of a process", err);
         const uint32_t behind = run.offset + count * (uint32_t)sizeof *starts;
         /* Seen whole by who finds the run: the kernel puts it into its map with a store-release. */
@@ -415,12 +566,15 @@ enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *s
             return refuse(space, "the mappings of a process", err);
         }
     }
+    charge(space, owner, run_bytes(count));
     *ret_run = run;
     return ERR_NONE;
 }
 
-void unwind_space_drop_run(struct unwind_space *space, const struct unwind_run *run, int64_t now_ns)
+void unwind_space_drop_run(struct unwind_space *space, uint64_t owner, const struct unwind_run *run,
+                           int64_t now_ns)
 {
+    discharge(space, owner, run_bytes(run->count));
     if (run->count)
         wait_for(space, (struct waiting){.since_ns = now_ns,
                                          .kind = WAITING_BYTES,
@@ -436,6 +590,8 @@ static void give_back_chunks(struct unwind_space *space, uint32_t first, uint32_
         space->waiting_bytes -= has_rows(&chunks[i]) ? chunks[i].bytes : 0;
     give_rows(space, chunks, count);
     give_rules(space, &space->uses[first]);
+    discharge(space, space->holdings[first].owner, space->holdings[first].bytes);
+    space->holdings[first] = (struct holding){0};
     free_ranges_give(&space->chunks, first, count);
 }
 
@@ -465,6 +621,7 @@ void unwind_space_reclaim(struct unwind_space *space, int64_t now_ns)
             space->waiting[kept++] = space->waiting[i];
     }
     space->waiting_count = kept;
+    drop_free_shards(space);
 }
 
 void unwind_space_stats_get(const struct unwind_space *space, struct unwind_space_stats *ret_stats)
@@ -477,8 +634,6 @@ void unwind_space_stats_get(const struct unwind_space *space, struct unwind_spac
         .shard_bytes = (uint64_t)space->shard_count * UNWIND_SHARD_BYTES,
         .waiting_bytes = space->waiting_bytes,
     };
-    stats.used_bytes = stats.shard_bytes;
-    for (uint32_t i = 0; i < space->shard_count; i++)
-        stats.used_bytes -= space->shards[i].ranges.free_size;
+    stats.used_bytes = used_bytes(space);
     *ret_stats = stats;
 }

@@ -33,9 +33,10 @@ enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
 #define BUILD_MAX_NS CLOCK_NS_PER_S
 /* The last samples may lack a table or two when the agent is to stop. */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
-#define FULL_PAUSE_NS (10 * CLOCK_NS_PER_S)
-/* Whose runs may still name a table is published anew by then. */
-#define KEPT_UNUSED_NS (5 * CLOCK_NS_PER_S)
+/* Of tables that nobody has: programs start again. Whose runs may still name one is published anew
+ * by the shorter time. */
+#define KEPT_UNUSED_NS (60 * CLOCK_NS_PER_S)
+#define KEPT_UNUSED_SHORT_NS (5 * CLOCK_NS_PER_S)
 
 enum table_state {
     TABLE_UNKNOWN,
@@ -71,7 +72,6 @@ struct unwinding {
     uint64_t refused_tables;
     struct process *starved; /* to be tried again: no room, too soon, or a file that did not open */
     bool is_wanting;         /* so is the one that is being published */
-    int64_t full_until_ns;   /* there was no room for a table: none is built until then */
     bool is_short;           /* something was without room in this second */
     uint64_t failed_tables;
     uint64_t refused_processes;
@@ -120,12 +120,13 @@ static enum err_code reserve(struct unwinding *unwinding, uint32_t process_id, u
     struct unwind_space_stats stats;
     unwind_space_stats_get(unwinding->space, &stats);
     const bool is_counted = fair_share_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
-    table->owner = is_counted ? process_file_owner(process_id) : 0;
+    const uint64_t owner = process_file_owner(process_id);
+    table->owner = is_counted ? owner : 0;
     if (!fair_share_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
                            chunk_count))
         return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
                        stats.chunk_count);
-    return unwind_space_reserve(unwinding->space, start, chunk_count, &table->ref, err);
+    return unwind_space_reserve(unwinding->space, owner, start, chunk_count, &table->ref, err);
 }
 
 /* Its place, from the file's headers alone; takes fd. */
@@ -217,8 +218,7 @@ static void drop_table(struct unwinding *unwinding, uint32_t binary)
 /* One that is planned; false when that is not to be now. */
 static bool build_planned(struct unwinding *unwinding, uint32_t number)
 {
-    const int64_t now_ns = clock_monotonic_ns();
-    if (unwinding->is_closed || now_ns < unwinding->full_until_ns || must_end(unwinding))
+    if (unwinding->is_closed || must_end(unwinding))
         return false;
     const struct binary *binary = binaries_get(unwinding->binaries, number);
     struct table *table = &unwinding->tables[number];
@@ -226,12 +226,15 @@ static bool build_planned(struct unwinding *unwinding, uint32_t number)
         drop_table(unwinding, number); /* it was forgotten meanwhile */
         return true;
     }
-    if (build(unwinding, binary->path, table)) {
-        unwinding->is_short = true;
-        unwinding->full_until_ns = now_ns + FULL_PAUSE_NS;
-        return false;
-    }
     unplan(unwinding, number);
+    if (build(unwinding, binary->path, table)) {
+        /* Others, or those of others, may have room: it comes again later and later. */
+        os_close(table->fd);
+        table->fd = -1;
+        table->state = TABLE_UNKNOWN;
+        unwinding->is_short = true;
+        note_failure(table);
+    }
     return true;
 }
 
@@ -283,8 +286,7 @@ static bool is_wanted_again(const struct unwinding *unwinding, const struct tabl
     case TABLE_UNKNOWN:
         return table->is_refused || table->failures < FAILURES_MAX;
     case TABLE_PLANNED:
-        return is_lacking ||
-               (!unwinding->is_closed && clock_monotonic_ns() >= unwinding->full_until_ns);
+        return is_lacking || !unwinding->is_closed;
     case TABLE_READY:
         return is_lacking && table->failures < FAILURES_MAX;
     case TABLE_NONE:
@@ -420,7 +422,8 @@ static void starve(struct unwinding *unwinding, struct process *process)
 static void drop_run(struct unwinding *unwinding, struct process *process)
 {
     if (process->has_run)
-        unwind_space_drop_run(unwinding->space, &process->run, clock_monotonic_ns());
+        unwind_space_drop_run(unwinding->space, process->run_owner, &process->run,
+                              clock_monotonic_ns());
     process->has_run = false;
     process->run = (struct unwind_run){0};
 }
@@ -473,10 +476,13 @@ static void publish(struct unwinding *unwinding, struct process *process)
         mappings[i] = describe(unwinding, process, &process->mappings[i]);
     }
     const struct interpreter_process interpreter = interpreter_get(process->interpreter);
+    const uint64_t owner = count && unwind_space_is_counted(unwinding->space)
+                               ? process_file_owner(process->shown_id)
+                               : 0;
     /* Where there is no room, frame pointers are followed unchecked. */
-    const enum err_code code =
-        count ? unwind_space_put_run(unwinding->space, starts, mappings, count, &run, &ignored)
-              : ERR_NONE;
+    const enum err_code code = count ? unwind_space_put_run(unwinding->space, owner, starts,
+                                                            mappings, count, &run, &ignored)
+                                     : ERR_NONE;
     const bool has_run = count && !code;
     if (!has_run)
         run = (struct unwind_run){0};
@@ -489,6 +495,7 @@ static void publish(struct unwinding *unwinding, struct process *process)
     process->is_refused = is_refused;
     drop_run(unwinding, process);
     process->run = run;
+    process->run_owner = owner;
     process->has_run = has_run;
     process->published_ns = clock_monotonic_ns();
     if (is_refused || (unwinding->is_wanting && !process_has_ended(process)))
@@ -543,16 +550,16 @@ void unwinding_build_process(struct unwinding *unwinding, const struct process *
     }
 }
 
-/* Tables are kept as long as their binaries, which are kept for a while when nobody has them: not
- * where there is no room for those that somebody has. */
 static void make_room(struct unwinding *unwinding, int64_t now_ns)
 {
+    const bool is_short = unwinding->is_short || unwind_space_is_counted(unwinding->space);
+    const int64_t kept_ns = is_short ? KEPT_UNUSED_SHORT_NS : KEPT_UNUSED_NS;
     for (uint32_t i = 0; i < unwinding->table_count; i++) {
         const struct table *table = &unwinding->tables[i];
         if (!table->serial)
             continue;
         const int64_t unused_ns = binaries_unused_ns(unwinding->binaries, i);
-        if (unused_ns && now_ns - unused_ns > KEPT_UNUSED_NS)
+        if (unused_ns && now_ns - unused_ns > kept_ns)
             drop_table(unwinding, i);
     }
     unwinding->is_short = false;
@@ -560,8 +567,7 @@ static void make_room(struct unwinding *unwinding, int64_t now_ns)
 
 void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)
 {
-    if (unwinding->is_short)
-        make_room(unwinding, now_ns);
+    make_room(unwinding, now_ns);
     unwind_space_reclaim(unwinding->space, now_ns);
     while (unwinding->starved) {
         struct process *process = take_first(&unwinding->starved);
@@ -573,6 +579,13 @@ void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)
 void unwinding_close(struct unwinding *unwinding, bool is_closed)
 {
     unwinding->is_closed = is_closed;
+}
+
+void unwinding_limit(struct unwinding *unwinding, uint64_t bytes)
+{
+    const uint64_t shards = bytes / UNWIND_SHARD_BYTES;
+    const uint32_t limit = shards < UNWIND_SHARD_COUNT ? (uint32_t)shards : UNWIND_SHARD_COUNT;
+    unwind_space_limit_shards(unwinding->space, limit ? limit : 1);
 }
 
 void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts *ret_counts)

@@ -63,6 +63,8 @@ void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns);
 
 /* While it is closed no table is built: there is too little memory. They are afterwards. */
 void unwinding_close(struct unwinding *unwinding, bool is_closed);
+/* Tables and mappings shall take so much memory at most; a shard they have always. */
+void unwinding_limit(struct unwinding *unwinding, uint64_t bytes);
 
 void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts *ret_counts);
 

@@ -301,6 +301,56 @@ def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stack
     assert not re.search(r"stacks that end.*/large", agent.log_path.read_text())
 
 
+LONG_TABLE = """
+.globl long
+.type long, @function
+long:
+.cfi_startproc
+.rept 150000
+nop
+.cfi_def_cfa_offset 16
+nop
+.cfi_def_cfa_offset 24
+.endr
+ret
+.cfi_endproc
+.size long, . - long
+"""
+
+
+def kernel_table_mib(agent):
+    def is_shard(entry):
+        try:
+            return f"value_size:\t{4 << 20}\n" in entry.read_text()
+        except FileNotFoundError:  # closed meanwhile
+            return False
+
+    return 4 * sum(map(is_shard, pathlib.Path("/proc", str(agent.process.pid), "fdinfo").iterdir()))
+
+
+def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_agent, tmp_path):
+    build_id = "5" * 40
+    (tmp_path / "one.s").write_text(LONG_TABLE)
+    run("gcc", "-shared", "-nostdlib", "-Wl,-z,noseparate-code", f"-Wl,--build-id=0x{build_id}", "one.s", "-o", "one.so",
+        cwd=tmp_path)
+    agent = start_agent("--frequency=99", "--memory-limit=48")
+    before = kernel_table_mib(agent)
+    # Of 900 KB each: 72 MB.
+    many = subprocess.Popen(["python3", "-c", MANY_FILES, tmp_path, "80", build_id], stdout=subprocess.PIPE)
+    try:
+        assert many.stdout.readline() == b"80\n"
+        agent.wait_for("refused_total", 10)
+        time.sleep(3)
+        counts = agent.counts()
+        assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 48
+        assert kernel_table_mib(agent) > before
+        assert counts["short_of_memory_seconds_total"] == 0
+        assert "there is no room" in agent.log_path.read_text()
+    finally:
+        end(many)
+    agent.wait(lambda: kernel_table_mib(agent) <= before + 4, 120)
+
+
 FLOOD = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -339,12 +389,11 @@ def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path
 
 def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
     """They are written and read in pieces: touched whole they were more than half of what it has resident."""
-    process = pathlib.Path("/proc", str(start_agent().process.pid))
-    shards = sum(f"value_size:\t{4 << 20}\n" in entry.read_text() for entry in (process / "fdinfo").iterdir()
-                 if "bpf-map" in os.readlink(process / "fd" / entry.name))
+    agent = start_agent()
+    process = pathlib.Path("/proc", str(agent.process.pid))
     maps = re.findall(r"^[0-9a-f]+-.* (\S+)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", (process / "smaps").read_text(), re.M)
     resident = [int(kb) << 10 for name, kb in maps if "bpf-map" in name]
-    assert shards >= 1 and resident
+    assert kernel_table_mib(agent) >= 4 and resident
     assert sum(resident) < 2 << 20, resident
 
 

@@ -233,9 +233,9 @@ static void read_mappings(struct replay *replay)
     }
     if (maps)
         fclose(maps);
-    unwind_space_drop_run(replay->space, &replay->run, 0);
+    unwind_space_drop_run(replay->space, 0, &replay->run, 0);
     unwind_space_reclaim(replay->space, INT64_MAX);
-    if (unwind_space_put_run(replay->space, starts, mappings, count, &replay->run, &err))
+    if (unwind_space_put_run(replay->space, 0, starts, mappings, count, &replay->run, &err))
         fprintf(stderr, "%s\n", err.message);
 }
 

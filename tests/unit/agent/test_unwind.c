@@ -66,6 +66,13 @@ static bool create_shard(void *context, uint32_t index)
     return true;
 }
 
+static void destroy_shard(void *context, uint32_t index)
+{
+    struct unwind_source *source = context;
+    mem_free(source->shards[index]);
+    source->shards[index] = NULL;
+}
+
 static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
                         size_t size)
 {
@@ -83,6 +90,7 @@ static struct walk *create_walk(uint32_t shard_limit)
     walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
                                                               .chunks = walk->source.chunks,
                                                               .shard_create = create_shard,
+                                                              .shard_destroy = destroy_shard,
                                                               .shard_write = write_shard,
                                                               .context = &walk->source,
                                                               .shard_limit = shard_limit});
@@ -148,7 +156,8 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
         {.end = 0x2000},
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
         {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
-    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 3, &run, &err), ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 3, &run, &err),
+                     ERR_NONE);
     walk->state.sp = STACK;
     walk->source.stack_start = STACK;
     unwind_begin(&walk->state, &run, 0);
@@ -447,7 +456,7 @@ static void finds_each_of_many_mappings(void **state)
         starts[i] = 0x10000 + i * 0x2000ULL;
         mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
     }
-    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, COUNT, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, COUNT, &run, &err),
                      ERR_NONE);
     unwind_begin(&walk->state, &run, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -556,11 +565,12 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     struct unwind_table_ref ref;
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
-    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+                     ERR_NONE);
     const uint64_t stack[] = {0, code(1), 0, 0};
     walk->source.stack_start = walk->state.sp = STACK;
     set_stack(walk, stack, 4);
@@ -585,7 +595,7 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
     struct unwind_table *table = make_table(&by_fp, 1);
     struct unwind_table_ref ref;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, table->start + 256, 1, &ref, &err),
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start + 256, 1, &ref, &err),
                      ERR_NONE);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
     assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
@@ -602,7 +612,7 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     struct unwind_table_ref ref;
     struct unwind_space_stats stats;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
     unwind_space_stats_get(walk->space, &stats);
     assert_int_equal(stats.refused_count, 1);
@@ -614,10 +624,11 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
     struct unwind_run run;
     assert_int_equal(
-        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX, &run, &err), ERR_NONE);
-    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        ERR_NONE);
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_space_drop_run(walk->space, &run, 0);
+    unwind_space_drop_run(walk->space, 0, &run, 0);
     unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     mem_free(mappings);
@@ -738,7 +749,8 @@ static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+                     ERR_NONE);
     return run;
 }
 
@@ -766,7 +778,7 @@ static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
             assert_int_equal(walk_by(walk, &run), 2 * rules[i].rule.cfa_offset);
         assert_true(walk->state.is_recalled);
         assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &places[i]));
-        unwind_space_drop_run(walk->space, &run, 0);
+        unwind_space_drop_run(walk->space, 0, &run, 0);
         unwind_space_remove_table(walk->space, &ref, 0);
         unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     }
@@ -783,13 +795,131 @@ static void refuses_a_run_without_room(void **state)
     struct unwind_run run;
     struct err err;
     assert_int_equal(
-        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX, &run, &err), ERR_NONE);
-    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_LIMIT);
+        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+                     ERR_LIMIT);
     assert_int_equal(
-        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
+        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
         ERR_TOO_LARGE);
     mem_free(starts);
     mem_free(mappings);
+    destroy_walk(walk);
+}
+
+struct runs {
+    uint64_t *starts;
+    struct unwind_mapping *mappings;
+};
+
+static struct runs make_runs(void)
+{
+    struct runs runs = {.starts = mem_new(uint64_t, UNWIND_RUN_MAX),
+                        .mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX)};
+    return runs;
+}
+
+static void free_runs(struct runs *runs)
+{
+    mem_free(runs->starts);
+    mem_free(runs->mappings);
+}
+
+static enum err_code put(struct walk *walk, const struct runs *runs, uint64_t owner, uint32_t count,
+                         struct unwind_run *ret_run)
+{
+    struct err err;
+    return unwind_space_put_run(walk->space, owner, runs->starts, runs->mappings, count, ret_run,
+                                &err);
+}
+
+static uint32_t count_shards(const struct walk *walk)
+{
+    struct unwind_space_stats stats;
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.shard_bytes, (uint64_t)stats.shard_count * UNWIND_SHARD_BYTES);
+    return stats.shard_count;
+}
+
+static void shards_without_anything_are_given_up_and_the_limit_makes_no_more(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run run[3], ignored;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &run[i]), ERR_NONE);
+    assert_int_equal(count_shards(walk), 3);
+    unwind_space_limit_shards(walk->space, 2);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
+    unwind_space_drop_run(walk->space, 0, &run[1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(count_shards(walk), 3);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    assert_int_equal(count_shards(walk), 2);
+    assert_null(walk->source.shards[1]);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
+    unwind_space_limit_shards(walk->space, 3);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_NONE);
+    assert_int_equal(ignored.shard, 1);
+    unwind_space_limit_shards(walk->space, 1);
+    for (size_t i = 0; i < 3; i += 2)
+        unwind_space_drop_run(walk->space, 0, &run[i], 0);
+    unwind_space_drop_run(walk->space, 0, &ignored, 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    /* The first one stays. */
+    assert_int_equal(count_shards(walk), 1);
+    assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &ignored), ERR_NONE);
+    free_runs(&runs);
+    destroy_walk(walk);
+}
+
+/* Mappings of 64 KiB until its share is full. */
+static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t owner,
+                        struct unwind_run *ret_runs)
+{
+    uint32_t count = 0;
+    while (
+        !put(walk, runs, unwind_space_is_counted(walk->space) ? owner : 0, 2048, &ret_runs[count]))
+        count++;
+    return count;
+}
+
+static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct unwind_table *table,
+                               struct unwind_table_ref *ret_ref)
+{
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
+                     ERR_NONE);
+    return unwind_space_fill(walk->space, ret_ref, table, 0, &err);
+}
+
+static void who_takes_much_leaves_bytes_for_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), ignored;
+    struct unwind_table *table = make_strange_table(1, 16000); /* 120 KB of rows */
+    struct unwind_table_ref refs[16], other;
+    /* Half of 256 pieces uncounted, of the others an eighth of what is left then. */
+    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    assert_int_equal(count, 128 + 14);
+    assert_int_equal(put(walk, &runs, 8, 2048, &ignored), ERR_NONE);
+    uint32_t tables = 0;
+    while (tables < 16 && !add_owned(walk, 9, table, &refs[tables]))
+        tables++;
+    assert_in_range(tables, 3, 8);
+    assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
+    /* What it gives back it may have again. */
+    for (size_t i = 0; i < 2; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 0);
+    unwind_space_drop_run(walk->space, 7, &put_runs[count - 1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
+    unwind_table_destroy(table);
+    mem_free(put_runs);
+    free_runs(&runs);
     destroy_walk(walk);
 }
 
@@ -923,6 +1053,8 @@ int main(void)
         cmocka_unit_test(rules_that_no_table_has_any_more_are_free_after_the_grace_time),
         cmocka_unit_test(a_rule_in_the_place_of_another_is_not_taken_for_it),
         cmocka_unit_test(refuses_a_run_without_room),
+        cmocka_unit_test(shards_without_anything_are_given_up_and_the_limit_makes_no_more),
+        cmocka_unit_test(who_takes_much_leaves_bytes_for_others),
         cmocka_unit_test(joins_ranges_that_are_given_back),
         cmocka_unit_test(makes_rows_of_a_usual_function),
         cmocka_unit_test(keeps_the_rows_before_what_is_broken),
