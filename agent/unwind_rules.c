@@ -1,6 +1,7 @@
 #include "agent/unwind_rules.h"
 
 #include "agent/cfi_rules.h"
+#include "agent/fair_share.h"
 #include "agent/free_ranges.h"
 #include "lib/base/mem.h"
 
@@ -10,13 +11,14 @@
 static_assert(sizeof(struct unwind_rule) == 8 && sizeof(struct unwind_rule_extra) == 8,
               "a rule and its extra are two records of the same array");
 
-enum { BUCKET_BITS = 12, SHARE = 8 };
+enum { BUCKET_BITS = 12 };
 
 struct unwind_rules {
     struct unwind_rule *records;
     struct cfi_rule_key key;
     struct free_ranges free;
     uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
+    uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: nobody's, or brought before it counted */
     uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
     uint16_t buckets[1u << BUCKET_BITS]; /* the first of each; 0, which no table looks for: none */
 };
@@ -86,26 +88,41 @@ void unwind_rules_destroy(struct unwind_rules *rules)
     mem_free(rules);
 }
 
-uint32_t unwind_rules_share(const struct unwind_rules *rules)
+static uint32_t held_by(const struct unwind_rules *rules, uint64_t owner)
 {
-    return rules->free.free_size / SHARE;
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < UNWIND_RULE_COUNT; i++)
+        held += rules->owners[i] == owner;
+    return held;
+}
+
+struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
+{
+    const uint32_t most = rules->free.free_size / FAIR_SHARE;
+    if (!owner || !fair_share_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
+        return (struct unwind_rules_share){.left = most};
+    const uint32_t held = held_by(rules, owner);
+    return (struct unwind_rules_share){.owner = owner, .left = held < most ? most - held : 0};
 }
 
 uint32_t unwind_rules_largest_share(void)
 {
-    return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / SHARE;
+    return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / FAIR_SHARE;
 }
 
-uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule, uint32_t *left)
+uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
+                           struct unwind_rules_share *share)
 {
     if (rule->words[0] == 0)
         return UNWIND_RULE_NONE;
     uint16_t *link = find(rules, rule);
     if (!*link) {
         const uint32_t needed = record_count(&rule->rule);
-        if (needed > *left || add(rules, rule, link) == UNWIND_RULE_FULL)
+        if (needed > share->left || add(rules, rule, link) == UNWIND_RULE_FULL)
             return UNWIND_RULE_FULL;
-        *left -= needed;
+        for (uint32_t i = 0; i < needed; i++)
+            rules->owners[*link + i] = share->owner;
+        share->left -= needed;
     }
     rules->uses[*link]++;
     return *link;
@@ -120,6 +137,8 @@ static void give(struct unwind_rules *rules, uint16_t place)
         return;
     const struct cfi_rule rule = rule_at(rules, place);
     *find(rules, &rule) = rules->next[place];
+    for (uint32_t i = 0; i < record_count(&rule.rule); i++)
+        rules->owners[place + i] = 0;
     free_ranges_give(&rules->free, place, record_count(&rule.rule));
 }
 
@@ -127,6 +146,14 @@ void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint3
 {
     for (uint32_t i = 0; i < count; i++)
         give(rules, places[i]);
+}
+
+uint32_t unwind_rules_pairs(const struct unwind_rules *rules)
+{
+    uint32_t pairs = 0;
+    for (size_t i = 0; i < rules->free.count; i++)
+        pairs += rules->free.list[i].size / 2;
+    return pairs;
 }
 
 uint32_t unwind_rules_used(const struct unwind_rules *rules)

@@ -31,7 +31,8 @@ struct holder {
 struct rule_uses {
     uint16_t *places; /* [count] */
     uint32_t count;
-    uint32_t lacking; /* records of those that there was no room for */
+    uint32_t lacking;       /* records of those that there was no room for */
+    uint32_t lacking_pairs; /* of them, rules of two */
 };
 
 enum waiting_kind { WAITING_BYTES, WAITING_CHUNKS, WAITING_RULES };
@@ -396,16 +397,19 @@ static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *fr
 
 /* Those that a table names, and where they are; of those that there is no room for, the rows stop.
  */
-static struct rule_uses take_rules(struct unwind_space *space, const struct unwind_table *table,
-                                   uint16_t *ret_places)
+static struct rule_uses take_rules(struct unwind_space *space, uint64_t owner,
+                                   const struct unwind_table *table, uint16_t *ret_places)
 {
     struct rule_uses uses = {.count = 0};
-    uint32_t left = unwind_rules_share(space->rules);
+    struct unwind_rules_share share = unwind_rules_share(space->rules, owner);
     for (uint32_t i = 0; i < table->facts.rule_count; i++) {
-        ret_places[i] = unwind_rules_take(space->rules, &table->rules[i], &left);
+        ret_places[i] = unwind_rules_take(space->rules, &table->rules[i], &share);
         uses.count += ret_places[i] >= UNWIND_RULE_FIXED_COUNT;
-        if (ret_places[i] == UNWIND_RULE_FULL && i >= UNWIND_RULE_FIXED_COUNT)
-            uses.lacking += cfi_rule_has_extra(&table->rules[i].rule) ? 2 : 1;
+        if (ret_places[i] == UNWIND_RULE_FULL && i >= UNWIND_RULE_FIXED_COUNT) {
+            const bool is_pair = cfi_rule_has_extra(&table->rules[i].rule);
+            uses.lacking += is_pair ? 2 : 1;
+            uses.lacking_pairs += is_pair;
+        }
     }
     uses.places = mem_new(uint16_t, uses.count + 1);
     uint32_t kept = 0;
@@ -482,7 +486,7 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     const bool is_counted = unwind_space_is_counted(space);
     if (!may_take(space, holding->owner, bytes, holding->bytes))
         return refuse(space, "so large a table of this owner", err);
-    struct rule_uses uses = take_rules(space, table, places);
+    struct rule_uses uses = take_rules(space, holding->owner, table, places);
     if (!copy_chunks(space, table, places, chunks)) {
         give_rules(space, &uses);
         return refuse(space, "a table", err);
@@ -500,12 +504,16 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
 enum unwind_lack unwind_space_lack(const struct unwind_space *space,
                                    const struct unwind_table_ref *ref)
 {
-    const uint32_t lacking = ref->chunk_count ? space->uses[ref->first_chunk].lacking : 0;
-    if (lacking == 0)
+    const struct rule_uses *uses = &space->uses[ref->first_chunk];
+    if (!ref->chunk_count || uses->lacking == 0)
         return UNWIND_LACKS_NOTHING;
-    if (lacking > unwind_rules_largest_share())
+    if (uses->lacking > unwind_rules_largest_share())
         return UNWIND_LACKS_FOR_GOOD;
-    return lacking > unwind_rules_share(space->rules) ? UNWIND_LACKS_NOW : UNWIND_LACKS_NO_MORE;
+    const uint64_t owner = space->holdings[ref->first_chunk].owner;
+    return uses->lacking > unwind_rules_share(space->rules, owner).left ||
+                   uses->lacking_pairs > unwind_rules_pairs(space->rules)
+               ? UNWIND_LACKS_NOW
+               : UNWIND_LACKS_NO_MORE;
 }
 
 enum err_code unwind_space_add_table(struct unwind_space *space, const struct unwind_table *table,

@@ -228,15 +228,17 @@ def end(*processes):
         process.wait()
 
 
-def test_a_few_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, load_strange_files, large_frame):
+@pytest.mark.parametrize("file_count, rule_count, refused_count", [(5, 16000, 5), (70, 2040, 65)])
+def test_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, load_strange_files, large_frame,
+                                                                 file_count, rule_count, refused_count):
     agent = start_agent("--frequency=99")
-    load_strange_files(5, 16000)
-    agent.wait_for("refused_total", 5)
+    load_strange_files(file_count, rule_count)
+    agent.wait_for("refused_total", refused_count)
     large_frame()
     agent.wait_for("samples_total", agent.counts()["samples_total"] + 300)
     assert agent.stopped("rules-full") == 0
-    # Of five one is said, and no more are counted however often they are tried.
-    assert agent.counts()["refused_total"] == 5
+    # Of all one is said, and no more are counted however often they are tried.
+    assert refused_count <= agent.counts()["refused_total"] <= file_count
     assert len(re.findall(r"there is no room.*/strange\d.so", agent.log_path.read_text())) == 1
 
 
@@ -245,7 +247,7 @@ def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(start_a
     strange = load_strange_files(60, 2000)
     agent.wait_for("refused_total", 40)
     large_frame()
-    # It lacks rules, unless some came free as something else of this host ended.
+    # The process's share need not leave it too few, and something else of this host may end.
     agent.wait_for("samples_total", agent.counts()["samples_total"] + 200)
     end(strange)
 

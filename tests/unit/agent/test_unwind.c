@@ -698,6 +698,79 @@ static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **
     destroy_walk(walk);
 }
 
+static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct unwind_table *table,
+                               struct unwind_table_ref *ret_ref)
+{
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
+                     ERR_NONE);
+    return unwind_space_fill(walk->space, ret_ref, table, 0, &err);
+}
+
+/* An owner's files together have no more than one, once half is taken. */
+static void many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_space_stats stats;
+    struct unwind_table_ref refs[70], ref;
+    for (uint32_t i = 0; i < 70; i++) {
+        struct unwind_table *table = make_strange_table(i + 1, 2040);
+        assert_int_equal(add_owned(walk, 7, table, &refs[i]), ERR_NONE);
+        unwind_table_destroy(table);
+    }
+    unwind_space_stats_get(walk->space, &stats);
+    assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
+    assert_int_equal(unwind_space_lack(walk->space, &refs[69]), UNWIND_LACKS_NOW);
+    struct unwind_table *other = make_strange_table(100, 585);
+    assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_table_destroy(other);
+    destroy_walk(walk);
+}
+
+/* Rules of two records have no room where every other record is free, but for three in the less
+ * than eight that the share of an eighth leaves at the end. */
+static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void **state)
+{
+    (void)state;
+    enum { SINGLE = UNWIND_CHUNK_COUNT - 70, FILLERS = 64, PAIRS = 4 };
+    struct cfi_rule pairs[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        pairs[i] = (struct cfi_rule){.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 16},
+                                     .extra = {.cfa_add = 8 * i}};
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(pairs, PAIRS);
+    struct unwind_space_stats stats;
+    struct unwind_table_ref *refs = mem_new(struct unwind_table_ref, SINGLE), ref;
+    struct err err;
+    for (uint32_t i = 0; i < SINGLE; i++) {
+        const struct cfi_rule rule = {
+            .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = (int32_t)(8 * i)}};
+        struct unwind_table *single = make_table(&rule, 1);
+        assert_int_equal(unwind_space_add_table(walk->space, single, &refs[i], &err), ERR_NONE);
+        unwind_table_destroy(single);
+    }
+    for (uint32_t i = 0; i < FILLERS; i++)
+        (void)add_strange_table(walk, i + 1, 2040);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_true(stats.rule_count > UNWIND_RULE_COUNT - 8);
+    for (uint32_t i = 0; i < SINGLE; i += 2)
+        unwind_space_remove_table(walk->space, &refs[i], 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    for (uint32_t i = 0; i < PAIRS; i++)
+        unwind_space_remove_table(walk->space, &refs[101 + 2 * i], 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_table_destroy(table);
+    mem_free(refs);
+    destroy_walk(walk);
+}
+
 static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void **state)
 {
     (void)state;
@@ -885,15 +958,6 @@ static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t own
     return count;
 }
 
-static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct unwind_table *table,
-                               struct unwind_table_ref *ret_ref)
-{
-    struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
-                     ERR_NONE);
-    return unwind_space_fill(walk->space, ret_ref, table, 0, &err);
-}
-
 static void who_takes_much_leaves_bytes_for_others(void **state)
 {
     (void)state;
@@ -1050,6 +1114,8 @@ int main(void)
         cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),
         cmocka_unit_test(gives_room_to_others_after_the_grace_time_only),
         cmocka_unit_test(a_few_tables_of_strange_rules_leave_room_for_those_of_others),
+        cmocka_unit_test(many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others),
+        cmocka_unit_test(what_lacks_for_want_of_neighbours_is_not_made_again_and_again),
         cmocka_unit_test(rules_that_no_table_has_any_more_are_free_after_the_grace_time),
         cmocka_unit_test(a_rule_in_the_place_of_another_is_not_taken_for_it),
         cmocka_unit_test(refuses_a_run_without_room),
