@@ -22,6 +22,7 @@ struct file_window {
     uint64_t start; /* of what is in the buffer */
     size_t bytes;
     size_t ahead_bytes;
+    uint64_t read_bytes; /* of the file, in all */
     uint8_t *buffer;
     size_t capacity;
 };

@@ -8,13 +8,18 @@ enum {
     MAGIC_1_20 = 0xfffffff1,
     HEADER_BYTES = 8,
     WORD_BYTES = 8,
-    PROGRAM_MAX = 4096,      /* bytes; what comes behind them has a frame */
-    FUNCTIONS_MAX = 1 << 20, /* each costs a read, while the agent does nothing else */
-    WORK_FACTOR = 8,         /* times the table's bytes may its programs be read */
-    FUNCTION_BYTES = 64,     /* about what is read of each */
+    PROGRAM_MAX = 4096, /* bytes; what comes behind them has a frame */
+    FUNCTIONS_MAX = 1 << 20,
+    /* Times the table's bytes may be read, pages that are mostly unused among them: programs that
+     * functions share lie apart, and of Go's own and Kubernetes' programs it is 8 to 15 times. */
+    WORK_FACTOR = 32,
+    FUNCTION_BYTES = 64, /* about what is read of each */
     LIST_ENTRY_BYTES_1_16 = 16,
     LIST_ENTRY_BYTES = 8,
 };
+
+/* Half a second; 139,000 functions (128 MB of program) need a quarter of it. */
+#define WORK_MAX_BYTES (UINT64_C(2) << 30)
 
 static const struct cfi_rule leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
 static const struct cfi_rule none = {.rule = {.cfa = UNWIND_CFA_NONE}};
@@ -75,7 +80,9 @@ static bool read_header(struct go_frames *go, const struct elf_extent *table)
 bool go_frames_open(const struct elf_frames *frames, struct go_frames *ret_go)
 {
     const struct elf_extent *table = &frames->go_table;
-    struct go_frames go = {.frames = frames, .work_left = table->bytes * WORK_FACTOR};
+    const bool is_small = table->bytes < WORK_MAX_BYTES / WORK_FACTOR;
+    struct go_frames go = {.frames = frames,
+                           .work_left = is_small ? table->bytes * WORK_FACTOR : WORK_MAX_BYTES};
     const uint64_t end = table->offset + table->bytes;
     file_window_init(&go.list, frames->fd, end);
     file_window_init(&go.functions, frames->fd, end);
@@ -130,6 +137,20 @@ static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor
     return program != NULL;
 }
 
+static void charge(struct go_frames *go, uint64_t bytes)
+{
+    go->work_left -= bytes < go->work_left ? bytes : go->work_left;
+}
+
+/* Each page costs a call, however little of it is used. */
+static void charge_reads(struct go_frames *go)
+{
+    const uint64_t read_bytes =
+        go->list.read_bytes + go->functions.read_bytes + go->programs.read_bytes;
+    charge(go, read_bytes - go->read_bytes);
+    go->read_bytes = read_bytes;
+}
+
 /* A row for each stretch of addresses whose function has no frame, and for each that has one. */
 static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t start,
                         uint64_t end, const struct eh_frame_sink *sink)
@@ -151,8 +172,7 @@ static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t
             break;
         at += distance;
     }
-    const uint64_t used = (uint64_t)(cursor.at - begin);
-    go->work_left -= used < go->work_left ? used : go->work_left;
+    charge(go, (uint64_t)(cursor.at - begin));
 }
 
 static bool is_in_code(const struct elf_frames *frames, uint64_t start, uint64_t end)
@@ -173,6 +193,7 @@ void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
     if (!go->is_open)
         return;
     for (; go->next < go->count && go->work_left; go->next++) {
+        charge_reads(go);
         if (!read_entry(go, go->next, &start, &place)) {
             go->is_open = false;
             return;

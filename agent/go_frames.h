@@ -7,8 +7,9 @@
  * at the stack pointer (x86-64), or in the link register (arm64).
  *
  * The table gives each address how much of the stack its function has taken, as pairs of a change
- * and a distance. Read with pread and bounded memory; the file may be hostile and may change. Forms
- * of Go 1.16 and later: src/internal/abi/symtab.go, src/runtime/symtab.go and
+ * and a distance. Read with pread and bounded memory; the file may be hostile and may change: what
+ * is read again and again, a page for each function, ends, and the rest is walked by frame
+ * pointers. Forms of Go 1.16 and later: src/internal/abi/symtab.go, src/runtime/symtab.go and
  * src/debug/gosym/pclntab.go of Go. Threads: one.
  */
 #ifndef AGENT_GO_FRAMES_H
@@ -27,7 +28,8 @@ struct go_frames {
     uint64_t text; /* addresses count from there; 0 before Go 1.18, where they are whole */
     uint64_t count;
     uint64_t next;
-    uint64_t work_left; /* bytes of programs: many functions may share one */
+    uint64_t work_left;  /* bytes that are read: many functions may share a program, or lie apart */
+    uint64_t read_bytes; /* of the windows, that were taken from it */
     uint8_t quantum;
     bool has_short_addresses; /* from Go 1.18 on */
     bool is_open;

@@ -179,6 +179,54 @@ static void a_table_cut_anywhere_gives_no_function_twice_and_ends(void **state)
     buf_fini(&maker.bytes);
 }
 
+static void count_function(void *context, uint64_t start, uint64_t end)
+{
+    (void)start, (void)end;
+    (*(uint32_t *)context)++;
+}
+
+static void ignore_row(void *context, uint64_t address, const struct cfi_rule *rule)
+{
+    (void)context, (void)address, (void)rule;
+}
+
+/* Of so many functions of a byte each, whose places are step places of 64 bytes from each other. */
+static uint32_t count_functions(uint32_t count, uint32_t step)
+{
+    struct buf bytes;
+    const uint32_t list_bytes = (count + 1) * 8;
+    buf_init(&bytes, 1 << 20);
+    put(&bytes, 0xfffffff1, 4);
+    put(&bytes, 0x08010000, 4);
+    const uint64_t words[] = {count, 0, TEXT, 0, 0, 0, 72 + list_bytes, 72};
+    buf_append(&bytes, words, sizeof words);
+    for (uint32_t i = 0; i <= count; i++) {
+        put(&bytes, i, 4);
+        put(&bytes, i < count ? list_bytes + i * step % count * 64 : 0, 4);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t function[16] = {[4] = i * 64 + 32, [8] = 0x102};
+        buf_append(&bytes, function, sizeof function);
+    }
+    struct elf_frames frames = frames_of(buf_span(&bytes));
+    struct go_frames go;
+    uint32_t found = 0;
+    const struct eh_frame_sink sink = {count_function, ignore_row, &found, NULL};
+    assert_true(go_frames_open(&frames, &go));
+    go_frames_until(&go, 0, UINT64_MAX, &sink);
+    go_frames_close(&go);
+    close(frames.fd);
+    buf_fini(&bytes);
+    return found;
+}
+
+static void functions_that_lie_all_over_the_place_are_read_to_a_bound(void **state)
+{
+    (void)state;
+    assert_int_equal(count_functions(4096, 1), 4096);
+    assert_in_range(count_functions(4096, 1031), 500, 2500);
+}
+
 static void refuses_what_it_does_not_know(void **state)
 {
     (void)state;
@@ -209,6 +257,7 @@ int main(void)
         cmocka_unit_test(leaves_out_what_others_cover_and_what_is_no_code),
         cmocka_unit_test(without_an_address_of_the_code_the_section_is_taken_where_all_is_gos),
         cmocka_unit_test(a_table_cut_anywhere_gives_no_function_twice_and_ends),
+        cmocka_unit_test(functions_that_lie_all_over_the_place_are_read_to_a_bound),
         cmocka_unit_test(refuses_what_it_does_not_know),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
