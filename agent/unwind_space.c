@@ -191,14 +191,20 @@ static void discharge(struct unwind_space *space, uint64_t owner, uint32_t bytes
         *holder = space->holders[--space->holder_count];
 }
 
+/* One that passes the half is counted: a table may be large, and a limit small. */
+static bool is_counted_with(const struct unwind_space *space, uint64_t bytes)
+{
+    return used_bytes(space) + bytes > most_bytes(space) / 2;
+}
+
 /* Does an owner's share suffice, when what it gives back for it is taken off? */
 static bool may_take(const struct unwind_space *space, uint64_t owner, uint64_t bytes,
                      uint32_t given_back)
 {
     const struct holder *holder = find_holder(space, owner);
     const uint32_t most = most_bytes(space), held = holder ? holder->bytes - given_back : 0;
-    return !owner ||
-           (bytes <= most && fair_share_allows(used_bytes(space), most, held, (uint32_t)bytes));
+    return !owner || !is_counted_with(space, bytes) ||
+           held + bytes <= (most - used_bytes(space)) / FAIR_SHARE;
 }
 
 /* ---- bytes ---- */
@@ -483,7 +489,7 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     struct unwind_chunk *chunks = arena_new(arena, struct unwind_chunk, count);
     struct holding *holding = &space->holdings[ref->first_chunk];
     const uint64_t bytes = rows_bytes(table);
-    const bool is_counted = unwind_space_is_counted(space);
+    const bool is_counted = is_counted_with(space, bytes);
     if (!may_take(space, holding->owner, bytes, holding->bytes))
         return refuse(space, "so large a table of this owner", err);
     struct rule_uses uses = take_rules(space, holding->owner, table, places);

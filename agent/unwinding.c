@@ -9,6 +9,7 @@
 #include "agent/read_budget.h"
 #include "agent/small_file.h"
 #include "agent/unwind_space.h"
+#include "agent/unwind_table.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -31,6 +32,7 @@ enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
 /* Of processor time: libLLVM's takes 27 ms, the largest browser's some 150. */
 #define BUILD_MAX_NS CLOCK_NS_PER_S
+#define LARGE_TABLE_BYTES (UINT64_C(1) << 20)
 /* The last samples may lack a table or two when the agent is to stop. */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
 /* Of tables that nobody has: programs start again. Whose runs may still name one is published anew
@@ -178,7 +180,10 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
     if (!code)
         code =
             unwind_space_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
+    const bool is_large = built && built->facts.bytes > LARGE_TABLE_BYTES;
     unwind_table_destroy(built);
+    if (is_large) /* what building took is not needed soon, and counts against the memory limit */
+        mem_trim();
     if (code == ERR_LIMIT) {
         note_refusal(unwinding, table, path);
         return code;

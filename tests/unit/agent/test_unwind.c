@@ -966,11 +966,17 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
     struct unwind_run *put_runs = mem_new(struct unwind_run, 256), ignored;
     struct unwind_table *table = make_strange_table(1, 16000); /* 120 KB of rows */
     struct unwind_table_ref refs[16], other;
+    uint32_t tables = 0;
     /* Half of 256 pieces uncounted, of the others an eighth of what is left then. */
+    /* Nothing is counted yet. */
+    for (; tables < 16; tables++)
+        assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
+    for (; tables; tables--)
+        unwind_space_remove_table(walk->space, &refs[tables - 1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     const uint32_t count = put_all(walk, &runs, 7, put_runs);
     assert_int_equal(count, 128 + 14);
     assert_int_equal(put(walk, &runs, 8, 2048, &ignored), ERR_NONE);
-    uint32_t tables = 0;
     while (tables < 16 && !add_owned(walk, 9, table, &refs[tables]))
         tables++;
     assert_in_range(tables, 3, 8);
