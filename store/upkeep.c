@@ -1,6 +1,7 @@
 #include "store/upkeep.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "store/catalogue.h"
@@ -194,6 +195,7 @@ enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep 
     struct upkeep *upkeep = mem_new(struct upkeep, 1);
     pthread_condattr_t attributes;
     upkeep->options = *options;
+    digest_random(&upkeep->turn, sizeof(upkeep->turn)); /* servers that live short take all turns */
     upkeep->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
     pthread_mutex_init(&upkeep->mutex, NULL);
     pthread_condattr_init(&attributes);

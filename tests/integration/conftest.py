@@ -251,7 +251,7 @@ class Server:
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 try:
-                    stat = pathlib.Path("/proc", entry, "stat").read_text()
+                    stat = pathlib.Path("/proc", entry, "stat").read_text(errors="replace")
                 except OSError:
                     continue
                 parent = int(stat.rpartition(")")[2].split()[1])

@@ -203,10 +203,11 @@ class Hurry(threading.Thread):
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
         "UPDATE segment_tenant SET leased_until = now() - interval '1 second' WHERE leased_by IN "
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
-        # Some parts get an object of their own, as what is too large does; then they are whole again.
-        "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken AND random() < 0.05",
+        # Some parts get an object of their own, as what is too large does; then they are whole again. Each costs
+        # as much as a merge of many, so that they are few: else a deletion that needs them waits without end.
+        "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken AND random() < 0.1",
         "UPDATE segment_tenant SET is_broken = true, broken_why = 'too large', broken_since = now(),"
-        " retry_at = now() WHERE NOT is_swapped AND NOT is_broken AND retry_count = 0 AND random() < 0.2",
+        " retry_at = now() WHERE NOT is_swapped AND NOT is_broken AND retry_count = 0 AND random() < 0.02",
         "UPDATE segment_tenant SET retry_count = 1 WHERE NOT is_broken AND random() < 0.2",
     ]
 
