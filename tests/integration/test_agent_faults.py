@@ -18,6 +18,34 @@ from test_record import REFUSAL
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
 
+def fields_of(message):
+    """Of protobuf: each one's number, and its bytes or number."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        number = shift = 0
+        while True:
+            at, byte = at + 1, message[at]
+            number, shift = number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return number
+
+    while at < len(message):
+        tag = varint()
+        size = {0: 0, 1: 8, 2: None, 5: 4}[tag & 7]
+        value = varint() if tag & 7 == 0 else None
+        size = varint() if size is None else size
+        yield tag >> 3, message[at:at + size] if value is None else value
+        at += size
+
+
+def strings_of_batch(path):
+    batch = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+    dictionary = next(value for number, value in fields_of(batch) if number == 2)
+    return [value for number, value in fields_of(dictionary) if number == 5]
+
+
 class Agent:
     """Keeps its batches, and says what it counts."""
 
@@ -67,6 +95,10 @@ class Agent:
         before = self.batches()
         self.wait(lambda: len(self.batches() - before) >= number)
         return self.batches() - before
+
+    def strings(self):
+        """Of all batches, as bytes."""
+        return [text for name in self.batches() for text in strings_of_batch(self.batches_path / name)]
 
     def peak_mib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
@@ -299,6 +331,32 @@ def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stack
     agent.process.terminate()
     agent.process.wait(60)
     assert not re.search(r"stacks that end.*/large", agent.log_path.read_text())
+
+
+NAMED = r"""
+#include <sys/prctl.h>
+int main(int argc, char **argv)
+{
+    prctl(PR_SET_NAME, argc > 1 ? argv[1] : "none");
+    for (;;)
+        ;
+}
+"""
+
+
+def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
+    """One that is none has protobuf's readers refuse the whole batch."""
+    (tmp_path / "named.c").write_text(NAMED)
+    run("gcc", "-O1", "named.c", "-o", "named", cwd=tmp_path)
+    agent = start_agent()
+    # The kernel cuts names after 15 bytes: here in the middle of a character.
+    programs = [subprocess.Popen([tmp_path / "named", name]) for name in (b"evil\xff\xfe", "vierzehn-zeichä".encode())]
+    try:
+        agent.wait(lambda: {b"evil??", b"vierzehn-zeich"} <= set(agent.strings()), 30)
+    finally:
+        end(*programs)
+    for text in agent.strings():
+        text.decode()
 
 
 FLOOD = r"""
