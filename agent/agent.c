@@ -58,6 +58,7 @@ struct agent {
     int64_t event_ns;      /* of the last one */
     uint32_t first_target; /* 0: none yet */
     uint64_t lost_events;
+    uint64_t left_out_names;
     uint64_t *told; /* serials of binaries by their numbers */
     uint32_t told_count;
     uint64_t memory_bytes;
@@ -314,6 +315,16 @@ static void note_binary(void *context, const struct process *process,
         agent->told[mapping->binary] = binary->serial;
 }
 
+static void note_left_out(void *context, uint32_t process_id)
+{
+    struct agent *agent = context;
+    const struct process *process = processes_get(agent->processes, process_id);
+    agent->left_out_names++;
+    if (agent->options.on_left_out)
+        agent->options.on_left_out(agent->options.context, process_id,
+                                   process ? process->name : "");
+}
+
 void agent_tell_binaries_again(struct agent *agent)
 {
     memset(agent->told, 0, agent->told_count * sizeof(*agent->told));
@@ -372,6 +383,7 @@ static void create_parts(struct agent *agent)
         .jit_budget = &agent->jit_budget,
         .label_source = agent->label_source,
         .on_binary = agent->options.on_binary ? note_binary : NULL,
+        .on_left_out = note_left_out,
         .context = agent,
     };
     agent->window = window_create(&of_window);
@@ -794,7 +806,8 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
 {
     struct kernel_program_counts counters;
     struct processes_counts processes;
-    struct agent_counts counts = {.lost_events = agent->lost_events};
+    struct agent_counts counts = {.lost_events = agent->lost_events,
+                                  .left_out_names = agent->left_out_names};
     count_program(agent, &counters, &counts);
     processes_count(agent->processes, &processes);
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);

@@ -67,6 +67,9 @@ struct agent_options {
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
     /* There was no room for all of this file's unwind table; once for each. NULL: nobody asks. */
     void (*on_refusal)(void *context, const char *path);
+    /* Not all names of this process's code fit a window; once for each window. NULL: nobody asks.
+     */
+    void (*on_left_out)(void *context, uint32_t process_id, const char *name);
     void *context;
 };
 
@@ -85,7 +88,8 @@ struct agent_counts {
     uint32_t processes;
     uint32_t mappings;
     uint64_t refused; /* processes, mappings and tables that did not fit, or for want of memory */
-    uint64_t memory_bytes; /* resident */
+    uint64_t left_out_names; /* processes of which not all fit a window, once for each window */
+    uint64_t memory_bytes;   /* resident */
     bool is_short_of_memory;
     uint64_t short_seconds; /* looks, one a second, that found more than the limit */
     uint32_t binaries;

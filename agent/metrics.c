@@ -67,6 +67,9 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
         text, "refused_total",
         "Processes, mappings, unwind tables and processes' names of code that did not fit.",
         agent->refused);
+    append_count(text, "left_out_names_total",
+                 "Processes of which not all names fit a batch, once for each batch.",
+                 agent->left_out_names);
     append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
                  agent->failed_tables);
     append_stacks(agent, text);
