@@ -41,6 +41,7 @@ struct unnamed {
     struct jit_names *names; /* a reference */
     uint64_t address;
     uint64_t process_id;
+    uint64_t is_mapped;
 };
 
 struct window {
@@ -288,8 +289,10 @@ static uint32_t keep_unnamed(struct window *window, const struct unnamed *unname
 static uint32_t unnamed_location(struct window *window, const struct process *process,
                                  uint64_t address, bool is_mapped)
 {
-    const struct unnamed unnamed = {
-        .names = process->jit_names, .address = address, .process_id = process->process_id};
+    const struct unnamed unnamed = {.names = process->jit_names,
+                                    .address = address,
+                                    .process_id = process->process_id,
+                                    .is_mapped = is_mapped};
     const struct jitdump_place place = {
         .function = is_mapped ? SPAN_LITERAL(WINDOW_CODE_WITHOUT_NAME) : SPAN_LITERAL("[unknown]")};
     const uint32_t known =
@@ -337,6 +340,15 @@ static uint32_t code_location(struct window *window, struct process *process, ui
     return unnamed_location(window, process, address, is_mapped);
 }
 
+/* Where there are more names than were read one of those is most likely its. */
+static bool find_late_name(const struct unnamed *unnamed, struct jitdump_place *ret_place)
+{
+    if (jit_names_look_up(unnamed->names, unnamed->address, ret_place))
+        return true;
+    *ret_place = (struct jitdump_place){.function = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
+    return unnamed->is_mapped && jit_names_are_cut(unnamed->names);
+}
+
 /* Compilers write names when they have time, some at the program's end. */
 static void name_late(struct window *window)
 {
@@ -347,7 +359,7 @@ static void name_late(struct window *window)
         struct jitdump_place place;
         if (!is_hasty || clock_monotonic_ns() - began_ns < LATE_MAX_MS * CLOCK_NS_PER_MS)
             jit_names_read_late(unnamed->names, began_ns);
-        const bool is_known = jit_names_look_up(unnamed->names, unnamed->address, &place);
+        const bool is_known = find_late_name(unnamed, &place);
         const struct profile_line line =
             is_known ? code_line(window, (uint32_t)unnamed->process_id, &place)
                      : (struct profile_line){0};

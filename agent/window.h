@@ -41,7 +41,8 @@ struct window;
 /* The function of code that was made at run time and that nothing on this machine names. */
 #define WINDOW_CODE_WITHOUT_NAME "[code without a name]"
 
-/* The function of code whose name had no room, as its process brought too many. */
+/* The function of code whose name had no room here or where names are kept, as its process has too
+ * many. */
 #define WINDOW_NAME_LEFT_OUT "[name left out]"
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
