@@ -593,6 +593,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     struct agent_counts counts;
     agent_count(agent, &counts);
     return no_sample_explain(&(struct no_sample){.command = record->command,
+                                                 .target_count = record->target_count,
                                                  .frequency_hz = record->frequency_hz,
                                                  .event = record->event,
                                                  .is_unprivileged = counts.is_unprivileged},
