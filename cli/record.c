@@ -578,6 +578,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         code = agent_open(&of_agent, &agent, err);
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
         const struct err why = *err;
+        end_preparing(record, false);
         return err_set(
             err, code,
             "%s; without rights there is the processor time of your own programs: -p PID "

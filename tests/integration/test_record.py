@@ -651,6 +651,37 @@ def test_without_rights_it_says_what_to_grant(program, tmp_path):
     assert "CAP_BPF" in done.stderr and "CAP_PERFMON" in done.stderr
 
 
+THREADS_AT_EXIT = """
+#include <dirent.h>
+#include <stdio.h>
+__attribute__((destructor)) static void count(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int threads = -2; /* . and .. */
+    while (readdir(tasks))
+        threads++;
+    printf("threads=%d\\n", threads);
+    fflush(stdout);
+}
+"""
+
+
+def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give up its rights")
+    (tmp_path / "threads.c").write_text(THREADS_AT_EXIT)
+    subprocess.run(["gcc", "-shared", "-fPIC", "threads.c", "-o", "threads.so"], cwd=tmp_path, check=True)
+    main, side = os.openpty()  # it says on a terminal alone how long it takes
+    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "env", f"LD_PRELOAD={tmp_path / 'threads.so'}",
+                           PERFOLIO, "record", "-a", "-o", tmp_path / "x.pb.gz"],
+                          stdout=subprocess.PIPE, stderr=side, text=True, timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    said = os.read(main, 1 << 16)
+    os.close(main)
+    os.close(side)
+    assert done.returncode == 4 and b"CAP_PERFMON" in said, said
+    assert done.stdout == "threads=1\n"
+
+
 @pytest.mark.parametrize("arguments, words", [
     ([], "name what to record"),
     (["-a", "-p", "1"], "exclude each other"),
