@@ -372,7 +372,10 @@ static enum err_code serve(struct service *service, const struct relabel_rules *
     agent_close(service->agent);
     symbol_sender_stop(service->symbols);
     pods_stop(pods);
-    spool_close(service->spool);
+    if (code)
+        spool_abandon(service->spool);
+    else
+        spool_close(service->spool);
     return code;
 }
 
