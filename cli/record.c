@@ -18,6 +18,7 @@
 #include "cli/share_print.h"
 #include "cli/slow.h"
 #include "cli/upload.h"
+#include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
@@ -607,6 +608,7 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
                                 struct profile *ret_named, struct err *err)
 {
     struct local_names_counts counts = {0};
+    char text[VALUE_TEXT_BYTES];
     *ret_named = *profile;
     if (!record->files)
         return ERR_NONE;
@@ -616,8 +618,10 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     slow_end(slow);
     local_names_destroy(names);
     if (!code && counts.unknown_count)
-        terminal_note(&record->cli->terminal, "%u of %u addresses have no name on this machine%s",
-                      counts.unknown_count, counts.address_count,
+        terminal_note(&record->cli->terminal, "%u of %s %s no name on this machine%s",
+                      counts.unknown_count,
+                      value_counted(counts.address_count, "address", "addresses", text),
+                      counts.unknown_count == 1 ? "has" : "have",
                       record->is_shared ? "; the server looks for them" : "");
     return code;
 }
