@@ -78,7 +78,8 @@ void record_summary_say(struct terminal *terminal, const struct record_summary *
             terminal,
             "without rights: the kernel's frames and those of scripts are left out, and "
             "stacks end where a copy of their newest part does; for all of it run as "
-            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio");
+            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep "
+            "perfolio, with which every user of this machine samples everybody's programs");
     if (summary->has_waits)
         terminal_note(terminal, "%s",
                       value_counted(counts->waits, "wait of a thread", "waits of threads", text));
