@@ -58,6 +58,7 @@ struct agent {
     int64_t event_ns;      /* of the last one */
     uint32_t first_target; /* 0: none yet */
     uint64_t lost_events;
+    uint64_t left_out_names;
     uint64_t *told; /* serials of binaries by their numbers */
     uint32_t told_count;
     uint64_t memory_bytes;
@@ -317,6 +318,16 @@ static void note_binary(void *context, const struct process *process,
         agent->told[mapping->binary] = binary->serial;
 }
 
+static void note_left_out(void *context, uint32_t process_id)
+{
+    struct agent *agent = context;
+    const struct process *process = processes_get(agent->processes, process_id);
+    agent->left_out_names++;
+    if (agent->options.on_left_out)
+        agent->options.on_left_out(agent->options.context, process_id,
+                                   process ? process->name : "");
+}
+
 void agent_tell_binaries_again(struct agent *agent)
 {
     memset(agent->told, 0, agent->told_count * sizeof(*agent->told));
@@ -375,6 +386,7 @@ static void create_parts(struct agent *agent)
         .jit_budget = &agent->jit_budget,
         .label_source = agent->label_source,
         .on_binary = agent->options.on_binary ? note_binary : NULL,
+        .on_left_out = note_left_out,
         .context = agent,
     };
     agent->window = window_create(&of_window);
@@ -838,7 +850,8 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
 {
     struct kernel_program_counts counters;
     struct processes_counts processes;
-    struct agent_counts counts = {.lost_events = agent->lost_events};
+    struct agent_counts counts = {.lost_events = agent->lost_events,
+                                  .left_out_names = agent->left_out_names};
     count_program(agent, &counters, &counts);
     processes_count(agent->processes, &processes);
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);
@@ -853,17 +866,18 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     interpreters_count(agent->interpreters, &counts.interpreters);
     counts.processes = processes.processes;
     counts.mappings = processes.mappings;
-    counts.refused =
-        processes.refused_processes + processes.refused_mappings + agent->jit_budget.refused;
+    counts.refused_processes = processes.refused_processes;
+    counts.refused_mappings = processes.refused_mappings;
+    counts.refused_names = agent->jit_budget.refused;
     if (agent->waits)
-        counts.refused += counters.refused_waits + waits_refused(agent->waits);
+        counts.refused_waits = counters.refused_waits + waits_refused(agent->waits);
     if (agent->unwinding) {
         struct unwinding_counts unwinding;
         unwinding_count(agent->unwinding, &unwinding);
         counts.tables = unwinding.tables;
         counts.failed_tables = unwinding.failed_tables;
         counts.shard_bytes = unwinding.shard_bytes;
-        counts.refused += unwinding.refused + unwinding.refused_tables;
+        counts.refused_tables = unwinding.refused + unwinding.refused_tables;
     }
     counts.unwanted = window_unwanted(agent->window);
     counts.memory_bytes = agent->memory_bytes;

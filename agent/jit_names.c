@@ -218,6 +218,11 @@ void jit_names_read_late(struct jit_names *names, int64_t since_ns)
 
 /* ---- looking up ---- */
 
+bool jit_names_are_cut(const struct jit_names *names)
+{
+    return names->is_refused;
+}
+
 bool jit_names_look_up(const struct jit_names *names, uint64_t address,
                        struct jitdump_place *ret_place)
 {

@@ -40,6 +40,8 @@ void jit_names_release(struct jit_names *names);           /* NULL is a no-op */
 /* In what was read. Borrowed until the next reading; false: nobody knows, as yet. */
 bool jit_names_look_up(const struct jit_names *names, uint64_t address,
                        struct jitdump_place *ret_place);
+/* Is there more of them than was read? */
+bool jit_names_are_cut(const struct jit_names *names);
 /* Is it time to read again for code that was seen at now_ns, which is monotonic? */
 bool jit_names_is_due(const struct jit_names *names, int64_t now_ns);
 void jit_names_read(struct jit_names *names, const struct jit_source *source);

@@ -34,18 +34,10 @@ void label_set_remove(struct label_set *set, struct span name)
     memmove(label, label + 1, (set->count - at) * sizeof(*label));
 }
 
-/* Cut where a character begins; bytes that are no UTF-8 become '?'. */
 static struct span clean_value(struct arena *arena, struct span value)
 {
-    size_t size = value.size < LABEL_SET_VALUE_BYTES ? value.size : LABEL_SET_VALUE_BYTES;
-    while (size < value.size && size && (value.data[size] & 0xc0) == 0x80)
-        size--;
-    char *copy = arena_strndup(arena, value.data, size);
-    if (!span_is_utf8(span_of(copy, size))) {
-        for (size_t i = 0; i < size; i++)
-            copy[i] = (char)((uint8_t)copy[i] < 0x80 ? copy[i] : '?');
-    }
-    return span_of(copy, size);
+    const struct span clean = span_make_utf8(span_cut_utf8(value, LABEL_SET_VALUE_BYTES), arena);
+    return span_of(arena_strndup(arena, clean.data, clean.size), clean.size);
 }
 
 static bool may_stand(char c, bool is_first)
@@ -95,6 +87,7 @@ static struct batch_text_label *add(struct label_set *set)
 void label_set_put(struct label_set *set, struct span name, struct span value)
 {
     name = clean_name(set->arena, name);
+    value = clean_value(set->arena, value);
     if (value.size == 0 || name.size == 0) {
         label_set_remove(set, name);
         return;
@@ -103,5 +96,5 @@ void label_set_put(struct label_set *set, struct span name, struct span value)
     if (!label)
         label = add(set);
     if (label)
-        *label = (struct batch_text_label){.name = name, .value = clean_value(set->arena, value)};
+        *label = (struct batch_text_label){.name = name, .value = value};
 }

@@ -56,6 +56,7 @@ struct service {
     struct monitor *monitor;       /* NULL: nobody asks */
     uint64_t lost_batches;         /* could not be made or kept */
     int64_t refusal_ns;            /* when one was last said; 0: none was */
+    int64_t left_out_ns;           /* the same of names */
 };
 
 /* ---- batches ---- */
@@ -226,18 +227,35 @@ static void run(struct service *service)
 /* ---- life ---- */
 
 /* All are counted; of many, one a minute is said. */
+static bool is_to_be_said(int64_t *said_ns)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (*said_ns && now_ns - *said_ns < REPORT_S * CLOCK_NS_PER_S)
+        return false;
+    *said_ns = now_ns;
+    return true;
+}
+
 static void say_refusal(void *context, const char *path)
 {
     struct service *service = context;
-    const int64_t now_ns = clock_monotonic_ns();
     char quoted[4096];
-    if (service->refusal_ns && now_ns - service->refusal_ns < REPORT_S * CLOCK_NS_PER_S)
+    if (!is_to_be_said(&service->refusal_ns))
         return;
-    service->refusal_ns = now_ns;
     log_event(
         LOG_WARN,
         "there is no room, or no time, for all of a file's unwind table: some stacks end in it",
         "path=%s", log_quote(path, quoted, sizeof(quoted)));
+}
+
+static void say_left_out(void *context, uint32_t process_id, const char *name)
+{
+    struct service *service = context;
+    char quoted[256];
+    if (is_to_be_said(&service->left_out_ns))
+        log_event(LOG_WARN,
+                  "not all names of a process's code fit a batch: some are " WINDOW_NAME_LEFT_OUT,
+                  "pid=%" PRIu32 " name=%s", process_id, log_quote(name, quoted, sizeof(quoted)));
 }
 
 /* A binary that was sampled: its file is opened while a process has it. */
@@ -291,6 +309,7 @@ static enum err_code open_service(struct service *service,
                                            .on_binary = has_symbols ? give_binary : NULL,
                                            .on_refusal = say_refusal,
                                            .is_ending = must_end,
+                                           .on_left_out = say_left_out,
                                            .context = service};
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
@@ -362,7 +381,10 @@ static enum err_code serve(struct service *service, const struct relabel_rules *
     agent_close(service->agent);
     symbol_sender_stop(service->symbols);
     pods_stop(pods);
-    spool_close(service->spool);
+    if (code)
+        spool_abandon(service->spool);
+    else
+        spool_close(service->spool);
     return code;
 }
 

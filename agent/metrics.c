@@ -65,8 +65,12 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
     append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);
     append_count(
         text, "refused_total",
-        "Processes, mappings, unwind tables and processes' names of code that did not fit.",
-        agent->refused);
+        "Processes, mappings, waits, unwind tables and processes' names of code that did not fit.",
+        agent->refused_processes + agent->refused_mappings + agent->refused_waits +
+            agent->refused_tables + agent->refused_names);
+    append_count(text, "left_out_names_total",
+                 "Processes of which not all names fit a batch, once for each batch.",
+                 agent->left_out_names);
     append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
                  agent->failed_tables);
     append_stacks(agent, text);

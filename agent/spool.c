@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ENDING ".otlp.zst"
 #define TEMPORARY ".new"
@@ -29,6 +30,7 @@ struct file {
 struct spool {
     pthread_mutex_t mutex;
     int folder_fd;
+    char *made_folder; /* NULL: it was there */
     uint64_t max_bytes;
     struct file *files; /* by name, which is by age */
     uint32_t count;
@@ -162,7 +164,8 @@ static enum err_code remove_unfinished(const struct spool *spool, const char *fo
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
                          struct err *err)
 {
-    if (os_mkdirat(AT_FDCWD, folder, 0700) && errno != EEXIST)
+    const bool is_made = os_mkdirat(AT_FDCWD, folder, 0700) == 0;
+    if (!is_made && errno != EEXIST)
         return err_set_errno(err, ERR_IO, "making the folder %s", folder);
     const int fd = os_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
@@ -170,6 +173,7 @@ enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **
     struct spool *spool = mem_new(struct spool, 1);
     pthread_mutex_init(&spool->mutex, NULL);
     spool->folder_fd = fd;
+    spool->made_folder = is_made ? mem_strdup(folder) : NULL;
     spool->max_bytes = max_bytes;
     enum err_code code = lock_folder(spool, folder, err);
     if (!code)
@@ -190,8 +194,16 @@ void spool_close(struct spool *spool)
         return;
     os_close(spool->folder_fd);
     pthread_mutex_destroy(&spool->mutex);
+    mem_free(spool->made_folder);
     mem_free(spool->files);
     mem_free(spool);
+}
+
+void spool_abandon(struct spool *spool)
+{
+    if (spool && spool->made_folder)
+        (void)rmdir(spool->made_folder);
+    spool_close(spool);
 }
 
 /* ---- batches ---- */

@@ -44,6 +44,9 @@ struct spool_counts {
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
                          struct err *err) MUST_USE;
 void spool_close(struct spool *spool); /* NULL is a no-op */
+/* Closes it for whoever could not begin: a folder that was made for it, and is empty, goes again.
+ */
+void spool_abandon(struct spool *spool); /* NULL is a no-op */
 
 /* Gives it an id of its own. Handles: ERR_TOO_LARGE, ERR_IO. */
 enum err_code spool_put(struct spool *spool, struct span batch, struct err *err) MUST_USE;

@@ -7,6 +7,7 @@
 #include "agent/processes.h"
 #include "agent/vdso_names.h"
 #include "agent/weave.h"
+#include "agent/window_text.h"
 #include "bpf/shared.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
@@ -16,7 +17,9 @@
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: some 20 MB */
     MEMORY_MAX_BYTES = 256 << 20,
-    BATCH_TEXT_MAX_BYTES = 6 << 20, /* so that any batch is one that is taken */
+    NAME_MAX_BYTES = 512, /* of names that processes chose */
+    /* Else a spool or a disk is as large as the names that processes make up in that time. */
+    FULL_TEXT_PAUSE_S = 10,
     UNNAMED_MAX = 65536,
     LATE_MAX_MS = 200, /* of looking names up once more, where the next window waits for it */
     OWN_FRAMES_MAX = 8,
@@ -37,6 +40,8 @@ struct tallied {
 struct unnamed {
     struct jit_names *names; /* a reference */
     uint64_t address;
+    uint64_t process_id;
+    uint64_t is_mapped;
 };
 
 struct window {
@@ -62,6 +67,8 @@ struct window {
     uint64_t entry_count;
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
+    struct window_text text;
+    int64_t begun_ns; /* monotonic */
     int64_t start_ns;
     int64_t end_ns; /* 0: it goes on */
     uint32_t thread_key;
@@ -120,6 +127,7 @@ static void begin(struct window *window)
                      .filename = profile_builder_string(builder, SPAN_LITERAL("[kernel.kallsyms]")),
                      .has_functions = true});
     window->arena = arena_create();
+    window->begun_ns = clock_monotonic_ns();
     window->start_ns = clock_wall_ns();
     window->end_ns = 0;
 }
@@ -146,6 +154,7 @@ static void end(struct window *window)
     window->script_locations = (struct map_bytes){0};
     window->kernel_locations = window->user_locations = (struct map_u64){0};
     window->resources = (struct map_bytes){0};
+    window_text_fini(&window->text);
     arena_destroy(window->arena);
     profile_builder_destroy(window->builder);
     window->resource_list = NULL;
@@ -198,24 +207,60 @@ static uint32_t kernel_location(struct window *window, uint64_t address, int64_t
     return location;
 }
 
-/* ---- code made at run time ---- */
+/* ---- what processes call their own ---- */
 
-static struct profile_line code_line(struct window *window, const struct jitdump_place *place)
+/* PROFILE_NONE: there is no room for it. */
+static uint32_t chosen_text(struct window *window, uint32_t process_id, struct span text)
+{
+    const struct window_options *options = &window->options;
+    bool is_first = false;
+    if (options->form == WINDOW_FOR_OTLP &&
+        profile_builder_find_string(window->builder, text) == PROFILE_NONE &&
+        !window_text_take(&window->text, process_id, text.size, &is_first)) {
+        if (is_first && options->on_left_out)
+            options->on_left_out(options->context, process_id);
+        return PROFILE_NONE;
+    }
+    return profile_builder_string(window->builder, text);
+}
+
+/* A line of a function that the process named. All whose names have no room are one. */
+static struct profile_line chosen_line(struct window *window, uint32_t process_id,
+                                       const struct interpreter_name *of)
 {
     struct profile_builder *builder = window->builder;
-    const uint32_t text = profile_builder_string(builder, place->function);
+    const uint32_t name =
+        chosen_text(window, process_id, span_cut_utf8(of->function, NAME_MAX_BYTES));
+    const uint32_t file =
+        name == PROFILE_NONE
+            ? PROFILE_NONE
+            : chosen_text(window, process_id, span_cut_utf8(of->file, NAME_MAX_BYTES));
+    const bool is_named = name != PROFILE_NONE, has_file = file != PROFILE_NONE;
+    const uint32_t text =
+        is_named ? name : profile_builder_string(builder, SPAN_LITERAL(WINDOW_NAME_LEFT_OUT));
     const struct profile_function function = {.name = text,
                                               .system_name = text,
-                                              .filename =
-                                                  profile_builder_string(builder, place->file)};
+                                              .filename = has_file ? file : 0,
+                                              .start_line = has_file ? of->first_line : 0};
     return (struct profile_line){.function = profile_builder_function(builder, &function),
-                                 .line = place->line};
+                                 .line = has_file ? of->line : 0};
+}
+
+/* ---- code made at run time ---- */
+
+static struct profile_line code_line(struct window *window, uint32_t process_id,
+                                     const struct jitdump_place *place)
+{
+    return chosen_line(window, process_id,
+                       &(struct interpreter_name){
+                           .function = place->function, .file = place->file, .line = place->line});
 }
 
 /* address: 0, or what keeps it apart from others. */
-static uint32_t add_code(struct window *window, const struct jitdump_place *place, uint64_t address)
+static uint32_t add_code(struct window *window, uint32_t process_id,
+                         const struct jitdump_place *place, uint64_t address)
 {
-    const struct profile_line line = code_line(window, place);
+    const struct profile_line line = code_line(window, process_id, place);
     const struct profile_location location = {.mapping = PROFILE_NONE, .address = address};
     return profile_builder_location(window->builder, &location, &line, 1);
 }
@@ -232,17 +277,22 @@ static uint32_t keep_unnamed(struct window *window, const struct unnamed *unname
     }
     struct unnamed *kept = arena_new(window->arena, struct unnamed, 1);
     const uint32_t number = window->unnamed_count++;
-    *kept = (struct unnamed){.names = jit_names_keep(unnamed->names), .address = unnamed->address};
+    *kept = *unnamed;
+    (void)jit_names_keep(kept->names);
     map_bytes_add(&window->unnamed_places, span_of(kept, sizeof(*kept)), number);
     window->unnamed[number] = kept;
-    return window->unnamed_locations[number] = add_code(window, place, number + UINT64_C(1));
+    return window->unnamed_locations[number] =
+               add_code(window, (uint32_t)unnamed->process_id, place, number + UINT64_C(1));
 }
 
 /* A location of its own, which may have a name when the window is taken. */
-static uint32_t unnamed_location(struct window *window, struct jit_names *names, uint64_t address,
-                                 bool is_mapped)
+static uint32_t unnamed_location(struct window *window, const struct process *process,
+                                 uint64_t address, bool is_mapped)
 {
-    const struct unnamed unnamed = {.names = names, .address = address};
+    const struct unnamed unnamed = {.names = process->jit_names,
+                                    .address = address,
+                                    .process_id = process->process_id,
+                                    .is_mapped = is_mapped};
     const struct jitdump_place place = {
         .function = is_mapped ? SPAN_LITERAL(WINDOW_CODE_WITHOUT_NAME) : SPAN_LITERAL("[unknown]")};
     const uint32_t known =
@@ -250,7 +300,7 @@ static uint32_t unnamed_location(struct window *window, struct jit_names *names,
     if (known != MAP_ABSENT)
         return window->unnamed_locations[known];
     return window->unnamed_count < UNNAMED_MAX ? keep_unnamed(window, &unnamed, &place)
-                                               : add_code(window, &place, 0);
+                                               : add_code(window, process->process_id, &place, 0);
 }
 
 /* The path of what the process has mapped as a jitdump; empty: nothing. */
@@ -281,13 +331,22 @@ static uint32_t code_location(struct window *window, struct process *process, ui
     if (!process->jit_names)
         process->jit_names = jit_names_create(window->options.jit_budget, process->process_id);
     if (jit_names_look_up(process->jit_names, address, &place))
-        return add_code(window, &place, 0);
+        return add_code(window, process->process_id, &place, 0);
     if (jit_names_is_due(process->jit_names, now_ns)) {
         read_names(window, process);
         if (jit_names_look_up(process->jit_names, address, &place))
-            return add_code(window, &place, 0);
+            return add_code(window, process->process_id, &place, 0);
     }
-    return unnamed_location(window, process->jit_names, address, is_mapped);
+    return unnamed_location(window, process, address, is_mapped);
+}
+
+/* Where there are more names than were read one of those is most likely its. */
+static bool find_late_name(const struct unnamed *unnamed, struct jitdump_place *ret_place)
+{
+    if (jit_names_look_up(unnamed->names, unnamed->address, ret_place))
+        return true;
+    *ret_place = (struct jitdump_place){.function = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
+    return unnamed->is_mapped && jit_names_are_cut(unnamed->names);
 }
 
 /* Compilers write names when they have time, some at the program's end. */
@@ -300,9 +359,10 @@ static void name_late(struct window *window)
         struct jitdump_place place;
         if (!is_hasty || clock_monotonic_ns() - began_ns < LATE_MAX_MS * CLOCK_NS_PER_MS)
             jit_names_read_late(unnamed->names, began_ns);
-        const bool is_known = jit_names_look_up(unnamed->names, unnamed->address, &place);
+        const bool is_known = find_late_name(unnamed, &place);
         const struct profile_line line =
-            is_known ? code_line(window, &place) : (struct profile_line){0};
+            is_known ? code_line(window, (uint32_t)unnamed->process_id, &place)
+                     : (struct profile_line){0};
         profile_builder_replace_location(window->builder, window->unnamed_locations[i], 0,
                                          is_known ? &line : NULL);
     }
@@ -319,16 +379,20 @@ static void forget_replaced(struct window *window, const struct binary *binary)
     window->user_locations = (struct map_u64){0};
 }
 
-static uint32_t binary_mapping(struct window *window, const struct process_mapping *mapping)
+static uint32_t binary_mapping(struct window *window, const struct process *process,
+                               const struct process_mapping *mapping)
 {
     struct profile_builder *builder = window->builder;
     const struct binary *binary = binaries_get(window->options.binaries, mapping->binary);
     const uint64_t start = binary_address(binary, mapping->file_offset);
+    const uint32_t path = chosen_text(window, process->process_id, span_text(binary->path));
     const struct profile_mapping of_file = {
         .start = start,
         .limit = start + (mapping->limit - mapping->start),
         .offset = mapping->file_offset,
-        .filename = profile_builder_string(builder, span_text(binary->path)),
+        .filename = path != PROFILE_NONE
+                        ? path
+                        : profile_builder_string(builder, SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)),
         .build_id = profile_builder_string(builder, span_text(binary->build_id))};
     return profile_builder_mapping(builder, &of_file);
 }
@@ -344,7 +408,8 @@ static uint32_t binary_location(struct window *window, const struct process *pro
     uint32_t location = map_u64_find(&window->user_locations, key);
     if (location != MAP_ABSENT)
         return location;
-    const struct profile_location at = {.address = own, .mapping = binary_mapping(window, mapping)};
+    const struct profile_location at = {.address = own,
+                                        .mapping = binary_mapping(window, process, mapping)};
     location = profile_builder_location(window->builder, &at, NULL, 0);
     map_u64_add(&window->user_locations, key, location);
     if (window->options.on_binary)
@@ -387,37 +452,30 @@ static uint32_t script_mapping(struct window *window, const struct interpreter *
     return profile_builder_mapping(window->builder, &mapping);
 }
 
-static uint32_t name_script(struct window *window, struct interpreter *interpreter,
+static uint32_t name_script(struct window *window, const struct process *process,
                             const struct interpreted_frame *frame)
 {
-    struct profile_builder *builder = window->builder;
     struct interpreter_name name;
-    if (!interpreter_find_name(interpreter, frame, &name))
+    if (!interpreter_find_name(process->interpreter, frame, &name))
         return PROFILE_NONE;
-    const uint32_t text = profile_builder_string(builder, name.function);
-    const struct profile_function function = {.name = text,
-                                              .system_name = text,
-                                              .filename =
-                                                  profile_builder_string(builder, name.file),
-                                              .start_line = name.first_line};
-    const struct profile_line line = {.function = profile_builder_function(builder, &function),
-                                      .line = name.line};
-    const struct profile_location location = {.mapping = script_mapping(window, interpreter)};
-    return profile_builder_location(builder, &location, &line, 1);
+    const struct profile_line line = chosen_line(window, process->process_id, &name);
+    const struct profile_location location = {.mapping =
+                                                  script_mapping(window, process->interpreter)};
+    return profile_builder_location(window->builder, &location, &line, 1);
 }
 
 /* PROFILE_NONE: it is no frame of a function. */
-static uint32_t script_location(struct window *window, struct interpreter *interpreter,
+static uint32_t script_location(struct window *window, const struct process *process,
                                 const struct interpreted_frame *frame)
 {
-    const struct script_key key = {.interpreter = interpreter_serial(interpreter),
+    const struct script_key key = {.interpreter = interpreter_serial(process->interpreter),
                                    .code = frame->code,
                                    .place = frame->place,
                                    .check = frame->check};
     const uint32_t known = map_bytes_find(&window->script_locations, span_of(&key, sizeof(key)));
     if (known != MAP_ABSENT)
         return known - 1;
-    const uint32_t location = name_script(window, interpreter, frame);
+    const uint32_t location = name_script(window, process, frame);
     struct script_key *kept = arena_new(window->arena, struct script_key, 1);
     *kept = key;
     /* One more, as PROFILE_NONE is no value of the map. */
@@ -457,8 +515,7 @@ static uint32_t woven_location(struct window *window, struct process *process,
 {
     if (!(item & WEAVE_INTERPRETED))
         return user_location(window, process, event->addresses[item], (int64_t)event->time_ns);
-    return script_location(window, process->interpreter,
-                           &sample_interpreted(event)[item & ~WEAVE_INTERPRETED]);
+    return script_location(window, process, &sample_interpreted(event)[item & ~WEAVE_INTERPRETED]);
 }
 
 /* Of a wait the first frames of the kernel are those of our own program: the one to begin with is
@@ -668,10 +725,9 @@ void window_end_time(struct window *window)
 
 bool window_is_full(const struct window *window)
 {
-    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
-    return window->entry_count > ENTRIES_MAX ||
-           (is_otlp && profile_builder_text_bytes(window->builder) > BATCH_TEXT_MAX_BYTES) ||
-           profile_builder_failed(window->builder);
+    const int64_t age_ns = clock_monotonic_ns() - window->begun_ns;
+    return window->entry_count > ENTRIES_MAX || profile_builder_failed(window->builder) ||
+           (window_text_is_full(&window->text) && age_ns > FULL_TEXT_PAUSE_S * CLOCK_NS_PER_S);
 }
 
 /* ---- taking ---- */
@@ -703,7 +759,7 @@ static uint32_t main_mapping(struct window *window, const struct process *main)
     for (uint32_t i = 0; main && i < main->mapping_count; i++) {
         const struct process_mapping *mapping = &main->mappings[i];
         if (mapping->binary != BINARY_NONE && mapping->binary == main->program)
-            return binary_mapping(window, mapping);
+            return binary_mapping(window, main, mapping);
     }
     return window->kernel_mapping + 1;
 }

@@ -7,7 +7,8 @@
 #include "agent/agent.h"
 
 struct no_sample {
-    char **command; /* NULL: it was none */
+    char **command;        /* NULL: it was none */
+    uint32_t target_count; /* processes that were named; 0 without a command: all were recorded */
     uint32_t frequency_hz;
     enum event_kind event;
     bool is_unprivileged;

@@ -13,10 +13,12 @@
 #include "cli/no_sample.h"
 #include "cli/open.h"
 #include "cli/record_output.h"
+#include "cli/record_summary.h"
 #include "cli/save.h"
 #include "cli/share_print.h"
 #include "cli/slow.h"
 #include "cli/upload.h"
+#include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
@@ -483,66 +485,15 @@ static void wait_for_end(struct record *record, struct agent *agent)
     }
 }
 
-/* Interpreters that were refused: only their C functions are in the profile. */
-static void say_what_was_refused(struct terminal *terminal, const struct agent_counts *counts)
-{
-    struct interpreter_counts refused = counts->interpreters;
-    buf_auto text;
-    buf_init(&text, 4096);
-    for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++)
-        refused.outcomes[kind][INTERPRETER_READY] = refused.outcomes[kind][INTERPRETER_NOT_YET] = 0;
-    interpreter_counts_append(&refused, &text);
-    if (text.size)
-        terminal_warn(terminal, "functions of scripts are missing: %.*s",
-                      SPAN_PRINT(buf_span(&text)));
-}
-
 static void say_what_it_was(struct record *record, const struct agent *agent)
 {
-    struct terminal *terminal = &record->cli->terminal;
     struct agent_counts counts;
     agent_count(agent, &counts);
-    terminal_note(terminal, "%" PRIu64 " samples at %u Hz by the %s", counts.samples,
-                  record->frequency_hz, event_facts(counts.event)->source);
-    if (counts.is_unprivileged)
-        terminal_warn(
-            terminal,
-            "without rights: the kernel's frames and those of scripts are left out, and "
-            "stacks end where a copy of their newest part does; for all of it run as "
-            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio");
-    if (record->off_cpu_share > 0)
-        terminal_note(terminal, "%" PRIu64 " waits of threads", counts.waits);
-    if (counts.loop_error)
-        terminal_note(terminal,
-                      "this kernel refuses the program with bpf_loop (%s): stacks were walked by "
-                      "bounded loops",
-                      strerror(counts.loop_error));
-    else if (counts.has_bounded_loops)
-        terminal_note(terminal, "stacks were walked by bounded loops, as before Linux 5.17");
-    buf_auto stops;
-    buf_init(&stops, 4096);
-    if (agent_append_stops(&counts, &stops))
-        terminal_note(terminal, "stacks that end before their root: %.*s",
-                      SPAN_PRINT(buf_span(&stops)));
-    say_what_was_refused(terminal, &counts);
-    if (counts.lost_samples)
-        terminal_warn(terminal,
-                      "%" PRIu64 " samples were lost: the ring was full; a lower -F helps",
-                      counts.lost_samples);
-    if (counts.lost_events)
-        terminal_warn(terminal,
-                      "%" PRIu64 " events of processes were lost, so that some addresses "
-                      "may be those of another binary",
-                      counts.lost_events);
-    if (counts.foreign)
-        terminal_warn(terminal,
-                      "%" PRIu64 " samples of processes outside of this PID namespace "
-                      "were left out",
-                      counts.foreign);
-    if (counts.refused)
-        terminal_warn(terminal, "%" PRIu64 " processes or mappings were too many", counts.refused);
-    if (agent_is_full(agent))
-        terminal_warn(terminal, "stopped early: the profile is as large as it may be");
+    record_summary_say(&record->cli->terminal,
+                       &(struct record_summary){.counts = &counts,
+                                                .frequency_hz = record->frequency_hz,
+                                                .has_waits = record->off_cpu_share > 0,
+                                                .is_full = agent_is_full(agent)});
 }
 
 static void end_preparing(struct record *record, bool is_begun)
@@ -628,6 +579,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         code = agent_open(&of_agent, &agent, err);
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
         const struct err why = *err;
+        end_preparing(record, false);
         return err_set(
             err, code,
             "%s; without rights there is the processor time of your own programs: -p PID "
@@ -643,6 +595,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     struct agent_counts counts;
     agent_count(agent, &counts);
     return no_sample_explain(&(struct no_sample){.command = record->command,
+                                                 .target_count = record->target_count,
                                                  .frequency_hz = record->frequency_hz,
                                                  .event = record->event,
                                                  .is_unprivileged = counts.is_unprivileged},
@@ -655,6 +608,7 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
                                 struct profile *ret_named, struct err *err)
 {
     struct local_names_counts counts = {0};
+    char text[VALUE_TEXT_BYTES];
     *ret_named = *profile;
     if (!record->files)
         return ERR_NONE;
@@ -664,8 +618,10 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     slow_end(slow);
     local_names_destroy(names);
     if (!code && counts.unknown_count)
-        terminal_note(&record->cli->terminal, "%u of %u addresses have no name on this machine%s",
-                      counts.unknown_count, counts.address_count,
+        terminal_note(&record->cli->terminal, "%u of %s %s no name on this machine%s",
+                      counts.unknown_count,
+                      value_counted(counts.address_count, "address", "addresses", text),
+                      counts.unknown_count == 1 ? "has" : "have",
                       record->is_shared ? "; the server looks for them" : "");
     return code;
 }

@@ -17,8 +17,8 @@ struct terminal;
 /* Leaves nothing behind. Handles: ERR_NOT_FOUND (there is no such folder), ERR_IO. */
 enum err_code record_output_try(const char *path, struct arena *arena, struct err *err) MUST_USE;
 
-/* As profile-DATE.pb.gz in the current folder, else in $TMPDIR or /tmp, there for this user alone.
- * It is told where, or why nowhere, which is false. */
+/* As profile-DATE-XXXXXX.pb.gz, the end by chance, in the current folder, else in $TMPDIR or /tmp,
+ * there for this user alone. It is told where, or why nowhere, which is false. */
 bool record_output_keep(struct terminal *terminal, struct arena *arena, struct span bytes);
 
 #endif

@@ -170,12 +170,14 @@ static enum err_code tell_of_otlp(struct cli *cli, const struct input *input,
         return err_set(err, ERR_NETWORK,
                        "the server's answer makes no sense: does it take OTLP profiles?");
     const uint64_t all = content->profile_count;
+    char text[VALUE_TEXT_BYTES];
     if (rejected || message[0])
-        terminal_warn(&cli->terminal, "%s: %" PRIu64 " profiles were left out: %s", input->name,
-                      rejected, message);
+        terminal_warn(&cli->terminal, "%s: %s left out: %s", input->name,
+                      value_counted(rejected, "profile was", "profiles were", text), message);
     json_auto_t *said = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
                                   (json_int_t)rejected, "message", message);
-    return say(input, said, is_json, arena_printf(cli->arena, "%" PRIu64 " profiles sent", all),
+    return say(input, said, is_json,
+               arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)),
                err);
 }
 

@@ -147,6 +147,13 @@ static bool parse_time(const char *rfc3339, time_t *ret_time)
     return true;
 }
 
+const char *value_counted(uint64_t count, const char *one, const char *many,
+                          char text[VALUE_TEXT_BYTES])
+{
+    snprintf(text, VALUE_TEXT_BYTES, "%" PRIu64 " %s", count, count == 1 ? one : many);
+    return text;
+}
+
 const char *value_time(const char *rfc3339, char text[VALUE_TEXT_BYTES])
 {
     time_t time;

@@ -19,6 +19,9 @@ const char *value_format_delta(double value, struct span unit, char text[VALUE_T
 const char *value_bytes(uint64_t bytes, char text[VALUE_TEXT_BYTES]);
 /* "12,345" */
 const char *value_count(int64_t count, char text[VALUE_TEXT_BYTES]);
+/* "1 sample", "12345 samples" */
+const char *value_counted(uint64_t count, const char *one, const char *many,
+                          char text[VALUE_TEXT_BYTES]);
 /* RFC 3339 UTC as "2026-12-01 14:05 UTC"; what is not such a time stays as it is. */
 const char *value_time(const char *rfc3339, char text[VALUE_TEXT_BYTES]);
 /* How far from now: "in 29 days", "3 h ago"; "" for what is no time. */

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { UTF8_MAX_BYTES = 4 };
+
 bool span_equal(struct span a, struct span b)
 {
     return a.size == b.size &&
@@ -140,12 +142,18 @@ bool span_parse_hex(struct span span, uint64_t *ret_number)
 }
 
 /* Size of the well-formed UTF-8 sequence at data, 0 when there is none (Unicode 15, table 3-7). */
+/* As the first byte of a character that takes several says. */
+static size_t utf8_length(uint8_t first)
+{
+    return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
 static size_t utf8_sequence(const uint8_t *data, size_t size)
 {
     uint8_t first = data[0];
     if (first < 0x80)
         return 1;
-    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    const size_t length = utf8_length(first);
     if (first < 0xc2 || first > 0xf4 || size < length)
         return 0;
     uint8_t low = 0x80, high = 0xbf;
@@ -180,6 +188,46 @@ bool span_is_utf8(struct span span)
         at += length;
     }
     return true;
+}
+
+struct span span_cut_utf8(struct span span, size_t max_bytes)
+{
+    size_t size = span.size < max_bytes ? span.size : max_bytes;
+    /* Of other bytes than UTF-8 not all are to go. */
+    const size_t least = size > UTF8_MAX_BYTES ? size - UTF8_MAX_BYTES : 0;
+    while (size < span.size && size > least && (span.data[size] & 0xc0) == 0x80)
+        size--;
+    return span_of(span.data, size);
+}
+
+/* Does all of it look like the start of a longer character? */
+static bool is_start_of_utf8(struct span span)
+{
+    const uint8_t first = span.data[0];
+    if (first < 0xc2 || first > 0xf4 || span.size >= utf8_length(first))
+        return false;
+    for (size_t i = 1; i < span.size; i++) {
+        if ((span.data[i] & 0xc0) != 0x80)
+            return false;
+    }
+    return true;
+}
+
+struct span span_make_utf8(struct span span, struct arena *arena)
+{
+    if (span_is_utf8(span))
+        return span;
+    uint8_t *copy = arena_new_raw(arena, uint8_t, span.size);
+    size_t size = 0, length;
+    for (size_t at = 0; at < span.size; at += length ? length : 1) {
+        const struct span rest = span_of(span.data + at, span.size - at);
+        length = utf8_sequence(rest.data, rest.size);
+        if (!length && is_start_of_utf8(rest))
+            break;
+        memcpy(copy + size, length ? rest.data : (const uint8_t *)"?", length ? length : 1);
+        size += length ? length : 1;
+    }
+    return span_of(copy, size);
 }
 
 void buf_init(struct buf *buf, size_t max_size)

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+struct arena;
+
 struct span {
     const uint8_t *data; /* may be NULL when size is 0 */
     size_t size;
@@ -51,6 +53,11 @@ bool span_parse_hex(struct span span, uint64_t *ret_number);
 bool span_is_utf8(struct span span);
 /* Bytes of the well-formed UTF-8 character that span begins with; 0: there is none. */
 size_t span_utf8_size(struct span span);
+/* At most max_bytes of it: of UTF-8, no part of a character. */
+struct span span_cut_utf8(struct span span, size_t max_bytes);
+/* Itself where it is UTF-8, else a copy in the arena: without the start of a character at its end,
+ * as names have that were cut, and with '?' for each other byte that is of none. */
+struct span span_make_utf8(struct span span, struct arena *arena);
 
 struct buf {
     uint8_t *data;

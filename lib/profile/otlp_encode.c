@@ -32,6 +32,7 @@ static const struct {
 struct encoder {
     const struct profile *profile;
     struct arena *arena;
+    struct span *strings; /* the profile's, as UTF-8 */
     struct buf dictionary;
     struct map_bytes attributes; /* struct profile_label as bytes */
     struct map_bytes stacks;     /* locations as bytes */
@@ -94,10 +95,12 @@ static void put_string_value(struct buf *to, uint32_t field, struct span text, s
 static void put_strings(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
+    encoder->strings = arena_new(encoder->arena, struct span, profile->string_count);
     for (uint32_t i = 0; i < profile->string_count; i++) {
         if (span_equal_text(profile->strings[i], OTLP_RESOURCE_LABEL))
             encoder->resource_key = i;
-        put_bytes(&encoder->dictionary, TABLE_STRING, profile->strings[i]);
+        encoder->strings[i] = span_make_utf8(profile->strings[i], encoder->arena);
+        put_bytes(&encoder->dictionary, TABLE_STRING, encoder->strings[i]);
     }
     encoder->build_id_key = profile->string_count;
     put_bytes(&encoder->dictionary, TABLE_STRING, SPAN_LITERAL("process.executable.build_id.gnu"));
@@ -107,7 +110,6 @@ static void put_strings(struct encoder *encoder)
 
 static uint32_t next_attribute(struct encoder *encoder, struct profile_label label)
 {
-    const struct profile *profile = encoder->profile;
     struct buf *attribute = &encoder->piece[1], *value = &encoder->piece[2];
     put_number(attribute, ATTRIBUTE_KEY, label.key);
     if (label.is_numeric) {
@@ -115,7 +117,7 @@ static uint32_t next_attribute(struct encoder *encoder, struct profile_label lab
         put_varint(value, (uint64_t)label.number);
         put_piece(attribute, ATTRIBUTE_VALUE, value);
     } else {
-        put_string_value(attribute, ATTRIBUTE_VALUE, profile_string(profile, label.text), value);
+        put_string_value(attribute, ATTRIBUTE_VALUE, encoder->strings[label.text], value);
     }
     put_number(attribute, ATTRIBUTE_UNIT, label.unit);
     put_piece(&encoder->dictionary, TABLE_ATTRIBUTE, attribute);

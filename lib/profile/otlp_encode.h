@@ -7,7 +7,8 @@
  * one for all. Each value type of the profile is one of OTLP's profiles, with the samples that have
  * a value of it; the period is that of the first. Other labels become attributes of samples, build
  * ids the attribute process.executable.build_id.gnu of mappings, and what runs a location's frames
- * its attribute profile.frame.type, where its mapping tells. Threads: any.
+ * its attribute profile.frame.type, where its mapping tells. Strings are made UTF-8, as one byte
+ * that is not has the whole batch refused; those of resources are the caller's to be. Threads: any.
  */
 #ifndef LIB_PROFILE_OTLP_ENCODE_H
 #define LIB_PROFILE_OTLP_ENCODE_H

@@ -31,7 +31,6 @@ struct profile_builder {
     const char *passed_limit; /* what there is too much of */
     uint64_t passed_value;
     uint64_t memory_bytes;
-    uint64_t text_bytes; /* of strings */
     uint64_t followed_entries;
 
     struct table strings;
@@ -100,11 +99,6 @@ bool profile_builder_failed(const struct profile_builder *builder)
     return builder->passed_limit != NULL;
 }
 
-uint64_t profile_builder_text_bytes(const struct profile_builder *builder)
-{
-    return builder->text_bytes;
-}
-
 /* MAP_ABSENT when the table has no such key. */
 static uint32_t table_find(const struct table *table, const void *key, size_t size)
 {
@@ -171,13 +165,17 @@ void profile_builder_destroy(struct profile_builder *builder)
 
 /* ---- tables ---- */
 
+uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text)
+{
+    static_assert(MAP_ABSENT == PROFILE_NONE, "what is not there");
+    return text.size ? table_find(&builder->strings, text.data, text.size) : 0;
+}
+
 uint32_t profile_builder_string(struct profile_builder *builder, struct span text)
 {
     struct table *table = &builder->strings;
-    if (text.size == 0)
-        return 0;
-    uint32_t index = table_find(table, text.data, text.size);
-    if (index != MAP_ABSENT)
+    uint32_t index = profile_builder_find_string(builder, text);
+    if (index != PROFILE_NONE)
         return index;
     charge(builder, text.size + sizeof(struct span) + sizeof(struct map_bytes_slot));
     if (table->list.count >= PROFILE_NONE - 1)
@@ -185,7 +183,6 @@ uint32_t profile_builder_string(struct profile_builder *builder, struct span tex
     if (profile_builder_failed(builder))
         return 0;
     struct span copy = span_of(arena_strndup(builder->arena, text.data, text.size), text.size);
-    builder->text_bytes += text.size;
     index = (uint32_t)table->list.count;
     list_add(&table->list, struct span, copy);
     return map_bytes_add(&table->by_key, copy, index);

@@ -39,14 +39,14 @@ static inline void profile_builder_cleanup(struct profile_builder **builder)
 
 /* True once a limit was passed; profile_builder_take will then say which. */
 bool profile_builder_failed(const struct profile_builder *builder);
-/* Bytes of all strings. */
-uint64_t profile_builder_text_bytes(const struct profile_builder *builder);
 
 /* All value types are added before the first sample. */
 void profile_builder_add_value_type(struct profile_builder *builder, struct span type,
                                     struct span unit);
 /* Copies text. 0 for "". */
 uint32_t profile_builder_string(struct profile_builder *builder, struct span text);
+/* PROFILE_NONE: it is not there. */
+uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text);
 uint32_t profile_builder_function(struct profile_builder *builder,
                                   const struct profile_function *function);
 uint32_t profile_builder_mapping(struct profile_builder *builder,

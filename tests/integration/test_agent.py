@@ -639,6 +639,15 @@ def test_two_agents_do_not_share_a_folder(start_agent, tmp_path):
     agent.stop()
 
 
+def test_an_agent_without_rights_leaves_no_folder(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give up its rights")
+    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", AGENT, f"--offline-dir={tmp_path / 'q'}"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "CAP_PERFMON" in done.stderr
+    assert not (tmp_path / "q").exists()
+
+
 def test_offline_all_batches_are_kept_unless_a_bound_is_named(tmp_path):
     """Above the bound of what waits to be sent: 256 MB, which need no room on the disk."""
     folder = tmp_path / "offline"

@@ -18,6 +18,34 @@ from test_record import REFUSAL
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
 
+def fields_of(message):
+    """Of protobuf: each one's number, and its bytes or number."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        number = shift = 0
+        while True:
+            at, byte = at + 1, message[at]
+            number, shift = number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return number
+
+    while at < len(message):
+        tag = varint()
+        size = {0: 0, 1: 8, 2: None, 5: 4}[tag & 7]
+        value = varint() if tag & 7 == 0 else None
+        size = varint() if size is None else size
+        yield tag >> 3, message[at:at + size] if value is None else value
+        at += size
+
+
+def strings_of_batch(path):
+    batch = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+    dictionary = next(value for number, value in fields_of(batch) if number == 2)
+    return [value for number, value in fields_of(dictionary) if number == 5]
+
+
 class Agent:
     """Keeps its batches, and says what it counts."""
 
@@ -67,6 +95,10 @@ class Agent:
         before = self.batches()
         self.wait(lambda: len(self.batches() - before) >= number)
         return self.batches() - before
+
+    def strings(self):
+        """Of all batches, as bytes."""
+        return [text for name in self.batches() for text in strings_of_batch(self.batches_path / name)]
 
     def peak_mib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
@@ -351,6 +383,98 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
     finally:
         end(many)
     agent.wait(lambda: kernel_table_mib(agent) <= before + 4, 120)
+
+
+NAMED = r"""
+#include <sys/prctl.h>
+int main(int argc, char **argv)
+{
+    prctl(PR_SET_NAME, argc > 1 ? argv[1] : "none");
+    for (;;)
+        ;
+}
+"""
+
+
+def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
+    """One that is none has protobuf's readers refuse the whole batch."""
+    (tmp_path / "named.c").write_text(NAMED)
+    run("gcc", "-O1", "named.c", "-o", "named", cwd=tmp_path)
+    agent = start_agent()
+    # The kernel cuts names after 15 bytes: here in the middle of a character.
+    programs = [subprocess.Popen([tmp_path / "named", name]) for name in (b"evil\xff\xfe", "vierzehn-zeichä".encode())]
+    try:
+        agent.wait(lambda: {b"evil??", b"vierzehn-zeich"} <= set(agent.strings()), 30)
+    finally:
+        end(*programs)
+    for text in agent.strings():
+        text.decode()
+
+
+# So many functions of code made at run time, with names of 600 bytes, in stacks of 500 of them chosen by chance.
+MADE_UP = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    /* push rbp; mov rbp, rdi; mov ecx, 1 << 22; dec ecx; jnz; pop rbp; ret */
+    static const unsigned char spin[] = "\x55\x48\x89\xfd\xb9\x00\x00\x40\x00\xff\xc9\x75\xfc\x5d\xc3";
+    uint64_t frames[501][2] = {{0}}; /* where a walk looks for them: above the stack pointer */
+    const int count = atoi(argv[argc - 1]);
+    unsigned char *code = mmap(NULL, 16L * (count + 2), PROT_READ | PROT_WRITE | PROT_EXEC,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+    FILE *map = fopen(path, "w");
+    for (int i = 0; i <= count; i++) {
+        fprintf(map, "%lx 10 made_up_%d_%d_of_%d", (long)(code + 16 * i), getpid(), i, count);
+        for (int j = 0; count > 1 && j < 57; j++)
+            fprintf(map, "%08x__", (unsigned)rand());
+        fprintf(map, "\n");
+    }
+    fclose(map);
+    memcpy(code, spin, sizeof(spin));
+    for (;;) {
+        for (int i = 0; i < 500; i++) {
+            frames[i][0] = (uint64_t)frames[i + 1];
+            frames[i][1] = (uint64_t)(code + 16 * (1 + rand() % count) + 8);
+        }
+        ((void (*)(void *))code)(frames);
+    }
+}
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
+def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(start_agent, tmp_path):
+    (tmp_path / "made_up.c").write_text(MADE_UP)
+    run("gcc", "-O1", "made_up.c", "-o", "made_up", cwd=tmp_path)
+    agent = start_agent("--frequency=199", "--interval=600")
+    began = time.time()
+    programs = [subprocess.Popen([tmp_path / "made_up", "12000"]) for _ in range(3)]
+    try:
+        agent.wait_for("left_out_names_total", 2, 30)
+        programs.append(subprocess.Popen([tmp_path / "made_up", "1"]))
+        batches = sorted(agent.batches_path / name for name in agent.wait_for_batches(2))
+    finally:
+        end(*programs)
+        for program in programs:
+            pathlib.Path(f"/tmp/perf-{program.pid}.map").unlink(missing_ok=True)
+    ends = [path.stat().st_mtime for path in batches]
+    assert ends[0] - began > 5 and ends[1] - ends[0] > 9, (began, ends)
+    for path in batches:
+        strings = strings_of_batch(path)
+        assert 4 << 20 < sum(map(len, strings)) < 6.5 * (1 << 20)
+        assert max(map(len, strings)) == 512
+        assert b"[name left out]" in strings
+    assert b"made_up_%d_1_of_1" % programs[-1].pid in strings
+    said = re.findall(r"not all names of a process.*", agent.log_path.read_text())
+    assert len(said) == 1 and "name=made_up" in said[0].replace('"', ""), said
+    assert agent.peak_mib() < 128
 
 
 FLOOD = r"""

@@ -59,7 +59,7 @@ def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, h
     file.write_bytes(data)
     for _ in range(2):
         done = push(*options, file)
-        assert done.returncode == 0 and done.out == f"{file}: 1 profiles sent\n", done
+        assert done.returncode == 0 and done.out == f"{file}: 1 profile sent\n", done
         assert ("labels of its own" in done.log) == (options[0] == "--series")
     client = tenant.api("read")
     _, rows = folded(client, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta", BEGIN, END)

@@ -651,6 +651,37 @@ def test_without_rights_it_says_what_to_grant(program, tmp_path):
     assert "CAP_BPF" in done.stderr and "CAP_PERFMON" in done.stderr
 
 
+THREADS_AT_EXIT = """
+#include <dirent.h>
+#include <stdio.h>
+__attribute__((destructor)) static void count(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int threads = -2; /* . and .. */
+    while (readdir(tasks))
+        threads++;
+    printf("threads=%d\\n", threads);
+    fflush(stdout);
+}
+"""
+
+
+def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give up its rights")
+    (tmp_path / "threads.c").write_text(THREADS_AT_EXIT)
+    subprocess.run(["gcc", "-shared", "-fPIC", "threads.c", "-o", "threads.so"], cwd=tmp_path, check=True)
+    main, side = os.openpty()  # it says on a terminal alone how long it takes
+    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "env", f"LD_PRELOAD={tmp_path / 'threads.so'}",
+                           PERFOLIO, "record", "-a", "-o", tmp_path / "x.pb.gz"],
+                          stdout=subprocess.PIPE, stderr=side, text=True, timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    said = os.read(main, 1 << 16)
+    os.close(main)
+    os.close(side)
+    assert done.returncode == 4 and b"CAP_PERFMON" in said, said
+    assert done.stdout == "threads=1\n"
+
+
 @pytest.mark.parametrize("arguments, words", [
     ([], "name what to record"),
     (["-a", "-p", "1"], "exclude each other"),
@@ -843,7 +874,6 @@ int main(void)
 """
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
 def nameless_percent(tmp_path):
     """Of the samples, those that are in code without a name, as the tests' own reader has them."""
     found = stacks(tmp_path / "profile.pb.gz")
@@ -851,6 +881,7 @@ def nameless_percent(tmp_path):
     return round(100 * nameless / sum(count for _, count in found))
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
 def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
     (tmp_path / "made.c").write_text(MADE)
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
@@ -861,6 +892,21 @@ def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
     assert int(said) == nameless_percent(tmp_path) > 50
     done = record("-q", "-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0 and "without a name" not in done.stderr
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
+def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(record, tmp_path):
+    (tmp_path / "made.c").write_text(MADE)
+    subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
+    # The shell's number is then the program's.
+    names = "awk 'BEGIN { for (i = 0; i < 12000; i++) { printf \"%x 1 \", i + 4096; for (j = 0; j < 400; j++) printf \"%010d\", i; print \"\" } }'"
+    done = record("-F", "499", "--", "sh", "-c", f"{names} > /tmp/perf-$$.map; echo $$; exec {tmp_path / 'made'}")
+    pathlib.Path(f"/tmp/perf-{int(done.stdout)}.map").unlink()
+    assert done.returncode == 0, done.stderr
+    assert "1 process has more names of code made at run time than there is room for" in done.stderr, done.stderr
+    assert "without a name" not in done.stderr and "mapping" not in done.stderr
+    found = stacks(tmp_path / "profile.pb.gz")
+    assert any(names[-1] == "[name left out]" for names, _ in found)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")

@@ -132,6 +132,7 @@ def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
     status, said, used = record(folder, "-F", "499", "--", folder / program, 300)
     assert status == 0, said
     assert "without rights: the kernel's frames" in said and "setcap cap_bpf," in said
+    assert "every user of this machine samples everybody's programs" in said
     total, rows = functions(folder)
     # What perfolio itself used to name things is in what was used, too.
     assert 0.5 * used < total < 1.15 * used

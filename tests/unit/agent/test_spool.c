@@ -183,6 +183,24 @@ static void without_a_limit_all_batches_stay(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void a_folder_that_was_made_for_nothing_goes_again(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/perfolio-spool-XXXXXX", path[128];
+    struct err err;
+    assert_non_null(mkdtemp(folder));
+    spool_abandon(open_spool(folder)); /* it was there */
+    snprintf(path, sizeof(path), "%s/new", folder);
+    spool_abandon(open_spool(path));
+    assert_int_equal(access(path, F_OK), -1);
+    struct spool *spool = open_spool(path);
+    assert_int_equal(spool_put(spool, SPAN_LITERAL("one"), &err), ERR_NONE);
+    spool_abandon(spool);
+    assert_int_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof(path), "rm -r %s", folder);
+    assert_int_equal(system(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +211,7 @@ int main(void)
         cmocka_unit_test(without_a_limit_all_batches_stay),
         cmocka_unit_test(what_is_broken_stands_in_nobodys_way_and_is_counted),
         cmocka_unit_test(a_process_with_too_much_open_loses_nothing),
+        cmocka_unit_test(a_folder_that_was_made_for_nothing_goes_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/buf.h"
+#include "lib/base/mem.h"
 
 static void assert_span(struct span span, const char *text)
 {
@@ -70,6 +71,37 @@ static void knows_utf8(void **state)
     assert_int_equal(span_utf8_size(span_text("€a")), 3);
     assert_int_equal(span_utf8_size(span_text("\xe2\x82")), 0);
     assert_int_equal(span_utf8_size(span_text("")), 0);
+}
+
+static void makes_text_utf8(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    static const char *const cases[][2] = {
+        {"aé€😀", "aé€😀"},
+        {"evil\xff\xfe", "evil??"},
+        {"a\xff€", "a?€"},
+        {"\x80\xc0\xaf", "???"},
+        {"\xe2\x82z", "??z"},
+        /* Cut in the middle of a character. */
+        {"caf\xc3", "caf"},
+        {"1\xe2\x82", "1"},
+        {"\xf0\x9f\x98", ""},
+        {"\xff\xf0", "?"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct span made = span_make_utf8(span_text(cases[i][0]), arena);
+        assert_true(span_is_utf8(made));
+        assert_span(made, cases[i][1]);
+    }
+    const struct span fine = span_text("é");
+    assert_ptr_equal(span_make_utf8(fine, arena).data, fine.data);
+    assert_span(span_cut_utf8(fine, 2), "é");
+    assert_span(span_cut_utf8(fine, 1), "");
+    assert_span(span_cut_utf8(span_text("a€"), 3), "a");
+    assert_span(span_cut_utf8(span_text("abc"), 2), "ab");
+    assert_int_equal(span_cut_utf8(span_text("\x80\x80\x80\x80\x80\x80\x80\x80"), 7).size, 3);
 }
 
 static void refuses_to_pass_its_maximum(void **state)
@@ -152,6 +184,7 @@ int main(void)
         cmocka_unit_test(takes_lines_of_both_kinds),
         cmocka_unit_test(splits_and_trims),
         cmocka_unit_test(knows_utf8),
+        cmocka_unit_test(makes_text_utf8),
         cmocka_unit_test(refuses_to_pass_its_maximum),
         cmocka_unit_test(escapes_json),
         cmocka_unit_test(escapes_html_and_urls),

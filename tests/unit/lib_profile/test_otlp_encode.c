@@ -187,6 +187,35 @@ static void frames_say_what_runs_them(void **state)
     profile_destroy(profile);
 }
 
+static void all_strings_are_utf8(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct profile *profile;
+    struct err err;
+    buf_auto raw;
+    buf_init(&raw, 1 << 20);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    const struct profile_label labels[] = {
+        {.key = profile_builder_string(builder, span_text(OTLP_RESOURCE_LABEL)),
+         .is_numeric = true},
+        {.key = profile_builder_string(builder, SPAN_LITERAL("thread.name")),
+         .text = profile_builder_string(builder, SPAN_LITERAL("evil\xff\xfe"))}};
+    const uint32_t frame = profile_builder_frame(
+        builder, &(struct profile_builder_frame){.name = SPAN_LITERAL("caf\xc3")});
+    profile_builder_add_sample(builder, &frame, 1, (const int64_t[]){1}, labels, 2);
+    assert_int_equal(profile_builder_take(builder, &profile, &err), 0);
+    assert_int_equal(otlp_encode(profile, resources, 1, &raw, &err), 0);
+    const struct span dictionary = field_of(buf_span(&raw), REQUEST_DICTIONARY, 0).bytes;
+    const uint32_t name = profile->functions[0].name, thread = profile->labels[1].text;
+    assert_true(span_equal_text(field_of(dictionary, TABLE_STRING, name).bytes, "caf"));
+    assert_true(span_equal_text(field_of(dictionary, TABLE_STRING, thread).bytes, "evil??"));
+    const struct span attribute = field_of(dictionary, TABLE_ATTRIBUTE, 1).bytes;
+    const struct span value = field_of(attribute, ATTRIBUTE_VALUE, 0).bytes;
+    assert_true(span_equal_text(field_of(value, ANY_STRING, 0).bytes, "evil??"));
+    profile_destroy(profile);
+}
+
 static void a_label_that_names_no_resource_is_refused(void **state)
 {
     (void)state;
@@ -215,6 +244,7 @@ int main(void)
         cmocka_unit_test(the_decoder_reads_what_was_encoded),
         cmocka_unit_test(each_value_type_is_a_profile_of_the_samples_that_have_it),
         cmocka_unit_test(frames_say_what_runs_them),
+        cmocka_unit_test(all_strings_are_utf8),
         cmocka_unit_test(a_label_that_names_no_resource_is_refused),
         cmocka_unit_test(what_does_not_fit_is_said),
     };
