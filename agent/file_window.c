@@ -51,5 +51,6 @@ const uint8_t *file_window_read(struct file_window *window, uint64_t offset, siz
             break;
         window->bytes += (size_t)count;
     }
+    window->read_bytes += window->bytes;
     return window->bytes >= size ? window->buffer : NULL;
 }

@@ -21,6 +21,7 @@ struct file_window {
     uint64_t limit; /* no byte at or after it is read */
     uint64_t start; /* of what is in the buffer */
     size_t bytes;
+    uint64_t read_bytes; /* altogether */
     size_t ahead_bytes;
     uint8_t *buffer;
     size_t capacity;

@@ -210,10 +210,13 @@ void jit_names_read(struct jit_names *names, const struct jit_source *source)
     read_files(names);
 }
 
-void jit_names_read_late(struct jit_names *names, int64_t since_ns)
+void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns)
 {
-    if (!names->budget->is_closed && names->read_ns < since_ns)
+    if (names->budget->is_closed || names->read_ns >= since_ns)
+        return;
+    do
         read_files(names);
+    while (jitdump_has_more(names->jitdump) && clock_monotonic_ns() < until_ns);
 }
 
 /* ---- looking up ---- */

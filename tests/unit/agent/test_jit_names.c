@@ -119,7 +119,7 @@ static void names_that_come_when_the_process_has_ended_are_read(void **state)
     read_now(fixture);
     end_child(fixture);
     write_file(fixture->path, "1000 20 late\n", user_of_child());
-    jit_names_read_late(fixture->names, INT64_MAX);
+    jit_names_read_late(fixture->names, INT64_MAX, 0);
     assert_true(has_name(fixture, "late"));
 }
 
