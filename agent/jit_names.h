@@ -4,9 +4,10 @@
  *
  * They are read when an address is not in them, at most once a second, and once more at the end of
  * what is gathered: a compiler may write a name after the code has run. Whose they are is no
- * doubt: they belong to the process's user and are no links. All processes together have a bounded
- * share of memory and, but for the end of what is gathered, of time, and one of them at most half
- * of what is left, so that none takes it from all.
+ * doubt: they belong to the process's user, are no links and were written to after its start, as
+ * the wall clock has it, else they are those of an earlier process of its number. All processes
+ * together have a bounded share of memory and, but for the end of what is gathered, of time, and
+ * one of them at most half of what is left, so that none takes it from all.
  *
  * References are counted: a process's names are needed for a moment after it has ended.
  * Threads: one.

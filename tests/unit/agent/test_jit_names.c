@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -136,6 +137,19 @@ static void a_file_of_another_user_is_not_read(void **state)
     assert_true(has_name(fixture, "secret"));
 }
 
+static void a_file_that_an_earlier_process_left_is_not_read(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) - 60}};
+    write_file(fixture->path, "1000 20 left\n", user_of_child());
+    assert_int_equal(utimensat(AT_FDCWD, fixture->path, times, 0), 0);
+    read_now(fixture);
+    assert_false(has_name(fixture, "left"));
+    write_file(fixture->path, "1000 20 mine\n", user_of_child());
+    read_now(fixture);
+    assert_true(has_name(fixture, "mine"));
+}
+
 static void a_link_is_not_followed(void **state)
 {
     struct fixture *fixture = *state;
@@ -202,6 +216,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_that_come_when_the_process_has_ended_are_read, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_file_of_another_user_is_not_read, begin, end),
+        cmocka_unit_test_setup_teardown(a_file_that_an_earlier_process_left_is_not_read, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
                                         end),
