@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    STATUS_MAX_BYTES = 8192,
     STAT_MAX_BYTES = 4096,
     PAUSE_TIMES = 19, /* as long as reading took nothing is read: a twentieth of the time */
 };
@@ -42,34 +41,17 @@ struct jit_names {
 
 /* ---- whose they are ---- */
 
-/* The last number of a line. */
-static bool last_number(struct span line, uint64_t *ret_number)
-{
-    size_t start = line.size;
-    while (start && line.data[start - 1] >= '0' && line.data[start - 1] <= '9')
-        start--;
-    return span_parse_u64(span_of(line.data + start, line.size - start), ret_number);
-}
-
 /* Of one that has ended what is known stays. A program that acts for another user must not choose
  * the file: nobody's is trusted then. */
 static void read_status(struct jit_names *names)
 {
-    char path[64];
-    struct err ignored;
     uint32_t real, effective;
     buf_auto text;
-    buf_init(&text, STATUS_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", names->process_id);
-    if (small_file_read(path, &text, &ignored))
+    if (!process_file_read_status(names->process_id, &text))
         return;
-    struct span rest = buf_span(&text), line;
-    const bool is_one = proc_text_users(rest, &real, &effective) && real == effective;
+    const bool is_one = proc_text_users(buf_span(&text), &real, &effective) && real == effective;
     names->user_id = is_one ? real : NOBODY;
-    while (span_take_line(&rest, &line)) {
-        if (span_starts_with(line, "NSpid:"))
-            (void)last_number(line, &names->own_number);
-    }
+    (void)proc_text_own_number(buf_span(&text), &names->own_number);
 }
 
 /* The earliest that the wall clock has said: where it was set forward since, what was written

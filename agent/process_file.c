@@ -15,7 +15,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, LINK_BYTES = 80, STATUS_MAX_BYTES = 16384 };
+enum {
+    PATH_BYTES = 4096,
+    LINK_BYTES = 80,
+    STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, as many as there may be, it has 720 KB */
+};
 
 /* Whatever the kernel makes while it is read is a regular file, too, and reading it may change it
  * (/proc/kmsg, trace_pipe). Most of it has no size; these file systems give some of theirs one. */
@@ -95,15 +99,20 @@ bool process_file_has_ended(uint32_t process_id)
     return readlink(path, target, sizeof(target)) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-uint64_t process_file_owner(uint32_t process_id)
+bool process_file_read_status(uint32_t process_id, struct buf *text)
 {
     char path[LINK_BYTES];
     struct err ignored;
+    buf_init(text, STATUS_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
+    return !small_file_read(path, text, &ignored);
+}
+
+uint64_t process_file_owner(uint32_t process_id)
+{
     uint32_t user = 0, effective;
     buf_auto text;
-    buf_init(&text, STATUS_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
-    const bool is_user = !small_file_read(path, &text, &ignored) &&
+    const bool is_user = process_file_read_status(process_id, &text) &&
                          proc_text_users(buf_span(&text), &user, &effective) && user != 0;
     return is_user ? user : UINT64_C(1) << 32 | process_id;
 }

@@ -27,6 +27,9 @@ bool process_file_has_ended(uint32_t process_id);
  * where anybody may put something (/tmp), and by a link or a mount a program could have others'
  * files read. process_id 0: as we see it. -1. */
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path);
+/* /proc/PID/status, to be parsed (proc_text.h), into text, which is
+ * initialised here. False: it has ended. */
+bool process_file_read_status(uint32_t process_id, struct buf *text);
 /* Whom it belongs to, as a number that is never 0: its user, or where that is root, or not to be
  * found out, the process itself. */
 uint64_t process_file_owner(uint32_t process_id);
