@@ -151,26 +151,20 @@ static bool read_file(int fd, const struct binary_source *source, struct elf_fil
            fstat(fd, ret_status) == 0 && is_same(ret_file, source, ret_status);
 }
 
-/* Overlays tell other devices than mappings do, and may have a layer's number in the high half. */
-static bool is_inode(const struct binary_source *source, const struct stat *status)
-{
-    return source->build_id.size || source->inode == 0 ||
-           (uint32_t)source->inode == (uint32_t)status->st_ino;
-}
-
 /* By its path, by its mapping, and, when the process has ended, by its path here; -1. */
 static int open_source(const struct binary_source *source, struct elf_file *ret_file,
                        struct stat *ret_status)
 {
-    int fd = source->is_deleted ? -1 : process_file_open(source->process_id, source->path);
-    if (read_file(fd, source, ret_file, ret_status) && is_inode(source, ret_status))
+    const uint64_t inode = source->build_id.size ? 0 : source->inode;
+    int fd = source->is_deleted ? -1 : process_file_open(source->process_id, source->path, inode);
+    if (read_file(fd, source, ret_file, ret_status))
         return fd;
     os_close(fd);
     fd = process_file_open_mapping(source->process_id, source->start, source->limit);
     if (read_file(fd, source, ret_file, ret_status))
         return fd;
     os_close(fd);
-    fd = source->build_id.size ? process_file_open(1, source->path) : -1;
+    fd = source->build_id.size ? process_file_open(1, source->path, 0) : -1;
     if (read_file(fd, source, ret_file, ret_status))
         return fd;
     os_close(fd);

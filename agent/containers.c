@@ -50,7 +50,7 @@ static int open_file(const char *root, const char *path, struct arena *arena)
 {
     struct stat status;
     if (!root)
-        return process_file_open(HOST_PROCESS, span_text(path));
+        return process_file_open(HOST_PROCESS, span_text(path), 0);
     const int fd =
         os_openat(AT_FDCWD, arena_printf(arena, "%s%s", root, path), O_RDONLY | O_NONBLOCK, 0);
     if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {

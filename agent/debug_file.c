@@ -25,7 +25,7 @@ static bool has_id(int fd, const char *build_id)
 
 static int try_root(uint32_t process_id, const char *path, const char *build_id)
 {
-    const int fd = process_file_open(process_id, span_text(path));
+    const int fd = process_file_open(process_id, span_text(path), 0);
     if (fd < 0 || has_id(fd, build_id))
         return fd;
     os_close(fd);

@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 enum {
-    STATUS_MAX_BYTES = 8192,
+    STAT_MAX_BYTES = 4096,
     PAUSE_TIMES = 19, /* as long as reading took nothing is read: a twentieth of the time */
 };
 #define READ_PAUSE_NS CLOCK_NS_PER_S
+/* Starts are told in hundredths of a second, and file systems write times of their own. */
+#define START_DOUBT_NS CLOCK_NS_PER_S
 #define NOBODY UINT32_MAX
 
 struct jit_names {
@@ -27,6 +29,7 @@ struct jit_names {
     uint32_t shown_id;
     uint64_t own_number; /* as the process knows itself: the one in the file's name */
     uint32_t user_id;    /* NOBODY: not known, or it acts as two */
+    int64_t started_ns;  /* by the wall clock; INT64_MAX: not known */
     bool has_our_files;  /* what it sees as /tmp we see, too, even after its end */
     bool is_refused;
     int64_t read_ns;
@@ -38,34 +41,36 @@ struct jit_names {
 
 /* ---- whose they are ---- */
 
-/* The last number of a line. */
-static bool last_number(struct span line, uint64_t *ret_number)
-{
-    size_t start = line.size;
-    while (start && line.data[start - 1] >= '0' && line.data[start - 1] <= '9')
-        start--;
-    return span_parse_u64(span_of(line.data + start, line.size - start), ret_number);
-}
-
 /* Of one that has ended what is known stays. A program that acts for another user must not choose
  * the file: nobody's is trusted then. */
 static void read_status(struct jit_names *names)
 {
-    char path[64];
-    struct err ignored;
     uint32_t real, effective;
     buf_auto text;
-    buf_init(&text, STATUS_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", names->process_id);
-    if (small_file_read(path, &text, &ignored))
+    if (!process_file_read_status(names->process_id, &text))
         return;
-    struct span rest = buf_span(&text), line;
-    const bool is_one = proc_text_users(rest, &real, &effective) && real == effective;
+    const bool is_one = proc_text_users(buf_span(&text), &real, &effective) && real == effective;
     names->user_id = is_one ? real : NOBODY;
-    while (span_take_line(&rest, &line)) {
-        if (span_starts_with(line, "NSpid:"))
-            (void)last_number(line, &names->own_number);
-    }
+    (void)proc_text_own_number(buf_span(&text), &names->own_number);
+}
+
+/* The earliest that the wall clock has said: where it was set forward since, what was written
+ * before would seem to be older than the process. */
+static void read_start(struct jit_names *names)
+{
+    char path[64];
+    struct err ignored;
+    struct proc_status status;
+    buf_auto text;
+    buf_init(&text, STAT_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", names->process_id);
+    if (small_file_read(path, &text, &ignored) || !proc_text_stat(buf_span(&text), &status))
+        return;
+    const int64_t tick_ns = CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK);
+    const int64_t age_ns = clock_boot_ns() - (int64_t)status.start_ticks * tick_ns;
+    const int64_t started_ns = clock_wall_ns() - age_ns;
+    if (started_ns < names->started_ns)
+        names->started_ns = started_ns;
 }
 
 static bool is_in_our_mounts(uint32_t process_id)
@@ -90,6 +95,7 @@ static bool sees_our_files(uint32_t process_id)
 static void note_owner(struct jit_names *names)
 {
     read_status(names);
+    read_start(names);
     names->has_our_files |= sees_our_files(names->shown_id);
 }
 
@@ -104,6 +110,7 @@ struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_i
                                 .shown_id = process_id,
                                 .own_number = process_id,
                                 .user_id = NOBODY,
+                                .started_ns = INT64_MAX,
                                 .read_ns = INT64_MIN / 2,
                                 .jitdump = jitdump_create(),
                                 .perf_map = perf_map_create()};
@@ -130,13 +137,21 @@ void jit_names_release(struct jit_names *names)
 
 /* ---- reading ---- */
 
+/* Numbers are given again, in containers the first one always, and /tmp may outlive them. */
+static bool is_of_an_earlier_process(const struct jit_names *names, const struct stat *status)
+{
+    const int64_t written_ns =
+        (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
+    return names->started_ns != INT64_MAX && written_ns < names->started_ns - START_DOUBT_NS;
+}
+
 static int open_file(const struct jit_names *names, const char *path, uint64_t *ret_bytes)
 {
     struct stat status;
     int fd = process_file_open_written(names->shown_id, names->user_id, span_text(path));
     if (fd < 0 && names->has_our_files)
         fd = process_file_open_written(0, names->user_id, span_text(path));
-    if (fd >= 0 && fstat(fd, &status)) {
+    if (fd >= 0 && (fstat(fd, &status) || is_of_an_earlier_process(names, &status))) {
         os_close(fd);
         return -1;
     }
@@ -210,10 +225,13 @@ void jit_names_read(struct jit_names *names, const struct jit_source *source)
     read_files(names);
 }
 
-void jit_names_read_late(struct jit_names *names, int64_t since_ns)
+void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns)
 {
-    if (!names->budget->is_closed && names->read_ns < since_ns)
+    if (names->budget->is_closed || names->read_ns >= since_ns)
+        return;
+    do
         read_files(names);
+    while (jitdump_has_more(names->jitdump) && clock_monotonic_ns() < until_ns);
 }
 
 /* ---- looking up ---- */

@@ -4,9 +4,10 @@
  *
  * They are read when an address is not in them, at most once a second, and once more at the end of
  * what is gathered: a compiler may write a name after the code has run. Whose they are is no
- * doubt: they belong to the process's user and are no links. All processes together have a bounded
- * share of memory and of time, and one of them at most half of what is left, so that none takes it
- * from all.
+ * doubt: they belong to the process's user, are no links and were written to after its start, as
+ * the wall clock has it, else they are those of an earlier process of its number. All processes
+ * together have a bounded share of memory and, but for the end of what is gathered, of time, and
+ * one of them at most half of what is left, so that none takes it from all.
  *
  * References are counted: a process's names are needed for a moment after it has ended.
  * Threads: one.
@@ -45,7 +46,8 @@ bool jit_names_are_cut(const struct jit_names *names);
 /* Is it time to read again for code that was seen at now_ns, which is monotonic? */
 bool jit_names_is_due(const struct jit_names *names, int64_t now_ns);
 void jit_names_read(struct jit_names *names, const struct jit_source *source);
-/* Once more, from where it was read last, unless that was after since_ns. */
-void jit_names_read_late(struct jit_names *names, int64_t since_ns);
+/* Once more, from where it was read last, unless that was after since_ns; and where that is too
+ * much for one reading goes on until until_ns. */
+void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns);
 
 #endif

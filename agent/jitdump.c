@@ -1,6 +1,7 @@
 #include "agent/jitdump.h"
 
 #include "agent/file_window.h"
+#include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 
@@ -15,12 +16,13 @@ enum {
     MOVE_BYTES = 48,
     DEBUG_BYTES = 16,
     LINE_BYTES = 16,
-    BODY_MAX_BYTES = 1 << 20, /* what is looked at of a record: the code behind the name is not */
+    LINES_MAX_BYTES = 1 << 20, /* of a record, what is looked at */
     NAME_MAX_BYTES = 4096,
     TEXT_MAX_BYTES = 32 << 20,
     FUNCTIONS_MAX = 500000,
     LINES_MAX = 1000000,
-    RECORDS_MAX = 200000, /* that are read at a time */
+    READ_MAX_BYTES = 64 << 20,
+    READ_MAX_MS = 100,
     LOOK_BACK = 16,
 };
 
@@ -53,6 +55,7 @@ struct jitdump {
     bool is_broken;
     bool is_full;
     bool has_new;
+    bool has_more; /* that was too much at a time */
     struct buf text;
     struct function *functions; /* as they came, which is their order */
     uint32_t count;
@@ -137,6 +140,11 @@ static bool is_text(struct span text)
     return text.size && span_is_utf8(text);
 }
 
+static struct span text_of(const struct jitdump *dump, struct text text)
+{
+    return span_of(dump->text.data + text.offset, text.bytes);
+}
+
 static struct text keep_text(struct jitdump *dump, struct span text)
 {
     const struct text kept = {.offset = (uint32_t)dump->text.size, .bytes = (uint32_t)text.size};
@@ -213,24 +221,37 @@ static void add_line(struct jitdump *dump, const struct line *line)
     dump->has_new = true;
 }
 
-/* Lines of the function that is loaded next. A name of one byte 0xFF is the one before. */
-static void take_debug(struct jitdump *dump, struct span body)
+/* The bytes at offset, at most so many of those before limit; empty: they cannot be read. */
+static struct span piece_at(struct file_window *window, uint64_t offset, uint64_t limit,
+                            size_t most)
 {
-    if (body.size < DEBUG_BYTES)
+    const size_t size = limit - offset < most ? (size_t)(limit - offset) : most;
+    const uint8_t *data = file_window_get(window, offset, size);
+    return data ? span_of(data, size) : (struct span){0};
+}
+
+/* Lines of the function that is loaded next. A name of one byte 0xFF is the one before. */
+static void take_debug(struct jitdump *dump, struct file_window *window, uint64_t at,
+                       uint64_t limit)
+{
+    const struct span head = piece_at(window, at, limit, DEBUG_BYTES);
+    if (head.size < DEBUG_BYTES)
         return;
-    const uint64_t count = u64_at(body, 8);
+    const uint64_t count = u64_at(head, 8);
     struct text file = {0};
     struct span last = {0};
-    size_t at = DEBUG_BYTES;
-    for (uint64_t i = 0; i < count && body.size - at >= LINE_BYTES; i++) {
-        const struct span entry = span_of(body.data + at, body.size - at);
+    at += DEBUG_BYTES;
+    limit = limit - at < LINES_MAX_BYTES ? limit : at + LINES_MAX_BYTES;
+    for (uint64_t i = 0; i < count && !dump->is_full; i++) {
+        const struct span entry = piece_at(window, at, limit, LINE_BYTES + NAME_MAX_BYTES);
         struct span name;
-        if (!take_text(span_of(entry.data + LINE_BYTES, entry.size - LINE_BYTES), &name))
+        if (entry.size < LINE_BYTES ||
+            !take_text(span_of(entry.data + LINE_BYTES, entry.size - LINE_BYTES), &name))
             return;
         at += LINE_BYTES + name.size + 1;
         if (!span_equal_text(name, "\xFF") && !span_equal(name, last)) {
-            last = name;
             file = keep_text(dump, name);
+            last = text_of(dump, file);
         }
         const uint32_t number = u32_at(entry, 8);
         add_line(dump, &(struct line){.address = u64_at(entry, 0),
@@ -240,14 +261,16 @@ static void take_debug(struct jitdump *dump, struct span body)
     }
 }
 
-static void take_record(struct jitdump *dump, uint32_t id, struct span body)
+/* What follows its head. Of a function the code, which is behind its name, is not read. */
+static void take_record(struct jitdump *dump, struct file_window *window, uint32_t id, uint64_t at,
+                        uint64_t limit)
 {
     if (id == RECORD_LOAD)
-        take_load(dump, body);
+        take_load(dump, piece_at(window, at, limit, LOAD_BYTES + NAME_MAX_BYTES));
     else if (id == RECORD_MOVE)
-        take_move(dump, body);
+        take_move(dump, piece_at(window, at, limit, MOVE_BYTES));
     else if (id == RECORD_DEBUG)
-        take_debug(dump, body);
+        take_debug(dump, window, at, limit);
 }
 
 /* False: it is not one, or not one yet. */
@@ -278,16 +301,7 @@ static bool take_next(struct jitdump *dump, struct file_window *window)
     }
     if (bytes > window->limit - dump->offset)
         return false;
-    size_t size = bytes - RECORD_BYTES;
-    /* Of a function the code is not read. */
-    const size_t most = id == RECORD_LOAD ? LOAD_BYTES + NAME_MAX_BYTES : BODY_MAX_BYTES;
-    size = size < most ? size : most;
-    if (id <= RECORD_DEBUG) {
-        data = file_window_get(window, dump->offset + RECORD_BYTES, size);
-        if (!data)
-            return false;
-        take_record(dump, id, span_of(data, size));
-    }
+    take_record(dump, window, id, dump->offset + RECORD_BYTES, dump->offset + bytes);
     dump->offset += bytes;
     return true;
 }
@@ -331,12 +345,16 @@ uint64_t jitdump_bytes(const struct jitdump *dump)
 bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes)
 {
     struct file_window window;
+    const int64_t end_ns = clock_monotonic_ns() + READ_MAX_MS * CLOCK_NS_PER_MS;
+    dump->has_more = false;
     if (dump->is_broken || dump->is_full || file_bytes <= dump->offset)
         return !dump->is_full;
     file_window_init(&window, fd, file_bytes);
     if (dump->offset || take_header(dump, &window)) {
-        for (uint32_t i = 0; i < RECORDS_MAX && !dump->is_full && take_next(dump, &window); i++)
+        while (!dump->is_full && !dump->has_more && take_next(dump, &window)) {
             dump->is_full |= jitdump_bytes(dump) > max_bytes;
+            dump->has_more = window.read_bytes >= READ_MAX_BYTES || clock_monotonic_ns() >= end_ns;
+        }
     }
     file_window_fini(&window);
     if (dump->has_new)
@@ -344,12 +362,12 @@ bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t ma
     return !dump->is_full;
 }
 
-/* ---- looking up ---- */
-
-static struct span text_of(const struct jitdump *dump, struct text text)
+bool jitdump_has_more(const struct jitdump *dump)
 {
-    return span_of(dump->text.data + text.offset, text.bytes);
+    return dump->has_more;
 }
+
+/* ---- looking up ---- */
 
 static const struct function *find_function(const struct jitdump *dump, uint64_t address)
 {

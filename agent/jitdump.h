@@ -6,8 +6,9 @@
  *
  * The file grows while the process runs, and what is new is read. Its bytes are a stranger's: what
  * is broken ends the reading for good, and so does what there is no room for; names that are no
- * text are none, and what is read at a time is bounded. Of two functions that had the same address
- * at different times the later is true. Threads: one.
+ * text are none. A reading ends after 64 MiB or 100 ms (and the record that it is in, of which a
+ * mebibyte is looked at), and what is left is for the next. Of two functions that had the same
+ * address at different times the later is true. Threads: one.
  */
 #ifndef AGENT_JITDUMP_H
 #define AGENT_JITDUMP_H
@@ -31,9 +32,11 @@ void jitdump_destroy(struct jitdump *dump); /* NULL is a no-op */
 /* Is that the name of such a file? */
 bool jitdump_is_path(struct span path);
 
-/* Reads what is new in fd, of the file's present size, of which a part may be left for the next
- * time; with at most max_bytes of memory. False: there is no room for more of it. */
+/* Reads what is new in fd, of the file's present size, with at most max_bytes of memory. False:
+ * there is no room for more of it. */
 bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes);
+/* Did the last reading leave a part, as it was too much at a time? */
+bool jitdump_has_more(const struct jitdump *dump);
 /* Borrowed until the next call of jitdump_read; false: nobody knows. */
 bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place);
 uint64_t jitdump_bytes(const struct jitdump *dump); /* of memory */

@@ -107,6 +107,20 @@ bool proc_text_users(struct span text, uint32_t *ret_real, uint32_t *ret_effecti
     return false;
 }
 
+bool proc_text_own_number(struct span text, uint64_t *ret_number)
+{
+    struct span line, name, numbers;
+    while (span_take_line(&text, &line)) {
+        if (!span_split(line, '\t', &name, &numbers) || !span_equal_text(name, "NSpid:"))
+            continue;
+        size_t start = numbers.size;
+        while (start && numbers.data[start - 1] != '\t')
+            start--;
+        return span_parse_u64(span_of(numbers.data + start, numbers.size - start), ret_number);
+    }
+    return false;
+}
+
 /* Where both hierarchies are there, the unified one may be unused: all are at its root then. */
 struct span proc_text_cgroup(struct span text)
 {

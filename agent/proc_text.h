@@ -41,6 +41,9 @@ bool proc_text_stat(struct span text, struct proc_status *ret_status);
 /* The users that /proc/PID/status says: the real one, and the one that it acts as. */
 bool proc_text_users(struct span text, uint32_t *ret_real, uint32_t *ret_effective);
 
+/* Its number as it knows itself, in the innermost PID namespace. */
+bool proc_text_own_number(struct span text, uint64_t *ret_number);
+
 /* The path of the unified hierarchy in /proc/PID/cgroup, else, or where that is at its root, that
  * of systemd's; empty: none. */
 struct span proc_text_cgroup(struct span text);

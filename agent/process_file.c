@@ -7,27 +7,46 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, LINK_BYTES = 80, STATUS_MAX_BYTES = 16384 };
+enum {
+    PATH_BYTES = 4096,
+    LINK_BYTES = 80,
+    STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, as many as there may be, it has 720 KB */
+};
 
-/* As it is, or -1 and closed. */
-static int only_regular(int fd)
+/* Whatever the kernel makes while it is read is a regular file, too, and reading it may change it
+ * (/proc/kmsg, trace_pipe). Most of it has no size; these file systems give some of theirs one. */
+static bool is_stored(int fd, const struct stat *status)
 {
-    struct stat status;
-    if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {
-        os_close(fd);
-        return -1;
-    }
-    return fd;
+    struct statfs system;
+    return S_ISREG(status->st_mode) && status->st_size > 0 && fstatfs(fd, &system) == 0 &&
+           system.f_type != PROC_SUPER_MAGIC && system.f_type != SYSFS_MAGIC &&
+           system.f_type != DEBUGFS_MAGIC && system.f_type != TRACEFS_MAGIC;
 }
 
-/* Below the process's root, or ours where process_id is 0. */
-static int open_below(uint32_t process_id, struct span path, uint64_t flags)
+/* Overlays tell other devices than mappings do, and may have a layer's number in the high half. */
+static bool is_inode(uint64_t inode, const struct stat *status)
+{
+    return inode == 0 || (uint32_t)inode == (uint32_t)status->st_ino;
+}
+
+/* What path_fd (O_PATH) stands for: by then nobody can put something else in its place. */
+static int open_itself(int path_fd)
+{
+    char link[LINK_BYTES];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+    return os_openat(AT_FDCWD, link, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* The place itself (O_PATH), below the process's root, or ours where process_id is 0. */
+static int find_below(uint32_t process_id, struct span path, uint64_t flags)
 {
     char root[LINK_BYTES] = "/", name[PATH_BYTES];
     if (path.size == 0 || path.size >= sizeof(name) || path.data[0] != '/')
@@ -39,34 +58,37 @@ static int open_below(uint32_t process_id, struct span path, uint64_t flags)
     fd_auto root_fd = os_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
     if (root_fd < 0)
         return -1;
-    const struct open_how how = {.flags = flags | O_CLOEXEC,
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
                                  .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     return (int)syscall(SYS_openat2, root_fd, name, &how, sizeof(how));
 }
 
-int process_file_open(uint32_t process_id, struct span path)
+int process_file_open(uint32_t process_id, struct span path, uint64_t inode)
 {
-    return only_regular(open_below(process_id, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    struct stat status;
+    fd_auto fd = find_below(process_id, path, 0);
+    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || !is_inode(inode, &status))
+        return -1;
+    return open_itself(fd);
 }
 
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path)
 {
-    char link[LINK_BYTES];
     struct stat status;
-    /* Looked at before it is opened, which means something for some files. */
-    fd_auto fd = only_regular(open_below(process_id, path, O_PATH | O_NOFOLLOW));
-    if (fd < 0 || fstat(fd, &status) || status.st_uid != user_id)
+    fd_auto fd = find_below(process_id, path, O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || status.st_uid != user_id)
         return -1;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    return os_openat(AT_FDCWD, link, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    return open_itself(fd);
 }
 
 int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limit)
 {
     char path[LINK_BYTES];
+    struct stat status;
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, process_id,
              start, limit);
-    return only_regular(os_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
+    fd_auto fd = os_openat(AT_FDCWD, path, O_PATH, 0);
+    return fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status) ? open_itself(fd) : -1;
 }
 
 bool process_file_has_ended(uint32_t process_id)
@@ -77,15 +99,20 @@ bool process_file_has_ended(uint32_t process_id)
     return readlink(path, target, sizeof(target)) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-uint64_t process_file_owner(uint32_t process_id)
+bool process_file_read_status(uint32_t process_id, struct buf *text)
 {
     char path[LINK_BYTES];
     struct err ignored;
+    buf_init(text, STATUS_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
+    return !small_file_read(path, text, &ignored);
+}
+
+uint64_t process_file_owner(uint32_t process_id)
+{
     uint32_t user = 0, effective;
     buf_auto text;
-    buf_init(&text, STATUS_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
-    const bool is_user = !small_file_read(path, &text, &ignored) &&
+    const bool is_user = process_file_read_status(process_id, &text) &&
                          proc_text_users(buf_span(&text), &user, &effective) && user != 0;
     return is_user ? user : UINT64_C(1) << 32 | process_id;
 }

@@ -1,8 +1,11 @@
 /*
  * process_file: opens a file that a process has mapped, as that process sees it.
  *
- * Paths are the process's own words: they are looked up below its root folder and cannot lead out
- * of it, and whatever is no regular file is not opened (a pipe would keep us waiting).
+ * Paths are the process's own words, and by now they may be links to anything that it shows: they
+ * are looked up below its root folder and cannot lead out of it, and what is there is looked at
+ * before it is opened, which is something that is done to a device or a pipe. Regular files with
+ * something in them are opened, and none of procfs, sysfs, debugfs and tracefs: reading takes from
+ * some (/proc/kmsg).
  * Threads: any.
  */
 #ifndef AGENT_PROCESS_FILE_H
@@ -13,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Read-only; -1 when there is no such file. */
-int process_file_open(uint32_t process_id, struct span path);
+/* Read-only; -1 when there is no such file, or it has another inode (0: any). */
+int process_file_open(uint32_t process_id, struct span path, uint64_t inode);
 /* The file of a mapping, by its addresses: finds deleted files, too, where the kernel allows it
  * (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). -1. */
 int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limit);
@@ -22,8 +25,11 @@ int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limi
 bool process_file_has_ended(uint32_t process_id);
 /* A file that the process's user has written: it is that user's and no link, since its path is one
  * where anybody may put something (/tmp), and by a link or a mount a program could have others'
- * files read, or what reading changes (/proc/kmsg). process_id 0: as we see it. -1. */
+ * files read. process_id 0: as we see it. -1. */
 int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path);
+/* /proc/PID/status, to be parsed (proc_text.h), into text, which is
+ * initialised here. False: it has ended. */
+bool process_file_read_status(uint32_t process_id, struct buf *text);
 /* Whom it belongs to, as a number that is never 0: its user, or where that is root, or not to be
  * found out, the process itself. */
 uint64_t process_file_owner(uint32_t process_id);

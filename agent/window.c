@@ -22,6 +22,7 @@ enum {
     FULL_TEXT_PAUSE_S = 10,
     UNNAMED_MAX = 65536,
     LATE_MAX_MS = 200, /* of looking names up once more, where the next window waits for it */
+    LATE_FOR_PEOPLE_MAX_MS = 5000, /* where each process is asked once, of what that leaves */
     OWN_FRAMES_MAX = 8,
     VALUES_MAX = 4,
     LABELS_MAX = 3,
@@ -354,11 +355,13 @@ static void name_late(struct window *window)
 {
     const int64_t began_ns = clock_monotonic_ns();
     const bool is_hasty = window->options.form == WINDOW_FOR_OTLP;
+    const int64_t until_ns =
+        began_ns + (is_hasty ? LATE_MAX_MS : LATE_FOR_PEOPLE_MAX_MS) * CLOCK_NS_PER_MS;
     for (uint32_t i = 0; i < window->unnamed_count; i++) {
         const struct unnamed *unnamed = window->unnamed[i];
         struct jitdump_place place;
-        if (!is_hasty || clock_monotonic_ns() - began_ns < LATE_MAX_MS * CLOCK_NS_PER_MS)
-            jit_names_read_late(unnamed->names, began_ns);
+        if (!is_hasty || clock_monotonic_ns() < until_ns)
+            jit_names_read_late(unnamed->names, began_ns, until_ns);
         const bool is_known = find_late_name(unnamed, &place);
         const struct profile_line line =
             is_known ? code_line(window, (uint32_t)unnamed->process_id, &place)

@@ -141,13 +141,13 @@ bool span_parse_hex(struct span span, uint64_t *ret_number)
     return true;
 }
 
-/* Size of the well-formed UTF-8 sequence at data, 0 when there is none (Unicode 15, table 3-7). */
 /* As the first byte of a character that takes several says. */
 static size_t utf8_length(uint8_t first)
 {
     return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
+/* Size of the well-formed UTF-8 sequence at data, 0 when there is none (Unicode 15, table 3-7). */
 static size_t utf8_sequence(const uint8_t *data, size_t size)
 {
     uint8_t first = data[0];

@@ -21,6 +21,11 @@ int64_t clock_monotonic_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
 int64_t clock_thread_cpu_ns(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);

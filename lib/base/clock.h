@@ -14,6 +14,8 @@ enum { CLOCK_TEXT_BYTES = 32 };
 
 int64_t clock_wall_ns(void);
 int64_t clock_monotonic_ns(void);
+/* Since the machine started, time asleep included: what starts of processes are told in. */
+int64_t clock_boot_ns(void);
 /* CPU time that the calling thread has used. */
 int64_t clock_thread_cpu_ns(void);
 void clock_sleep_ms(int64_t duration_ms);

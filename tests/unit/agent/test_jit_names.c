@@ -1,9 +1,11 @@
 /* Names of code that real processes have written. */
 #include "agent/jit_names.h"
 #include "agent/perf_map.h"
+#include "agent/process_file.h"
 #include "lib/base/os.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,11 +16,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, GROUPS_MAX = 3000 };
 
 struct fixture {
     pid_t child; /* of another user, where we may make one */
@@ -41,16 +44,21 @@ static uid_t user_of_child(void)
     return getuid() ? getuid() : NOBODY;
 }
 
-/* Waits until its users are these, where we may set them. */
-static void start_child(struct fixture *fixture, uid_t real, uid_t effective)
+/* Waits until its users and groups are these, where we may set them. */
+static void start_child(struct fixture *fixture, uid_t real, uid_t effective, size_t group_count)
 {
+    gid_t groups[GROUPS_MAX];
+    for (size_t i = 0; i < group_count; i++)
+        groups[i] = (gid_t)(1000000000 + i);
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
     fixture->child = fork();
     if (fixture->child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if ((getuid() == 0 && setresuid(real, effective, effective)) || write(ready[1], "", 1) != 1)
+        if ((getuid() == 0 &&
+             (setgroups(group_count, groups) || setresuid(real, effective, effective))) ||
+            write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)
             pause();
@@ -67,7 +75,7 @@ static int begin(void **state)
 {
     static struct fixture fixture;
     fixture = (struct fixture){.budget = {.max_bytes = 1 << 20}};
-    start_child(&fixture, NOBODY, NOBODY);
+    start_child(&fixture, NOBODY, NOBODY, 0);
     *state = &fixture;
     return 0;
 }
@@ -119,7 +127,7 @@ static void names_that_come_when_the_process_has_ended_are_read(void **state)
     read_now(fixture);
     end_child(fixture);
     write_file(fixture->path, "1000 20 late\n", user_of_child());
-    jit_names_read_late(fixture->names, INT64_MAX);
+    jit_names_read_late(fixture->names, INT64_MAX, 0);
     assert_true(has_name(fixture, "late"));
 }
 
@@ -134,6 +142,19 @@ static void a_file_of_another_user_is_not_read(void **state)
     assert_int_equal(chown(fixture->path, NOBODY, NOBODY), 0);
     read_now(fixture);
     assert_true(has_name(fixture, "secret"));
+}
+
+static void a_file_that_an_earlier_process_left_is_not_read(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) - 60}};
+    write_file(fixture->path, "1000 20 left\n", user_of_child());
+    assert_int_equal(utimensat(AT_FDCWD, fixture->path, times, 0), 0);
+    read_now(fixture);
+    assert_false(has_name(fixture, "left"));
+    write_file(fixture->path, "1000 20 mine\n", user_of_child());
+    read_now(fixture);
+    assert_true(has_name(fixture, "mine"));
 }
 
 static void a_link_is_not_followed(void **state)
@@ -156,10 +177,24 @@ static void a_program_that_acts_for_another_user_has_no_names(void **state)
         skip();
     end_child(fixture);
     jit_names_release(fixture->names);
-    start_child(fixture, NOBODY, 0);
+    start_child(fixture, NOBODY, 0, 0);
     write_file(fixture->path, "1000 20 secret\n", 0);
     read_now(fixture);
     assert_false(has_name(fixture, "secret"));
+}
+
+static void a_user_in_many_groups_has_names(void **state)
+{
+    struct fixture *fixture = *state;
+    if (getuid() != 0)
+        skip();
+    end_child(fixture);
+    jit_names_release(fixture->names);
+    start_child(fixture, NOBODY, NOBODY, GROUPS_MAX);
+    assert_int_equal(process_file_owner((uint32_t)fixture->child), NOBODY);
+    write_file(fixture->path, "1000 20 mine\n", NOBODY);
+    read_now(fixture);
+    assert_true(has_name(fixture, "mine"));
 }
 
 static void memory_is_shared_by_all(void **state)
@@ -202,9 +237,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_that_come_when_the_process_has_ended_are_read, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_file_of_another_user_is_not_read, begin, end),
+        cmocka_unit_test_setup_teardown(a_file_that_an_earlier_process_left_is_not_read, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_user_in_many_groups_has_names, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_shared_by_all, begin, end),
         cmocka_unit_test(long_names_are_cut_at_a_character),
     };

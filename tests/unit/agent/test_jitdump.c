@@ -1,9 +1,11 @@
 #include "tests/unit/test.h"
 
 #include "agent/jitdump.h"
+#include "lib/base/clock.h"
 #include "lib/base/os.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { LOAD, MOVE, DEBUG_LINES, CLOSE, UNWINDING };
 
@@ -201,7 +203,7 @@ static void what_there_is_no_room_for_ends_the_reading(void **state)
 }
 
 /* A search among all functions for each move would take hours. */
-static void what_is_read_at_a_time_is_bounded_and_moves_are_cheap(void **state)
+static void moves_are_cheap(void **state)
 {
     (void)state;
     enum { LOADS = 150000, MOVES = 150000 };
@@ -213,11 +215,73 @@ static void what_is_read_at_a_time_is_bounded_and_moves_are_cheap(void **state)
     for (uint32_t i = 0; i < MOVES; i++)
         put_move(&file, 7, 0x100000000 + 0x10 * i, 0x10, i);
     put_load(&file, "last", 0x200, 0x20, LOADS);
-    read_all(dump, &file);
+    do
+        read_all(dump, &file);
+    while (jitdump_has_more(dump));
     assert_place(dump, 0x1000, "f", "", 0);
-    assert_nothing(dump, 0x200);
-    read_all(dump, &file);
     assert_place(dump, 0x200, "last", "", 0);
+    jitdump_destroy(dump);
+}
+
+enum { HUGE_BYTES = 0x100010 };
+
+/* Of count records of one kind, which are holes but for what body says. */
+static int open_huge(uint32_t id, uint32_t count, struct span body)
+{
+    buf_auto file;
+    begin(&file);
+    const int fd = memfd_create("jitdump", MFD_CLOEXEC);
+    assert_int_equal(os_write_all(fd, file.data, file.size), 0);
+    buf_clear(&file);
+    put_head(&file, id, HUGE_BYTES - 16);
+    buf_append_span(&file, body);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(pwrite(fd, file.data, file.size, (off_t)(40 + i * (uint64_t)HUGE_BYTES)),
+                         file.size);
+    return fd;
+}
+
+static void of_records_that_are_huge_only_what_is_needed_is_read(void **state)
+{
+    (void)state;
+    enum { COUNT = 40000 };
+    for (uint32_t id = LOAD; id <= UNWINDING; id++) {
+        struct jitdump *dump = jitdump_create();
+        fd_auto fd = open_huge(id, COUNT, (struct span){0});
+        assert_int_equal(ftruncate(fd, 40 + COUNT * (int64_t)HUGE_BYTES), 0);
+        const int64_t began_ns = clock_thread_cpu_ns();
+        do
+            assert_true(jitdump_read(dump, fd, 40 + COUNT * (uint64_t)HUGE_BYTES, 64 << 20));
+        while (jitdump_has_more(dump));
+        assert_true(clock_thread_cpu_ns() - began_ns < CLOCK_NS_PER_S / 2);
+        jitdump_destroy(dump);
+    }
+}
+
+/* Lines of one file with a long name: little to keep, much to read. */
+static void what_is_too_much_at_a_time_is_left_for_the_next(void **state)
+{
+    (void)state;
+    enum { COUNT = 150, NAME_BYTES = 4000 };
+    struct jitdump *dump = jitdump_create();
+    char name[NAME_BYTES] = "";
+    memset(name, 'n', NAME_BYTES - 1);
+    buf_auto body;
+    buf_init(&body, HUGE_BYTES);
+    buf_append_u64(&body, 0);
+    buf_append_u64(&body, UINT64_MAX);
+    while (body.size + 16 + NAME_BYTES <= HUGE_BYTES - 16) {
+        buf_append_u64(&body, 0);
+        buf_append_u64(&body, 1);
+        buf_append(&body, name, NAME_BYTES);
+    }
+    fd_auto fd = open_huge(DEBUG_LINES, COUNT, buf_span(&body));
+    uint32_t readings = 1;
+    const uint64_t bytes = 40 + COUNT * (uint64_t)HUGE_BYTES;
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    for (; jitdump_read(dump, fd, bytes, 64 << 20) && jitdump_has_more(dump); readings++)
+        assert_true(readings < 10000);
+    assert_true(readings >= 3);
     jitdump_destroy(dump);
 }
 
@@ -240,7 +304,9 @@ int main(void)
         cmocka_unit_test(what_is_added_later_is_read_later),
         cmocka_unit_test(what_is_broken_ends_the_reading_and_names_that_are_none_are_none),
         cmocka_unit_test(what_there_is_no_room_for_ends_the_reading),
-        cmocka_unit_test(what_is_read_at_a_time_is_bounded_and_moves_are_cheap),
+        cmocka_unit_test(moves_are_cheap),
+        cmocka_unit_test(of_records_that_are_huge_only_what_is_needed_is_read),
+        cmocka_unit_test(what_is_too_much_at_a_time_is_left_for_the_next),
         cmocka_unit_test(files_are_known_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,12 @@ static void reads_the_users_of_a_process(void **state)
     assert_false(proc_text_users(span_text("Name:\tx\n"), &user, &effective));
     assert_false(proc_text_users(span_text("Uid:\t5000000000\t0\n"), &user, &effective));
     assert_false(proc_text_users(span_text("Uid:\t1000"), &user, &effective));
+    uint64_t number;
+    assert_true(proc_text_own_number(span_text("Pid:\t12\nNSpid:\t12\t7\n"), &number));
+    assert_int_equal(number, 7);
+    assert_true(proc_text_own_number(span_text("NSpid:\t12\n"), &number));
+    assert_int_equal(number, 12);
+    assert_false(proc_text_own_number(span_text("Pid:\t12\n"), &number));
 }
 
 int main(void)
