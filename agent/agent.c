@@ -809,18 +809,21 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     interpreters_count(agent->interpreters, &counts.interpreters);
     counts.processes = processes.processes;
     counts.mappings = processes.mappings;
-    counts.refused =
-        processes.refused_processes + processes.refused_mappings + agent->jit_budget.refused;
+    counts.refused_processes = processes.refused_processes;
+    counts.refused_mappings = processes.refused_mappings;
+    counts.refused_names = agent->jit_budget.refused;
     if (agent->waits)
-        counts.refused += counters.refused_waits + waits_refused(agent->waits);
+        counts.refused_waits = counters.refused_waits + waits_refused(agent->waits);
     if (agent->unwinding) {
         struct unwinding_counts unwinding;
         unwinding_count(agent->unwinding, &unwinding);
         counts.tables = unwinding.tables;
         counts.failed_tables = unwinding.failed_tables;
         counts.shard_bytes = unwinding.shard_bytes;
-        counts.refused += unwinding.refused + unwinding.refused_tables;
+        counts.refused_tables = unwinding.refused + unwinding.refused_tables;
     }
+    counts.refused = counts.refused_processes + counts.refused_mappings + counts.refused_names +
+                     counts.refused_waits + counts.refused_tables;
     counts.unwanted = window_unwanted(agent->window);
     counts.memory_bytes = agent->memory_bytes;
     counts.is_short_of_memory = agent->is_short;

@@ -84,8 +84,13 @@ struct agent_counts {
     struct interpreter_counts interpreters;
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused; /* processes, mappings and tables that did not fit, or for want of memory */
-    uint64_t memory_bytes; /* resident */
+    uint64_t refused; /* all of these, that did not fit, or for want of memory: */
+    uint64_t refused_processes;
+    uint64_t refused_mappings;
+    uint64_t refused_names; /* processes of which not all names of code fit */
+    uint64_t refused_waits;
+    uint64_t refused_tables; /* and processes that there were no tables for */
+    uint64_t memory_bytes;   /* resident */
     bool is_short_of_memory;
     uint64_t short_seconds; /* looks, one a second, that found more than the limit */
     uint32_t binaries;
