@@ -879,6 +879,8 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
         counts.shard_bytes = unwinding.shard_bytes;
         counts.refused_tables = unwinding.refused + unwinding.refused_tables;
     }
+    counts.refused = counts.refused_processes + counts.refused_mappings + counts.refused_names +
+                     counts.refused_waits + counts.refused_tables;
     counts.unwanted = window_unwanted(agent->window);
     counts.memory_bytes = agent->memory_bytes;
     counts.is_short_of_memory = agent->is_short;

@@ -91,7 +91,8 @@ struct agent_counts {
     struct interpreter_counts interpreters;
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused_processes; /* that did not fit, as the following, or for want of memory */
+    uint64_t refused; /* all of these, that did not fit, or for want of memory: */
+    uint64_t refused_processes;
     uint64_t refused_mappings;
     uint64_t refused_waits;
     uint64_t refused_tables; /* for walks: of binaries, or a process's mappings among them */

@@ -25,6 +25,8 @@ enum {
 struct jit_names {
     uint32_t references;
     struct jit_budget *budget;
+    struct jit_names *next; /* of the budget's */
+    uint64_t owner;
     uint32_t process_id;
     uint32_t shown_id;
     uint64_t own_number; /* as the process knows itself: the one in the file's name */
@@ -106,6 +108,8 @@ struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_i
     struct jit_names *names = mem_new(struct jit_names, 1);
     *names = (struct jit_names){.references = 1,
                                 .budget = budget,
+                                .next = budget->first,
+                                .owner = process_file_owner(process_id),
                                 .process_id = process_id,
                                 .shown_id = process_id,
                                 .own_number = process_id,
@@ -114,6 +118,7 @@ struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_i
                                 .read_ns = INT64_MIN / 2,
                                 .jitdump = jitdump_create(),
                                 .perf_map = perf_map_create()};
+    budget->first = names;
     note_owner(names); /* it may end before anything is read */
     return names;
 }
@@ -128,6 +133,10 @@ void jit_names_release(struct jit_names *names)
 {
     if (!names || --names->references)
         return;
+    struct jit_names **link = &names->budget->first;
+    while (*link != names)
+        link = &(*link)->next;
+    *link = names->next;
     names->budget->used_bytes -= names->used_bytes;
     jitdump_destroy(names->jitdump);
     perf_map_destroy(names->perf_map);
@@ -159,13 +168,28 @@ static int open_file(const struct jit_names *names, const char *path, uint64_t *
     return fd;
 }
 
+/* What other processes of its owner have. */
+static uint64_t held_beside(const struct jit_names *names)
+{
+    uint64_t held = 0;
+    for (const struct jit_names *other = names->budget->first; other; other = other->next)
+        held += other != names && other->owner == names->owner ? other->used_bytes : 0;
+    return held;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t taken)
+{
+    return bytes > taken ? bytes - taken : 0;
+}
+
 /* What the one file of this process may have, where the other has so much. */
 static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_other)
 {
-    const struct jit_budget *budget = names->budget;
-    const uint64_t others = budget->used_bytes - names->used_bytes;
-    const uint64_t most = others < budget->max_bytes ? (budget->max_bytes - others) / 2 : 0;
-    return most > bytes_of_other ? most - bytes_of_other : 0;
+    const uint64_t max_bytes = names->budget->max_bytes, held = held_beside(names);
+    const uint64_t others = names->budget->used_bytes - names->used_bytes;
+    const uint64_t of_process = less(max_bytes, others) / 2;
+    const uint64_t of_owner = less(less(max_bytes, others - held) / 4 * 3, held);
+    return less(of_process < of_owner ? of_process : of_owner, bytes_of_other);
 }
 
 static bool read_jitdump(struct jit_names *names)

@@ -6,8 +6,9 @@
  * what is gathered: a compiler may write a name after the code has run. Whose they are is no
  * doubt: they belong to the process's user, are no links and were written to after its start, as
  * the wall clock has it, else they are those of an earlier process of its number. All processes
- * together have a bounded share of memory and, but for the end of what is gathered, of time, and
- * one of them at most half of what is left, so that none takes it from all.
+ * together have a bounded share of memory and, but for the end of what is gathered, of time: one
+ * of them has at most half of what is left, and those of one owner (process_file_owner) three
+ * quarters of what the others leave, so that nobody takes it from all.
  *
  * References are counted: a process's names are needed for a moment after it has ended.
  * Threads: one.
@@ -23,9 +24,10 @@ struct jit_names;
 struct jit_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
-    uint64_t refused; /* processes of which not all names fit */
-    int64_t next_ns;  /* when files may be read again, so that reading takes a part of the time */
-    bool is_closed;   /* nothing new is taken on */
+    uint64_t refused;        /* processes of which not all names fit */
+    struct jit_names *first; /* of all that there are */
+    int64_t next_ns; /* when files may be read again, so that reading takes a part of the time */
+    bool is_closed;  /* nothing new is taken on */
 };
 
 /* Where the process's files are to be found now. */

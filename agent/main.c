@@ -125,6 +125,16 @@ static void report_interpreters(const struct agent_counts *counts)
                   log_quote((const char *)text.data, quoted, sizeof(quoted)));
 }
 
+static void report_refusals(const struct agent_counts *counts)
+{
+    if (counts->refused)
+        log_event(LOG_INFO, "what did not fit",
+                  "processes=%" PRIu64 " mappings=%" PRIu64 " names_of_code=%" PRIu64
+                  " waits=%" PRIu64 " unwind_tables=%" PRIu64,
+                  counts->refused_processes, counts->refused_mappings, counts->refused_names,
+                  counts->refused_waits, counts->refused_tables);
+}
+
 struct counts {
     struct agent_counts agent;
     struct spool_counts spool;
@@ -151,7 +161,7 @@ static void report(const struct service *service)
     log_event(LOG_INFO, "so far",
               "samples=%" PRIu64 " lost_samples=%" PRIu64 " lost_events=%" PRIu64
               " processes=%u mappings=%u binaries=%u unread_binaries=%u sent=%" PRIu64
-              " refused=%" PRIu64 " kept=%" PRIu64 " waiting=%u dropped=%" PRIu64
+              " refused_batches=%" PRIu64 " kept=%" PRIu64 " waiting=%u dropped=%" PRIu64
               " lost_batches=%" PRIu64 " memory=%" PRIu64 " symbols_sent=%" PRIu64,
               counts.agent.samples, counts.agent.lost_samples, counts.agent.lost_events,
               counts.agent.processes, counts.agent.mappings, counts.agent.binaries,
@@ -159,6 +169,7 @@ static void report(const struct service *service)
               counts.sender.refused_batches, counts.spool.put_batches, counts.spool.batches,
               counts.spool.dropped_batches, service->lost_batches, counts.agent.memory_bytes,
               counts.symbols.sent_tables);
+    report_refusals(&counts.agent);
     report_stops(service->agent, &counts.agent);
     report_interpreters(&counts.agent);
 }

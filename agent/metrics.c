@@ -66,8 +66,7 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
     append_count(
         text, "refused_total",
         "Processes, mappings, waits, unwind tables and processes' names of code that did not fit.",
-        agent->refused_processes + agent->refused_mappings + agent->refused_waits +
-            agent->refused_tables + agent->refused_names);
+        agent->refused);
     append_count(text, "left_out_names_total",
                  "Processes of which not all names fit a batch, once for each batch.",
                  agent->left_out_names);

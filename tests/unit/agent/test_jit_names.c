@@ -28,6 +28,7 @@ struct fixture {
     char path[64];
     char other[64];
     struct jit_budget budget;
+    struct jit_budget *shared; /* in place of its own; NULL */
     struct jit_names *names;
 };
 
@@ -55,10 +56,11 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     assert_int_equal(pipe(ready), 0);
     fixture->child = fork();
     if (fixture->child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if ((getuid() == 0 &&
-             (setgroups(group_count, groups) || setresuid(real, effective, effective))) ||
-            write(ready[1], "", 1) != 1)
+        if (getuid() == 0 &&
+            (setgroups(group_count, groups) || setresuid(real, effective, effective)))
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+        if (write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)
             pause();
@@ -68,7 +70,8 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     close(ready[1]);
     snprintf(fixture->path, sizeof(fixture->path), "/tmp/perf-%d.map", fixture->child);
     snprintf(fixture->other, sizeof(fixture->other), "/tmp/perf-names-%d", fixture->child);
-    fixture->names = jit_names_create(&fixture->budget, (uint32_t)fixture->child);
+    fixture->names = jit_names_create(fixture->shared ? fixture->shared : &fixture->budget,
+                                      (uint32_t)fixture->child);
 }
 
 static int begin(void **state)
@@ -197,16 +200,22 @@ static void a_user_in_many_groups_has_names(void **state)
     assert_true(has_name(fixture, "mine"));
 }
 
+/* The code at 0x1000 is named by the first line, and again by the last. */
+static void write_names(const char *path, int count, uid_t user)
+{
+    char *text = malloc((size_t)count * 32 + 64), *at = text;
+    at += sprintf(at, "1000 20 first\n");
+    for (int i = 1; i < count; i++)
+        at += sprintf(at, "%x 20 other\n", 0x1000 + 0x20 * i);
+    sprintf(at, "1000 20 last\n");
+    write_file(path, text, user);
+    free(text);
+}
+
 static void memory_is_shared_by_all(void **state)
 {
     struct fixture *fixture = *state;
-    enum { LINES = 40000 };
-    char *text = malloc(LINES * 32), *at = text;
-    at += sprintf(at, "1000 20 first\n");
-    for (int i = 1; i < LINES; i++)
-        at += sprintf(at, "%x 20 other\n", 0x1000 + 0x20 * i);
-    write_file(fixture->path, text, user_of_child());
-    free(text);
+    write_names(fixture->path, 40000, user_of_child());
     read_now(fixture);
     assert_true(has_name(fixture, "first"));
     assert_int_equal(fixture->budget.refused, 1);
@@ -214,6 +223,35 @@ static void memory_is_shared_by_all(void **state)
     assert_true(fixture->budget.used_bytes <= fixture->budget.max_bytes / 2);
     fixture->budget.is_closed = true;
     assert_false(jit_names_is_due(fixture->names, INT64_MAX));
+}
+
+static void processes_of_a_user_leave_a_quarter_to_others(void **state)
+{
+    enum { COUNT = 8 };
+    struct fixture *fixture = *state, others[COUNT];
+    if (getuid() != 0)
+        skip();
+    for (int i = 0; i < COUNT; i++) {
+        others[i] = (struct fixture){.shared = &fixture->budget};
+        start_child(&others[i], NOBODY, NOBODY, 0);
+        write_names(others[i].path, 40000, NOBODY);
+        read_now(&others[i]);
+    }
+    assert_true(has_name(&others[0], "first"));
+    assert_true(has_name(&others[1], "first"));
+    assert_int_equal(fixture->budget.refused, COUNT);
+    end_child(fixture);
+    jit_names_release(fixture->names);
+    start_child(fixture, 0, 0, 0);
+    write_names(fixture->path, 1000, 0);
+    read_now(fixture);
+    assert_true(has_name(fixture, "last"));
+    for (int i = 0; i < COUNT; i++)
+        end_child(&others[i]);
+    for (int i = 0; i < COUNT; i++) {
+        (void)unlink(others[i].path);
+        jit_names_release(others[i].names);
+    }
 }
 
 static void long_names_are_cut_at_a_character(void **state)
@@ -244,6 +282,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_user_in_many_groups_has_names, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_shared_by_all, begin, end),
+        cmocka_unit_test_setup_teardown(processes_of_a_user_leave_a_quarter_to_others, begin, end),
         cmocka_unit_test(long_names_are_cut_at_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
