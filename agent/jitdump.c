@@ -142,7 +142,7 @@ static bool is_text(struct span text)
 
 static struct span text_of(const struct jitdump *dump, struct text text)
 {
-    return span_of(dump->text.data + text.offset, text.bytes);
+    return text.bytes ? span_of(dump->text.data + text.offset, text.bytes) : (struct span){0};
 }
 
 static struct text keep_text(struct jitdump *dump, struct span text)

@@ -34,9 +34,8 @@ enum err_code pprof_decode(struct span raw, const struct profile_limits *limits,
 
 /*
  * Appends the message to output, with packed numbers and ids from 1 in order. Decoding it gives the
- * same profile again, but for strings that are no UTF-8: those are made so, as protobuf's own
- * readers refuse the file for one of them. Equal profiles give equal bytes. Handles: ERR_TOO_LARGE
- * (output's maximum).
+ * same profile again, and equal profiles give equal bytes. Handles: ERR_TOO_LARGE (output's
+ * maximum).
  */
 enum err_code pprof_encode(const struct profile *profile, struct buf *output,
                            struct err *err) MUST_USE;

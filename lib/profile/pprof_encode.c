@@ -1,6 +1,5 @@
 #include "lib/profile/pprof.h"
 
-#include "lib/base/mem.h"
 #include "lib/profile/pprof_wire.h"
 
 /*
@@ -161,7 +160,6 @@ static void put_fields(struct encoder *encoder)
 
 enum err_code pprof_encode(const struct profile *profile, struct buf *output, struct err *err)
 {
-    arena_auto arena = arena_create();
     struct encoder encoder = {.profile = profile, .output = output};
     buf_init(&encoder.message, output->max_size);
     buf_init(&encoder.part, output->max_size);
@@ -176,7 +174,7 @@ enum err_code pprof_encode(const struct profile *profile, struct buf *output, st
     for (uint32_t i = 0; i < profile->function_count && !buf_failed(output); i++)
         put_function(&encoder, i);
     for (uint32_t i = 0; i < profile->string_count; i++)
-        put_bytes(output, PROFILE_STRING, span_make_utf8(profile->strings[i], arena));
+        put_bytes(output, PROFILE_STRING, profile->strings[i]);
     put_fields(&encoder);
     buf_fini(&encoder.message);
     buf_fini(&encoder.part);

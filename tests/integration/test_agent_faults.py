@@ -271,7 +271,7 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, lo
     assert agent.stopped("rules-full") == 0
     # Of all one is said, and no more are counted however often they are tried.
     assert refused_count <= agent.counts()["refused_total"] <= file_count
-    assert len(re.findall(r"there is no room.*/strange\d.so", agent.log_path.read_text())) == 1
+    assert len(re.findall(r"there is no room.*/strange\d+.so", agent.log_path.read_text())) == 1
 
 
 def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(start_agent, load_strange_files, large_frame):
@@ -367,16 +367,16 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
     (tmp_path / "one.s").write_text(LONG_TABLE)
     run("gcc", "-shared", "-nostdlib", "-Wl,-z,noseparate-code", f"-Wl,--build-id=0x{build_id}", "one.s", "-o", "one.so",
         cwd=tmp_path)
-    agent = start_agent("--frequency=99", "--memory-limit=48")
+    agent = start_agent("--frequency=99", "--memory-limit=96")
     before = kernel_table_mib(agent)
-    # Of 900 KB each: 72 MB.
+    # Of 900 KB each: 72 MB, more than there is beside the tables of what else runs here.
     many = subprocess.Popen(["python3", "-c", MANY_FILES, tmp_path, "80", build_id], stdout=subprocess.PIPE)
     try:
         assert many.stdout.readline() == b"80\n"
         agent.wait_for("refused_total", 10)
         time.sleep(3)
         counts = agent.counts()
-        assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 48
+        assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 96
         assert kernel_table_mib(agent) > before
         assert counts["short_of_memory_seconds_total"] == 0
         assert "there is no room" in agent.log_path.read_text()

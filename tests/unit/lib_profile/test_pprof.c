@@ -337,25 +337,6 @@ static void everything_survives_a_round_trip(void **state)
     profile_destroy(again);
 }
 
-static void strings_are_written_as_utf8(void **state)
-{
-    (void)state;
-    buf_auto raw, encoded;
-    buf_init(&raw, 1 << 16);
-    buf_init(&encoded, 1 << 16);
-    struct err err;
-    put_small(&raw);
-    wire_text(&raw, 6, "evil\xff\xfe");
-    wire_text(&raw, 6, "caf\xc3");
-    struct profile *profile = decode(&raw);
-    assert_int_equal(pprof_encode(profile, &encoded, &err), ERR_NONE);
-    struct profile *again = decode(&encoded);
-    const struct span *last = &again->strings[again->string_count - 2];
-    assert_true(span_equal_text(last[0], "evil??") && span_equal_text(last[1], "caf"));
-    profile_destroy(profile);
-    profile_destroy(again);
-}
-
 static void an_encoding_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -398,7 +379,6 @@ int main(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(empty_messages_do_not_multiply),
         cmocka_unit_test(everything_survives_a_round_trip),
-        cmocka_unit_test(strings_are_written_as_utf8),
         cmocka_unit_test(an_encoding_that_does_not_fit_is_refused),
         cmocka_unit_test(sniffing_looks_at_the_whole),
     };

@@ -14,6 +14,7 @@ enum { ASKERS = 12, SLOW_MS = 150 };
 
 static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
+static atomic_bool is_held; /* making waits, however slow the others are */
 
 static enum err_code make(struct walk *walk, struct store_answer *ret_answer)
 {
@@ -21,7 +22,9 @@ static enum err_code make(struct walk *walk, struct store_answer *ret_answer)
     const int at_once = ++at_once_count;
     if (at_once > most_at_once)
         most_at_once = at_once;
-    clock_sleep_ms(SLOW_MS); /* all others ask meanwhile */
+    do
+        clock_sleep_ms(SLOW_MS); /* all others ask meanwhile */
+    while (is_held);
     at_once_count--;
     if (is_first && first_fails)
         return err_set(walk->err, ERR_BUSY, "no room for it");
@@ -61,7 +64,7 @@ static void begin(struct asker *asker)
 static int start(void **state)
 {
     made_count = at_once_count = most_at_once = 0;
-    first_fails = false;
+    first_fails = is_held = false;
     *state = answers_create(1 << 20);
     return 0;
 }
@@ -109,6 +112,7 @@ static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
     struct asker maker = {.answers = *state};
     struct asker impatient[] = {{.answers = *state, .patience = &gone},
                                 {.answers = *state, .patience = &late}};
+    is_held = true;
     begin(&maker);
     while (!made_count)
         clock_sleep_ms(1);
@@ -117,6 +121,7 @@ static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
         pthread_join(impatient[i].thread, NULL);
         assert_int_equal(impatient[i].code, ERR_CANCELLED);
     }
+    is_held = false;
     pthread_join(maker.thread, NULL);
     assert_int_equal(maker.code, ERR_NONE);
     assert_int_equal(made_count, 1);
