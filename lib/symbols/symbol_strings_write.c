@@ -45,6 +45,8 @@ static void append_varint(struct buf *output, uint32_t number)
 void symbol_strings_writer_add(struct symbol_strings_writer *writer, struct span first,
                                struct span second)
 {
+    if (span_equal(first, second))
+        second = SPAN_LITERAL("");
     const size_t bytes = first.size + second.size + (size_t)2 * SYMBOL_VARINT_MAX_BYTES;
     if (writer->has_failed)
         return;

@@ -30,7 +30,8 @@ struct symbol_strings_writer {
 void symbol_strings_writer_init(struct symbol_strings_writer *writer,
                                 enum symbol_strings_level level);
 void symbol_strings_writer_fini(struct symbol_strings_writer *writer);
-/* Both together below SYMBOL_FRAME_MAX_BYTES less 16; an empty second is none. */
+/* Both together below SYMBOL_FRAME_MAX_BYTES less 16; a second that is empty, or
+ * the first once more, is none. */
 void symbol_strings_writer_add(struct symbol_strings_writer *writer, struct span first,
                                struct span second);
 /* Ends the last frame and the index. */

@@ -196,8 +196,6 @@ static void add_names(struct symbol_table_writer *writer, struct span linkage_na
     }
     if (name.size == 0)
         name = linkage_name;
-    if (span_equal(name, linkage_name))
-        linkage_name = SPAN_LITERAL("");
     symbol_strings_writer_add(&writer->names, cut_text(name, SYMBOL_NAME_MAX_BYTES, &cut_name),
                               cut_text(linkage_name, SYMBOL_NAME_MAX_BYTES, &cut_linkage_name));
 }
