@@ -49,6 +49,12 @@ static double kept_query_bytes(void *context)
                     (server->store ? store_answer_bytes(server->store) : 0));
 }
 
+static double block_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return gauges->server->store ? (double)store_block_bytes(gauges->server->store) : 0;
+}
+
 static double heavy_bytes(void *context)
 {
     const struct gauges *gauges = context;
@@ -196,6 +202,8 @@ struct gauges *gauges_create(struct server *server)
                   answer_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory that caches hold.",
                   kept_query_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"blocks\"", "Memory that caches hold.",
+                  block_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_bytes", "",
                   "Memory taken by work on large profiles.", heavy_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",

@@ -10,6 +10,7 @@
 #include "api/viewer_path.h"
 #include "lib/base/mem.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { MAX_PAGE_BYTES = 256 << 10, MAX_DESCRIPTION_BYTES = 200, MAX_QUERY_BYTES = 16384 };
@@ -218,6 +219,23 @@ static enum err_code get_share_page(struct request *request, struct response *re
     if (status == 200 && metadata.may_preview)
         add_previews(request, &head);
     return respond_shell(request, response, status, &head, err);
+}
+
+/* A link that was copied with a slash at its end. If there is what it names is not looked at; but
+ * the path was decoded, and of ids alone it is the same as before. */
+static enum err_code drop_slash(struct request *request, struct response *response, struct err *err)
+{
+    const struct span path = request->path, query = request->query;
+    for (size_t i = 0; i < path.size; i++) {
+        if (!isalnum(path.data[i]) && path.data[i] != '/' && path.data[i] != '.')
+            return err_set(err, ERR_NOT_FOUND, "there is no such page");
+    }
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "%.*s%s%.*s", (int)path.size - 1,
+                              (const char *)path.data, query.size ? "?" : "", (int)query.size,
+                              (const char *)query.data));
+    response->status = 308;
+    return ERR_NONE;
 }
 
 /* Two shares that are compared. */
@@ -474,6 +492,8 @@ static const struct route routes[] = {
      .pattern = "/d/{a}..{b}",
      .flags = ROUTE_LIMIT_404,
      .handle = get_diff_page},
+    {.method = HTTP_GET, .pattern = "/p/{id}/", .flags = ROUTE_INLINE, .handle = drop_slash},
+    {.method = HTTP_GET, .pattern = "/d/{a}..{b}/", .flags = ROUTE_INLINE, .handle = drop_slash},
     {.method = HTTP_GET, .pattern = "/login", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/invite", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/shares", .flags = ROUTE_INLINE, .handle = get_inner_page},

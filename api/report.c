@@ -304,9 +304,10 @@ static const char *report_etag(struct arena *arena, const struct report *report)
     return arena_printf(arena, "W/\"%.32s\"", hex);
 }
 
-static enum err_code create_view(const struct report *report, struct arena *arena,
-                                 const struct profile *const profiles[2],
-                                 const struct view **ret_view, struct err *err)
+/* Of the filter alone. */
+static enum err_code create_filtered(const struct report *report, struct arena *arena,
+                                     const struct profile *const profiles[2],
+                                     const struct view **ret_view, struct err *err)
 {
     const struct filter *filter;
     enum err_code code = filter_create(arena, report->rules, report->rule_count, &filter, err);
@@ -323,14 +324,49 @@ static enum err_code create_view(const struct report *report, struct arena *aren
         .patience = report->patience,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
-    const struct view *view;
     if (report->share_count == 2)
-        code =
-            diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, &view, err);
-    else
-        code = view_create(arena, profiles[0], &options, &view, err);
-    if (!code && report->chain_count)
-        code = rule_chain_apply(arena, view, report->chain, report->chain_count, &view, err);
+        return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
+                                err);
+    return view_create(arena, profiles[0], &options, ret_view, err);
+}
+
+/*
+ * By file and binary a view has no functions: a rule that names nothing in it is of these, and the
+ * filter's as far as view_state_take_rules can make it so.
+ */
+static enum err_code take_rules_of_functions(struct report *report, struct arena *arena,
+                                             const struct profile *const profiles[2],
+                                             struct err *err)
+{
+    if (!report->chain_count || !view_state_has_no_functions(report->group_by))
+        return ERR_NONE;
+    arena_auto looked_at = arena_create();
+    const struct view *view;
+    enum err_code code = create_filtered(report, looked_at, profiles, &view, err);
+    bool *nameless = arena_new(looked_at, bool, report->chain_count);
+    if (!code)
+        code = rule_chain_find_nameless(view, report->chain, report->chain_count, nameless, err);
+    if (code)
+        return code;
+    struct chain_rule *chain = arena_new(arena, struct chain_rule, report->chain_count);
+    memcpy(chain, report->chain, report->chain_count * sizeof(*chain));
+    report->chain_count = view_state_take_rules(chain, report->chain_count, nameless, report->rules,
+                                                &report->rule_count);
+    report->chain = chain;
+    return ERR_NONE;
+}
+
+static enum err_code create_view(const struct report *asked, struct arena *arena,
+                                 const struct profile *const profiles[2],
+                                 const struct view **ret_view, struct err *err)
+{
+    struct report report = *asked;
+    const struct view *view;
+    enum err_code code = take_rules_of_functions(&report, arena, profiles, err);
+    if (!code)
+        code = create_filtered(&report, arena, profiles, &view, err);
+    if (!code && report.chain_count)
+        code = rule_chain_apply(arena, view, report.chain, report.chain_count, &view, err);
     if (code)
         return code;
     *ret_view = view;

@@ -204,6 +204,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .retention_s = server->settings->tenant_profile_retention_s,
         .query_time_s = (int64_t)server->settings->tenant_limits[TENANT_LIMIT_QUERY_TIME_S],
         .report = report_store,
+        .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
         .resolver = naming_resolver(server->naming, naming_mode_default),
     };

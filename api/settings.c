@@ -80,7 +80,7 @@ static const struct knob knobs[] = {
     KNOB("loop-threads", KNOB_NUMBER, loop_threads, 1, 64, "2", "threads that do network work"),
     KNOB("worker-threads", KNOB_NUMBER, worker_threads, 1, 256, "8",
          "threads that do everything else"),
-    KNOB("intake-threads", KNOB_NUMBER, intake_threads, 1, 256, "16",
+    KNOB("intake-threads", KNOB_NUMBER, intake_threads, 1, 256, "32",
          "threads that take continuous profiles: senders that wait until theirs are durable"),
     KNOB("worker-queue", KNOB_NUMBER, worker_queue, 1, 100000, "256",
          "requests that may wait for a worker before others get 503"),
@@ -188,6 +188,8 @@ static const struct knob knobs[] = {
     KNOB("query-cache-bytes", KNOB_SIZE, query_cache_bytes, 0, TIB, "32MiB",
          "answers to questions kept for who asks the same again: half of it merged profiles, half "
          "finished reports; 0 keeps none"),
+    KNOB("block-cache-bytes", KNOB_SIZE, block_cache_bytes, 16 << 20, TIB, "256MiB",
+         "continuous profiles kept open for the next question, and until they are merged"),
     KNOB("session-lifetime", KNOB_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",
          "of a sign-in in a browser"),
     KNOB("invitation-lifetime", KNOB_DURATION, invitation_lifetime_s, 60, 365 * DAY, "7d",

@@ -79,6 +79,7 @@ struct settings {
     int report_wait_s;             /* and wait so long for its turn */
     uint64_t profile_cache_bytes;  /* decoded profiles kept for the next view; 0: by the machine */
     uint64_t query_cache_bytes;    /* answers to questions kept for the same again */
+    uint64_t block_cache_bytes;    /* blocks of continuous profiles kept open */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */

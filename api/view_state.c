@@ -102,6 +102,33 @@ static void read_rule(struct view_state *state, struct chain_rule *chain, struct
         chain[state->chain_count++] = read;
 }
 
+bool view_state_has_no_functions(struct span group_by)
+{
+    return span_equal_text(group_by, "file") || span_equal_text(group_by, "binary");
+}
+
+/* A focus or ignore may pass others of its kind, which look at whole stacks, too. */
+size_t view_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
+                             struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count)
+{
+    bool may_look_up = true, may_drop = true;
+    size_t left = 0;
+    for (size_t i = 0; i < chain_count; i++) {
+        const struct chain_rule rule = chain[i];
+        const bool is_lookup = rule.action == CHAIN_FOCUS || rule.action == CHAIN_IGNORE;
+        enum filter_action action;
+        if (wanted[i] && *rule_count < FILTER_RULES_MAX && (is_lookup ? may_look_up : may_drop) &&
+            find_filter_action(rule.action, &action)) {
+            rules[(*rule_count)++] = (struct filter_rule){.action = action, .pattern = rule.text};
+        } else {
+            chain[left++] = rule;
+            may_drop = false;
+        }
+        may_look_up = may_look_up && is_lookup;
+    }
+    return left;
+}
+
 /* Of samples, so they hold before all others and for any group. */
 static void read_labels(const struct request *request, struct view_state *state)
 {

@@ -17,9 +17,10 @@
  * of which the server's filter (lib/profile/filter.h) makes the same are its own, as they are where
  * a page asks for a large tree (web/src/model/served_rules.ts): grouped by function, line or
  * address, and no focus or ignore behind a hide or show, since it would look at frames that are
- * hidden. From the first other one on, lib/profile/rule_chain.h has them. What no version knows
- * yet and what is no expression is counted, so that the answer says of how many rules it shows
- * nothing; the page leaves those out, too. Threads: any.
+ * hidden. By file and binary those are the filter's that name nothing in the view, and so are of
+ * functions (view_state_take_rules). From the first other one on, lib/profile/rule_chain.h has
+ * them. What no version knows yet and what is no expression is counted, so that the answer says of
+ * how many rules it shows nothing; the page leaves those out, too. Threads: any.
  */
 #ifndef API_VIEW_STATE_H
 #define API_VIEW_STATE_H
@@ -54,6 +55,16 @@ extern const char *const view_state_names[];
 /* From the request's query; what is malformed counts as absent, as in the page. Texts live in the
  * request's arena. */
 void view_state_read(const struct request *request, struct view_state *ret_state);
+
+/* Has the group no functions: is it file or binary? */
+bool view_state_has_no_functions(struct span group_by);
+
+/*
+ * Moves those of the chain that wanted says to the filter's rules, where that means the same;
+ * returns how many are left in the chain.
+ */
+size_t view_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
+                             struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count);
 
 /* Appends those of the query's parameters that a picture depends on, as a query without "?"; for
  * the address of the picture of a page. */

@@ -8,6 +8,7 @@
 #include "store/pack.h"
 #include "store/row_sums.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,11 +24,14 @@ struct late_hashes {
 
 struct block {
     struct block_source source;
+    void (*release)(void *context); /* of who lends the source and more; NULL: it is its own */
+    void *lender;
     struct arena *arena;
     struct block_footer footer;
     struct dictionary dictionary;
     struct late_hashes *hashes;
     const struct block_granule *granules;
+    uint64_t opening_bytes;
 };
 
 static enum err_code read_from_memory(void *context, uint64_t offset, size_t size, struct buf *room,
@@ -185,50 +189,125 @@ static enum err_code read_granules(struct block *block, struct span bytes, struc
     return ERR_NONE;
 }
 
-static enum err_code read_all_sections(struct block *block, struct buf *room, struct err *err)
+static void read_section_ahead(const struct block *block, enum block_section section)
 {
-    arena_auto scratch = arena_create();
-    for (int i = 0; i < BLOCK_SECTION_COUNT; i++)
-        read_ahead(block, block->footer.sections[i].offset, block->footer.sections[i].stored_bytes);
-    struct span sections[BLOCK_SECTION_COUNT];
+    read_ahead(block, block->footer.sections[section].offset,
+               block->footer.sections[section].stored_bytes);
+}
+
+/* Those that are wanted; the others are empty. */
+static enum err_code read_sections(struct block *block, const enum block_section *wanted,
+                                   size_t wanted_count, struct arena *scratch,
+                                   struct span sections[BLOCK_SECTION_COUNT], struct err *err)
+{
+    buf_auto room;
+    buf_init(&room, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     enum err_code code = ERR_NONE;
-    for (int i = 0; i < BLOCK_SECTION_COUNT && !code; i++)
-        code = read_section(block, (enum block_section)i, scratch, room, &sections[i], err);
+    for (size_t i = 0; i < wanted_count; i++)
+        read_section_ahead(block, wanted[i]);
+    for (size_t i = 0; i < wanted_count && !code; i++) {
+        code = read_section(block, wanted[i], scratch, &room, &sections[wanted[i]], err);
+        block->opening_bytes += block_align(block->footer.sections[wanted[i]].stored_bytes);
+    }
+    return code;
+}
+
+static enum err_code read_series(struct block *block, struct err *err)
+{
+    static const enum block_section wanted[] = {BLOCK_STRINGS, BLOCK_LABEL_SETS, BLOCK_SERIES,
+                                                BLOCK_GRANULES};
+    arena_auto scratch = arena_create();
+    struct span sections[BLOCK_SECTION_COUNT] = {0};
+    enum err_code code =
+        read_sections(block, wanted, sizeof(wanted) / sizeof(wanted[0]), scratch, sections, err);
     if (code)
         return code;
-    code = dictionary_read(block->arena, sections, &block->dictionary, err);
+    code = dictionary_read_series(block->arena, sections, &block->dictionary, err);
     if (code)
         return err_add(err, "%s", block->source.name);
     return read_granules(block, sections[BLOCK_GRANULES], err);
 }
 
-enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
-                         struct block **ret_block, struct err *err)
+static enum err_code read_stacks(struct block *block, struct err *err)
+{
+    static const enum block_section wanted[] = {BLOCK_TABLES, BLOCK_STACKS};
+    arena_auto scratch = arena_create();
+    struct span sections[BLOCK_SECTION_COUNT] = {0};
+    enum err_code code =
+        read_sections(block, wanted, sizeof(wanted) / sizeof(wanted[0]), scratch, sections, err);
+    if (code)
+        return code;
+    code = dictionary_read_stacks(block->arena, sections, &block->dictionary, err);
+    return code ? err_add(err, "%s", block->source.name) : ERR_NONE;
+}
+
+static struct block *create_block(uint64_t seed)
 {
     struct block *block = mem_new(struct block, 1);
-    block->source = source;
     block->arena = arena_create();
     block->hashes = arena_new(block->arena, struct late_hashes, 1);
     block->hashes->seed = seed;
     pthread_mutex_init(&block->hashes->mutex, NULL);
-    buf_auto room;
-    buf_init(&room, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
-    enum err_code code = read_footer(block, tenant_id, &room, err);
-    if (!code)
-        code = read_all_sections(block, &room, err);
-    if (code) {
+    return block;
+}
+
+static enum err_code finish(struct block *block, enum err_code code, struct block **ret_block)
+{
+    if (code)
         block_close(block);
-        return code;
-    }
-    *ret_block = block;
-    return ERR_NONE;
+    else
+        *ret_block = block;
+    return code;
+}
+
+static enum err_code begin(struct block *block, struct block_source source, int64_t tenant_id,
+                           struct err *err)
+{
+    buf_auto room;
+    buf_init(&room, BLOCK_SECTION_MAX_BYTES);
+    block->source = source;
+    block->opening_bytes = sizeof(struct block_header) + sizeof(struct block_footer);
+    enum err_code code = read_footer(block, tenant_id, &room, err);
+    return code ? code : read_series(block, err);
+}
+
+enum err_code block_open_series(struct block_source source, int64_t tenant_id, uint64_t seed,
+                                struct block **ret_block, struct err *err)
+{
+    struct block *block = create_block(seed);
+    return finish(block, begin(block, source, tenant_id, err), ret_block);
+}
+
+enum err_code block_open_stacks(const struct block *series, void (*release)(void *context),
+                                void *context, struct block **ret_block, struct err *err)
+{
+    struct block *block = create_block(series->hashes->seed);
+    block->source = series->source;
+    block->release = release;
+    block->lender = context;
+    block->footer = series->footer;
+    block->dictionary = series->dictionary;
+    block->granules = series->granules;
+    return finish(block, read_stacks(block, err), ret_block);
+}
+
+enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
+                         struct block **ret_block, struct err *err)
+{
+    struct block *block = create_block(seed);
+    enum err_code code = begin(block, source, tenant_id, err);
+    if (!code)
+        code = read_stacks(block, err);
+    return finish(block, code, ret_block);
 }
 
 void block_close(struct block *block)
 {
     if (!block)
         return;
-    if (block->source.close)
+    if (block->release)
+        block->release(block->lender);
+    else if (block->source.close)
         block->source.close(block->source.context);
     pthread_mutex_destroy(&block->hashes->mutex);
     arena_destroy(block->hashes->arena);
@@ -275,10 +354,7 @@ const char *block_name(const struct block *block)
 
 uint64_t block_opening_bytes(const struct block *block)
 {
-    uint64_t bytes = sizeof(struct block_header) + sizeof(struct block_footer);
-    for (int i = 0; i < BLOCK_SECTION_COUNT; i++)
-        bytes += block_align(block->footer.sections[i].stored_bytes);
-    return bytes;
+    return block->opening_bytes;
 }
 
 size_t block_memory(const struct block *block)
@@ -440,6 +516,7 @@ static enum err_code read_entries(const struct block *block, const struct block_
 {
     const uint32_t count = granule->entry_count;
     struct span rest;
+    assert(block->dictionary.stacks.stack_count); /* the empty one at least: it has its stacks */
     enum err_code code = read_extent(block, granule, BLOCK_TOTALS, cursor, &rest, err);
     if (code)
         return code;

@@ -4,6 +4,8 @@
  * Opening reads the end of the block: dictionary, series and the list of granules; the extents of a
  * granule are read and their checksums verified each time they are asked for, so a broken byte is
  * found by whoever would have used it and harms nobody else. ERR_CORRUPT names block and part.
+ * A block may be opened for its series first, which is a tenth of the work and of the memory: then
+ * it has no tables and no stacks, and of its extents only the profiles can be read.
  * Threads: an open block is shared by any number; a block_cursor belongs to one.
  */
 #ifndef STORE_BLOCK_READ_H
@@ -42,6 +44,15 @@ struct block_source block_source_memory(const struct span *bytes, const char *na
  */
 enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
                          struct block **ret_block, struct err *err) MUST_USE;
+enum err_code block_open_series(struct block_source source, int64_t tenant_id, uint64_t seed,
+                                struct block **ret_block, struct err *err) MUST_USE;
+/*
+ * The same block with its stacks, from one that was opened for its series: that lends it all else,
+ * its granules and source included, and lives until release(context), which block_close calls (a
+ * failure does at once). Handles: as block_open.
+ */
+enum err_code block_open_stacks(const struct block *series, void (*release)(void *context),
+                                void *context, struct block **ret_block, struct err *err) MUST_USE;
 void block_close(struct block *block); /* NULL is a no-op */
 
 const struct dictionary *block_dictionary(const struct block *block);
@@ -52,7 +63,7 @@ const char *block_name(const struct block *block);
 /* What opening it has read of its source. */
 uint64_t block_opening_bytes(const struct block *block);
 /* Bytes of memory that the open block takes, its stacks' hashes included, which are made when they
- * are first asked for. */
+ * are first asked for; not what is lent to it. */
 size_t block_memory(const struct block *block);
 
 /* Extents first to last of the granule are read soon: from a disk, many at once come faster than

@@ -16,7 +16,8 @@ enum { SINK_PIECE_BYTES = 1 << 20, EXTENT_MAX_BYTES = 1 << 30 };
 struct block_writer {
     struct block_sink sink;
     struct column_writer columns;
-    struct buf pending; /* for the sink */
+    struct column_writer totals; /* packed as well, but not compressed */
+    struct buf pending;          /* for the sink */
     struct buf granules;
     struct arena *scratch; /* of one granule; NULL between them */
     struct block_footer footer;
@@ -44,6 +45,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
     };
     digest_random(writer->footer.id, sizeof(writer->footer.id));
     column_writer_init(&writer->columns, level, effort_of(level));
+    column_writer_init(&writer->totals, 0, effort_of(level));
     buf_init(&writer->pending, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->granules, BLOCK_SECTION_MAX_BYTES);
     struct block_header header = {.version = BLOCK_VERSION, .tenant_id = tenant_id};
@@ -82,6 +84,7 @@ void block_writer_destroy(struct block_writer *writer)
     if (!writer)
         return;
     column_writer_fini(&writer->columns);
+    column_writer_fini(&writer->totals);
     buf_fini(&writer->pending);
     buf_fini(&writer->granules);
     mem_free(writer);
@@ -205,9 +208,9 @@ static void append_totals(struct block_writer *writer, const struct block_rows *
             granule->flags & BLOCK_ARE_POSITIVE ? (uint64_t)sum - (i - begin) : column_zigzag(sum);
     }
     granule->entry_count = count;
-    column_append_u32(&writer->columns, &writer->pending, stacks, count);
-    column_append_u32(&writer->columns, &writer->pending, counts, count);
-    column_append_u64(&writer->columns, &writer->pending, sums, count);
+    column_append_u32(&writer->totals, &writer->pending, stacks, count);
+    column_append_u32(&writer->totals, &writer->pending, counts, count);
+    column_append_u64(&writer->totals, &writer->pending, sums, count);
 }
 
 static void append_rows(struct block_writer *writer, const struct block_rows *rows,

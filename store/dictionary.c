@@ -142,13 +142,12 @@ static void begin_subset(struct subset *subset, struct arena *arena, struct aren
 
 /* ---- stacks ---- */
 
-/* Stacks one behind the other: each shares with the one before it what both begin with. Whoever
- * writes them asks for no parents, so that none are told. */
-struct chain {
+/* Stacks one behind the other: each shares with the one before it what both begin with. */
+struct row {
     struct subset *subset;
     uint32_t *frames;
-    uint32_t *depths;
-    uint32_t *ends;
+    struct stack_chains chains;
+    struct stack_place *ends;
     uint32_t node_count;
     uint32_t stack_count;
     uint32_t *last; /* frames of the last stack, by depth */
@@ -156,23 +155,23 @@ struct chain {
 };
 
 /* Its last frame is a node of its own in any case, so that stacks' numbers follow their nodes. */
-static void add_stack(struct chain *chain, const uint32_t *leaf_first, uint32_t depth)
+static void add_stack(struct row *row, const uint32_t *leaf_first, uint32_t depth)
 {
-    uint32_t *last = chain->last;
+    uint32_t *last = row->last;
     const uint32_t *root_first = leaf_first + depth; /* backwards */
-    const uint32_t most = depth - 1 < chain->depth ? depth - 1 : chain->depth;
+    const uint32_t most = depth - 1 < row->depth ? depth - 1 : row->depth;
     uint32_t common = 0;
-    while (common < most && last[common] == take_location(chain->subset, root_first[-1L - common]))
+    while (common < most && last[common] == take_location(row->subset, root_first[-1L - common]))
         common++;
-    uint32_t *frames = chain->frames + chain->node_count;
-    uint32_t *depths = chain->depths + chain->node_count;
-    chain->node_count += depth - common;
-    for (uint32_t at = common; at < depth; at++) {
-        *frames++ = last[at] = take_location(chain->subset, root_first[-1L - at]);
-        *depths++ = at + 1;
-    }
-    chain->depth = depth;
-    chain->ends[chain->stack_count++] = chain->node_count - 1;
+    if (common < row->depth)
+        stack_chains_add(&row->chains, row->node_count, common + 1);
+    uint32_t *frames = row->frames + row->node_count;
+    row->node_count += depth - common;
+    for (uint32_t at = common; at < depth; at++)
+        *frames++ = last[at] = take_location(row->subset, root_first[-1L - at]);
+    row->depth = depth;
+    row->ends[row->stack_count++] =
+        (struct stack_place){.node = row->node_count - 1, .chain = row->chains.count - 1};
 }
 
 /* Frames of all stacks that samples refer to, and the deepest; each gets a mark in stacks. */
@@ -209,32 +208,33 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
     const uint64_t frames = mark_stacks(batch, stacks, &count, &deepest);
     if (frames >= STACKS_NODES_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d frames in stacks", STACKS_NODES_MAX);
-    struct chain chain = {
+    struct row row = {
         .subset = subset,
         .frames = arena_new_raw(subset->arena, uint32_t, frames + 1),
-        .depths = arena_new_raw(subset->arena, uint32_t, frames + 1),
-        .ends = arena_new_raw(subset->arena, uint32_t, count + (size_t)1),
+        .ends = arena_new_raw(subset->arena, struct stack_place, count + (size_t)1),
         .last = arena_new_raw(subset->scratch, uint32_t, deepest + 1),
         .node_count = 1,
         .stack_count = 1,
     };
-    chain.depths[0] = chain.ends[0] = STACKS_ROOT;
-    chain.frames[0] = STACKS_NO_FRAME;
+    stack_chains_init(&row.chains, subset->arena, subset->scratch, count);
+    row.ends[0] = (struct stack_place){.node = STACKS_ROOT};
+    row.frames[0] = STACKS_NO_FRAME;
     for (uint32_t i = 0; i < batch->stack_count; i++) {
         const uint64_t start = batch->stack_start[i];
         const uint32_t depth = (uint32_t)(batch->stack_start[i + 1] - start);
         if (stacks[i] == PROFILE_NONE || depth == 0)
             continue;
-        stacks[i] = chain.stack_count;
-        add_stack(&chain, batch->stack + start, depth);
+        stacks[i] = row.stack_count;
+        add_stack(&row, batch->stack + start, depth);
     }
     result->stacks = stacks;
     result->dictionary.stacks = (struct stacks){
-        .node_count = chain.node_count,
-        .stack_count = chain.stack_count,
-        .frames = chain.frames,
-        .depths = chain.depths,
-        .nodes = chain.ends,
+        .node_count = row.node_count,
+        .stack_count = row.stack_count,
+        .chain_count = row.chains.count,
+        .frames = row.frames,
+        .chains = row.chains.chains,
+        .ends = row.ends,
     };
     return ERR_NONE;
 }

@@ -29,10 +29,15 @@ void dictionary_write_section(const struct dictionary *dictionary, enum block_se
                               enum pack_effort effort, struct buf *output);
 
 /*
- * Reads the sections into arena; their bytes are not borrowed. Every number is checked. Handles:
- * ERR_CORRUPT.
+ * Reads strings, label sets and series into arena, and no tables nor stacks: there are none then.
+ * The sections' bytes are not borrowed. Every number is checked. Handles: ERR_CORRUPT.
  */
-enum err_code dictionary_read(struct arena *arena, const struct span sections[BLOCK_SECTION_COUNT],
-                              struct dictionary *ret_dictionary, struct err *err) MUST_USE;
+enum err_code dictionary_read_series(struct arena *arena,
+                                     const struct span sections[BLOCK_SECTION_COUNT],
+                                     struct dictionary *ret_dictionary, struct err *err) MUST_USE;
+/* Reads tables and stacks, too, as above; all else stays where it is. */
+enum err_code dictionary_read_stacks(struct arena *arena,
+                                     const struct span sections[BLOCK_SECTION_COUNT],
+                                     struct dictionary *dictionary, struct err *err) MUST_USE;
 
 #endif

@@ -248,9 +248,11 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
     enum { WORD_BITS = 64 };
     const struct span bits = read_bytes(reading);
     const uint32_t count = stacks->node_count - 1;
-    uint32_t *nodes = arena_new_raw(reading->arena, uint32_t, expected + (size_t)1);
+    struct stack_place *ends =
+        arena_new_raw(reading->arena, struct stack_place, expected + (size_t)1);
+    struct stack_place place = {.node = STACKS_ROOT};
     uint32_t found = 0;
-    nodes[found++] = STACKS_ROOT;
+    ends[found++] = place;
     if (bits.size != (count + (size_t)7) / 8) {
         reading->wrong = reading->wrong ? reading->wrong : "stacks' ends are cut short";
         return;
@@ -263,13 +265,42 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
             reading->wrong = "there are more stacks than there should be";
             return;
         }
-        for (; word; word &= word - 1)
-            nodes[found++] = first + (uint32_t)__builtin_ctzll(word) + 1;
+        for (; word; word &= word - 1) {
+            place.node = first + (uint32_t)__builtin_ctzll(word) + 1;
+            while (place.node >= stacks_chain_end(stacks, place.chain))
+                place.chain++;
+            ends[found++] = place;
+        }
     }
     if (found != expected + 1)
         reading->wrong = "there are fewer stacks than there should be";
-    stacks->nodes = nodes;
+    stacks->ends = ends;
     stacks->stack_count = found;
+}
+
+/* A chain begins at each node that is not one deeper than the one before it. */
+static void find_chains(struct reading *reading, struct stacks *stacks, const uint32_t *steps)
+{
+    const uint32_t count = stacks->node_count - 1;
+    struct stack_chains chains;
+    uint32_t most = 0, first = STACKS_ROOT, depth = 0; /* of the chain in hand */
+    for (uint32_t i = 0; i < count; i++)
+        most += steps[i] != 0;
+    stack_chains_init(&chains, reading->arena, reading->scratch, most);
+    for (uint32_t node = 1; node <= count; node++) {
+        if (!steps[node - 1])
+            continue;
+        depth += node - 1 - first; /* of the node before it */
+        if (steps[node - 1] > depth) {
+            reading->wrong = "a frame lies above the root";
+            return;
+        }
+        depth += 1 - steps[node - 1];
+        first = node;
+        stack_chains_add(&chains, node, depth);
+    }
+    stacks->chains = chains.chains;
+    stacks->chain_count = chains.count;
 }
 
 static void read_stacks(struct reading *reading, const struct profile *tables,
@@ -284,29 +315,11 @@ static void read_stacks(struct reading *reading, const struct profile *tables,
     check_indexes(reading, frames + 1, count, tables->location_count);
     if (reading->wrong)
         return;
-    uint32_t *parents = arena_new_raw(reading->arena, uint32_t, room);
-    uint32_t *depths = arena_new_raw(reading->arena, uint32_t, room);
-    uint32_t *at_depth = arena_new_raw(reading->scratch, uint32_t, room);
-    parents[0] = depths[0] = at_depth[0] = STACKS_ROOT;
     frames[0] = STACKS_NO_FRAME;
-    uint32_t depth = 0;
-    for (uint32_t i = 1; i <= count; i++) {
-        if (steps[i - 1] > depth) {
-            reading->wrong = "a frame lies above the root";
-            return;
-        }
-        depth += 1 - steps[i - 1];
-        depths[i] = depth;
-        parents[i] = at_depth[depth - 1];
-        at_depth[depth] = i;
-    }
-    *stacks = (struct stacks){
-        .node_count = count + 1,
-        .parents = parents,
-        .frames = frames,
-        .depths = depths,
-    };
-    find_ends(reading, stacks, stack_count);
+    *stacks = (struct stacks){.node_count = count + 1, .frames = frames};
+    find_chains(reading, stacks, steps);
+    if (!reading->wrong)
+        find_ends(reading, stacks, stack_count);
 }
 
 /* ---- labels ---- */
@@ -440,42 +453,70 @@ static void read_series(struct reading *reading, struct dictionary *dictionary)
     read_series_labels(reading, dictionary);
 }
 
-enum err_code dictionary_read(struct arena *arena, const struct span sections[BLOCK_SECTION_COUNT],
-                              struct dictionary *ret_dictionary, struct err *err)
+static void read_section(struct reading *reading, enum block_section section,
+                         struct profile *tables, struct dictionary *dictionary)
+{
+    switch (section) {
+    case BLOCK_STRINGS:
+        read_strings(reading, tables);
+        break;
+    case BLOCK_TABLES:
+        read_tables(reading, tables);
+        break;
+    case BLOCK_STACKS:
+        read_stacks(reading, tables, &dictionary->stacks);
+        break;
+    case BLOCK_LABEL_SETS:
+        read_label_sets(reading, dictionary);
+        break;
+    case BLOCK_SERIES:
+        read_series(reading, dictionary);
+        break;
+    case BLOCK_GRANULES:
+    case BLOCK_SECTION_COUNT:
+        break;
+    }
+}
+
+/* Into the dictionary, of which tables is a part. */
+static enum err_code read_sections(struct arena *arena,
+                                   const struct span sections[BLOCK_SECTION_COUNT],
+                                   const enum block_section *wanted, size_t wanted_count,
+                                   struct profile *tables, struct dictionary *dictionary,
+                                   struct err *err)
 {
     arena_auto scratch = arena_create();
-    struct profile *tables = arena_new(arena, struct profile, 1);
-    struct dictionary dictionary = {.tables = tables};
     struct reading reading = {.arena = arena, .scratch = scratch};
     column_reader_init(&reading.columns);
-    for (int section = 0; section < BLOCK_GRANULES && !reading.wrong; section++) {
-        reading.rest = sections[section];
-        switch ((enum block_section)section) {
-        case BLOCK_STRINGS:
-            read_strings(&reading, tables);
-            break;
-        case BLOCK_TABLES:
-            read_tables(&reading, tables);
-            break;
-        case BLOCK_STACKS:
-            read_stacks(&reading, tables, &dictionary.stacks);
-            break;
-        case BLOCK_LABEL_SETS:
-            read_label_sets(&reading, &dictionary);
-            break;
-        case BLOCK_SERIES:
-            read_series(&reading, &dictionary);
-            break;
-        case BLOCK_GRANULES:
-        case BLOCK_SECTION_COUNT:
-            break;
-        }
+    tables->arena = arena;
+    dictionary->tables = tables;
+    for (size_t i = 0; i < wanted_count && !reading.wrong; i++) {
+        reading.rest = sections[wanted[i]];
+        read_section(&reading, wanted[i], tables, dictionary);
         end_section(&reading);
     }
     column_reader_fini(&reading.columns);
-    if (reading.wrong)
-        return err_set(err, ERR_CORRUPT, "%s", reading.wrong);
-    tables->arena = arena;
-    *ret_dictionary = dictionary;
-    return ERR_NONE;
+    return reading.wrong ? err_set(err, ERR_CORRUPT, "%s", reading.wrong) : ERR_NONE;
+}
+
+enum err_code dictionary_read_series(struct arena *arena,
+                                     const struct span sections[BLOCK_SECTION_COUNT],
+                                     struct dictionary *ret_dictionary, struct err *err)
+{
+    static const enum block_section wanted[] = {BLOCK_STRINGS, BLOCK_LABEL_SETS, BLOCK_SERIES};
+    *ret_dictionary = (struct dictionary){0};
+    return read_sections(arena, sections, wanted, sizeof(wanted) / sizeof(wanted[0]),
+                         arena_new(arena, struct profile, 1), ret_dictionary, err);
+}
+
+enum err_code dictionary_read_stacks(struct arena *arena,
+                                     const struct span sections[BLOCK_SECTION_COUNT],
+                                     struct dictionary *dictionary, struct err *err)
+{
+    static const enum block_section wanted[] = {BLOCK_TABLES, BLOCK_STACKS};
+    struct profile *tables = arena_new(arena, struct profile, 1);
+    tables->strings = dictionary->tables->strings;
+    tables->string_count = dictionary->tables->string_count;
+    return read_sections(arena, sections, wanted, sizeof(wanted) / sizeof(wanted[0]), tables,
+                         dictionary, err);
 }

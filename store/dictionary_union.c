@@ -158,12 +158,15 @@ static const bool *find_locations(struct building *building, const struct input 
         arena_new(building->scratch, bool, input->dictionary->tables->location_count + (size_t)1);
     bool *nodes = arena_new(building->scratch, bool, stacks->node_count);
     for (uint32_t i = 0; i < stacks->stack_count; i++)
-        nodes[stacks->nodes[i]] = input->use->stacks[i];
-    for (uint32_t i = stacks->node_count; i-- > 1;) { /* callers come before what they call */
-        if (!nodes[i])
+        nodes[stacks->ends[i].node] = input->use->stacks[i];
+    /* Callers come before what they call. */
+    struct stack_place place = {.node = stacks->node_count, .chain = stacks->chain_count - 1};
+    while (--place.node != STACKS_ROOT) {
+        place.chain -= place.node < stacks->chains[place.chain].first;
+        if (!nodes[place.node])
             continue;
-        nodes[stacks->parents[i]] = true;
-        locations[stacks->frames[i]] = true;
+        nodes[stacks_caller(stacks, place).node] = true;
+        locations[stacks->frames[place.node]] = true;
     }
     return locations;
 }
@@ -422,14 +425,15 @@ static const uint32_t *place_series(struct building *building, struct dictionary
 
 /* ---- stacks ---- */
 
-static void add_path(const struct building *building, const struct input *input, uint32_t node,
+static void add_path(const struct building *building, const struct input *input, uint32_t stack,
                      struct stack_paths *paths)
 {
     const struct stacks *from = &input->dictionary->stacks;
-    const uint32_t depth = from->depths[node];
+    const uint32_t depth = stacks_depth(from, stack);
     uint32_t *frames = stack_paths_add(paths, depth);
-    for (uint32_t at = depth; at-- > 0; node = from->parents[node])
-        frames[at] = building->place_of_location[input->locations[from->frames[node]]];
+    struct stack_place place = from->ends[stack];
+    for (uint32_t at = depth; at-- > 0; place = stacks_caller(from, place))
+        frames[at] = building->place_of_location[input->locations[from->frames[place.node]]];
 }
 
 /* Most stacks have come in an input before: their hashes tell, without a look at their frames. */
@@ -444,7 +448,7 @@ static void take_stacks(struct building *building, const struct input *input,
         const uint32_t before = building->stacks.count;
         path_of_stack[i] = stack_hash_set_add(&building->stacks, input->hashes->stacks[i]);
         if (path_of_stack[i] == before)
-            add_path(building, input, from->nodes[i], paths);
+            add_path(building, input, i, paths);
     }
 }
 

@@ -112,6 +112,18 @@ static void write_tables(struct section *section, const struct dictionary *dicti
     FILL_NARROW(section, count, i, locations[i].is_folded);
 }
 
+/* By how much less than one deeper than the node before it each is, the root left out. */
+static const uint32_t *list_steps(const struct stacks *stacks, struct arena *scratch)
+{
+    uint32_t *steps = arena_new(scratch, uint32_t, stacks->node_count);
+    for (uint32_t i = 1; i < stacks->chain_count; i++) {
+        const struct stack_chain *chain = &stacks->chains[i], *before = chain - 1;
+        const uint32_t depth = before->depth + chain->first - before->first;
+        steps[chain->first - 1] = depth - chain->depth;
+    }
+    return steps;
+}
+
 static void write_stacks(struct section *section, const struct dictionary *dictionary,
                          struct arena *scratch)
 {
@@ -119,12 +131,12 @@ static void write_stacks(struct section *section, const struct dictionary *dicti
     const uint32_t count = stacks->node_count - 1;
     buf_append_u32(section->output, count);
     buf_append_u32(section->output, stacks->stack_count - 1);
-    FILL_NARROW(section, count, i, stacks->depths[i] + 1 - stacks->depths[i + 1]);
+    column_append_u32(&section->columns, section->output, list_steps(stacks, scratch), count);
     column_append_u32(&section->columns, section->output, stacks->frames + 1, count);
     const size_t size = (count + (size_t)7) / 8;
     uint8_t *bits = arena_new(scratch, uint8_t, size);
     for (uint32_t i = 1; i < stacks->stack_count; i++) {
-        const uint32_t bit = stacks->nodes[i] - 1;
+        const uint32_t bit = stacks->ends[i].node - 1;
         bits[bit / 8] |= (uint8_t)(1 << bit % 8);
     }
     column_append_bytes(&section->columns, section->output, span_of(bits, size));

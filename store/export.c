@@ -235,9 +235,9 @@ static void append_stack(struct export *export, uint32_t stack)
     const uint32_t epoch = parquet_epoch(export->writer);
     if (export->stack_epoch != epoch || export->stack != stack) {
         export->names.count = export->frames.count = 0;
-        for (uint32_t node = stacks->nodes[stack]; node != STACKS_ROOT;
-             node = stacks->parents[node])
-            push_location(export, stacks->frames[node]);
+        for (struct stack_place place = stacks->ends[stack]; place.node != STACKS_ROOT;
+             place = stacks_caller(stacks, place))
+            push_location(export, stacks->frames[place.node]);
         export->stack = stack;
         export->stack_epoch = epoch;
     }
@@ -434,7 +434,9 @@ static enum err_code answer(struct walk *walk, void *context)
     enum { TEXT_MAX_BYTES = 1 << 24 };
     const struct job *job = context;
     struct export export = {.walk = walk};
-    enum err_code code = job->sink->begin(job->sink->context, walk->err);
+    enum err_code code = walk_open_all_stacks(walk);
+    if (!code)
+        code = job->sink->begin(job->sink->context, walk->err);
     if (!code)
         code = export_columns_make(walk, &export.columns, walk->err);
     if (code)

@@ -4,8 +4,10 @@
  * Blocks of segments are read whole and stay in memory; the bytes of those that this server wrote
  * itself are put here when they are committed, so that the newest profiles are never read back, and
  * opened when somebody asks for them or merges them. Of larger blocks the dictionary is kept and
- * extents are read when asked for. Single flight: many who ask for one
- * block open it once. Threads: any. Private to the room.
+ * extents are read when asked for. Blocks are opened for their series, and again with their stacks
+ * where those are asked for: as most of the memory is theirs, what a question needs of series is
+ * there however many stacks others ask for. Single flight: many who ask for one block open it once.
+ * Threads: any. Private to the room.
  */
 #ifndef STORE_OPEN_BLOCKS_H
 #define STORE_OPEN_BLOCKS_H
@@ -18,24 +20,30 @@ struct object_store;
 struct open_blocks;
 struct patience;
 
-/* max_bytes: of memory; 0: 192 MiB. A quarter is for bytes of blocks that were just written. */
+/* max_bytes: of memory; 0: 256 MiB. At most a quarter is of bytes of blocks that were just
+ * written, an eighth of blocks that are open for their series; the rest is for stacks. */
 struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
 void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
 
 /*
- * The block at place; the caller gives *ret_entry back with flight_cache_unref and reads it with
- * open_blocks_get. patience, NULL without end, is of the caller alone: who waits for a block that
- * another gave up opens it. Handles: ERR_NOT_FOUND (the object is gone: the catalogue has changed
- * meanwhile), ERR_CORRUPT, ERR_IO with is_unreadable (store/witness.h), ERR_CANCELLED (the patience
- * is over).
+ * The block at place, opened for its series; the caller gives *ret_entry back with
+ * flight_cache_unref and reads it with open_blocks_get. patience, NULL without end, is of the
+ * caller alone: who waits for a block that another gave up opens it. Handles: ERR_NOT_FOUND (the
+ * object is gone: the catalogue has changed meanwhile), ERR_CORRUPT, ERR_IO with is_unreadable
+ * (store/witness.h), ERR_CANCELLED (the patience is over).
  */
 enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
                               const struct catalogue_place *place, const struct patience *patience,
                               struct flight_entry **ret_entry, struct err *err) MUST_USE;
+/* The same block with its stacks, of one that is open for its series. */
+enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_id,
+                                     const struct catalogue_place *place,
+                                     const struct patience *patience,
+                                     struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *open_blocks_get(const struct flight_entry *entry);
 
-/* A block for who reads it once and no more, as merging does: opened, if it is not open already,
- * and not kept open. */
+/* A block with its stacks for who reads it once and no more, as merging does: opened, if it is not
+ * open already, and not kept open. */
 struct open_block {
     struct block *block;
     struct flight_entry *entry; /* NULL: it is nobody else's */

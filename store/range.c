@@ -385,7 +385,13 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
         !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
     const bool wants_moments = !task->are_totals && range->query->is_by_moments &&
                                (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
-    if (wants_labels || wants_moments || range->rule == STORE_DIFFERENCE)
+    const bool wants_rows = wants_labels || wants_moments || range->rule == STORE_DIFFERENCE;
+    if (wants_rows || range->query->filter) {
+        enum err_code code = walk_open_stacks(range->walk, task);
+        if (code || task->is_broken)
+            return code;
+    }
+    if (wants_rows)
         return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
     if (group == ROW_LABELS_LEFT_OUT)

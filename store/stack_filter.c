@@ -54,17 +54,25 @@ enum err_code stack_filter_apply(const struct filter *filter, const struct frame
     if (code)
         return code;
     const uint32_t wanted = (uint32_t)((UINT64_C(1) << result.focus_count) - 1);
-    struct node_state *states = arena_new(scratch, struct node_state, stacks->node_count);
-    for (uint32_t i = 1; i < stacks->node_count; i++) {
-        const uint32_t frame = stacks->frames[i];
-        states[i] = states[stacks->parents[i]];
-        states[i].focus |= result.focus_matches[frame];
-        states[i].is_ignored |= (result.verdicts[frame] & FILTER_LOCATION_IGNORED) != 0;
-    }
     bool *keeps = arena_new(arena, bool, stacks->stack_count);
-    for (uint32_t i = 0; i < stacks->stack_count; i++) {
-        const struct node_state *state = &states[stacks->nodes[i]];
-        keeps[i] = stacks->nodes[i] != STACKS_ROOT && state->focus == wanted && !state->is_ignored;
+    /* Of the nodes on the way to the one in hand. */
+    struct node_state *way =
+        arena_new(scratch, struct node_state, stacks_deepest(stacks) + (size_t)1);
+    for (uint32_t chain = 0, stack = 1; chain < stacks->chain_count; chain++) {
+        const struct stack_chain *nodes = &stacks->chains[chain];
+        const uint32_t end = stacks_chain_end(stacks, chain);
+        uint32_t depth = nodes->depth;
+        for (uint32_t node = nodes->first; node < end; node++, depth++) {
+            if (node == STACKS_ROOT)
+                continue;
+            const uint32_t frame = stacks->frames[node];
+            struct node_state state = way[depth - 1];
+            state.focus |= result.focus_matches[frame];
+            state.is_ignored |= (result.verdicts[frame] & FILTER_LOCATION_IGNORED) != 0;
+            way[depth] = state;
+            if (stack < stacks->stack_count && stacks->ends[stack].node == node)
+                keeps[stack++] = state.focus == wanted && !state.is_ignored;
+        }
     }
     *ret_keeps = keeps;
     return ERR_NONE;

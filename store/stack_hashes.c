@@ -135,22 +135,21 @@ static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *s
     key.low &= (UINT64_C(1) << KEY_BITS) - 1;
     key.high &= (UINT64_C(1) << KEY_BITS) - 1;
     struct stack_hash *hashes = arena_new_raw(arena, struct stack_hash, stacks->stack_count);
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i < stacks->node_count; i++)
-        deepest = stacks->depths[i] > deepest ? stacks->depths[i] : deepest;
     /* In preorder the way from the root to a node is that of the node before, up to its depth. */
-    struct stack_hash *way = arena_new(scratch, struct stack_hash, deepest + (size_t)1);
-    way[0] = (struct stack_hash){.low = 1, .high = 1};
-    uint32_t node = STACKS_ROOT;
-    for (uint32_t i = 0; i < stacks->stack_count; i++) {
-        uint32_t at = stacks->depths[node];
-        struct stack_hash hash = way[at];
-        for (; node < stacks->nodes[i]; node++) {
-            const uint32_t depth = stacks->depths[node + 1];
-            const struct stack_hash frame = frames[stacks->frames[node + 1]];
-            if (depth != at + 1)
+    struct stack_hash *way =
+        arena_new(scratch, struct stack_hash, stacks_deepest(stacks) + (size_t)1);
+    hashes[0] = way[0] = (struct stack_hash){.low = 1, .high = 1};
+    uint32_t chain = 0, node = STACKS_ROOT + 1, depth = 1;
+    uint32_t chain_end = stacks_chain_end(stacks, chain);
+    for (uint32_t i = 1; i < stacks->stack_count; i++) {
+        struct stack_hash hash = way[depth - 1];
+        for (; node <= stacks->ends[i].node; node++, depth++) {
+            if (node == chain_end) {
+                depth = stacks->chains[++chain].depth;
+                chain_end = stacks_chain_end(stacks, chain);
                 hash = way[depth - 1];
-            at = depth;
+            }
+            const struct stack_hash frame = frames[stacks->frames[node]];
             hash.low = roll(hash.low, key.low, frame.low);
             hash.high = roll(hash.high, key.high, frame.high);
             way[depth] = hash;

@@ -249,14 +249,10 @@ static void begin_block(struct making *making, uint32_t block_number)
     };
 }
 
-/* Frames of one hash, whichever blocks they stand in, are one location. */
+/* Frames of one hash, whichever blocks they stand in, are one location; plus 1. */
 static uint32_t place_location(struct making *making, uint32_t block_number, uint32_t index)
 {
     struct placed *placed = &making->placed[block_number];
-    if (!placed->locations)
-        begin_block(making, block_number);
-    if (placed->locations[index])
-        return placed->locations[index] - 1;
     const struct block *block = making->stacks->blocks[block_number];
     const uint32_t before = making->frames.count;
     const uint32_t number = stack_hash_set_add(&making->frames, block_hashes(block)->frames[index]);
@@ -269,8 +265,27 @@ static uint32_t place_location(struct making *making, uint32_t block_number, uin
         making->location_of_frame[number] =
             make_location(making, placed, block_dictionary(block)->tables, index);
     }
-    placed->locations[index] = making->location_of_frame[number] + 1;
-    return placed->locations[index] - 1;
+    return placed->locations[index] = making->location_of_frame[number] + 1;
+}
+
+/* From the leaf on, chain by chain. Returns where the next stack begins. */
+static uint64_t place_stack(struct making *making, const struct origin *origin, uint32_t *stack,
+                            uint64_t at)
+{
+    const struct stacks *tree = &block_dictionary(making->stacks->blocks[origin->block])->stacks;
+    if (!making->placed[origin->block].locations)
+        begin_block(making, origin->block);
+    const uint32_t *placed = making->placed[origin->block].locations;
+    for (struct stack_place place = tree->ends[origin->stack]; place.node != STACKS_ROOT;) {
+        const struct stack_chain *chain = &tree->chains[place.chain];
+        const uint32_t first = chain->first > STACKS_ROOT ? chain->first : STACKS_ROOT + 1;
+        for (uint32_t node = place.node; node >= first; node--) {
+            const uint32_t frame = tree->frames[node], known = placed[frame];
+            stack[at++] = (known ? known : place_location(making, origin->block, frame)) - 1;
+        }
+        place = chain->caller;
+    }
+    return at;
 }
 
 /* Samples of the finished profile. */
@@ -299,7 +314,7 @@ static void count_samples(struct stack_union *stacks, const struct row_labels *l
             continue;
         const struct stacks *tree = stacks_of(stacks, i);
         samples->count++;
-        samples->entry_count += tree->depths[tree->nodes[stacks->origins[i].stack]];
+        samples->entry_count += stacks_depth(tree, stacks->origins[i].stack);
         row_labels_get(labels, stacks->origins[i].group, &label_count);
         samples->label_count += label_count;
     }
@@ -336,16 +351,12 @@ static void fill_samples(struct making *making, struct arena *arena,
         const int64_t sum = sample_value(stacks, i);
         if (!sum)
             continue;
-        const struct stacks *tree = stacks_of(stacks, i);
         samples->starts[count] = at;
         label_at +=
             fill_labels(making, labels, stacks->origins[i].group, samples->labels + label_at);
         samples->values[count++] = sum;
         samples->label_starts[count] = label_at;
-        for (uint32_t node = tree->nodes[stacks->origins[i].stack]; node != STACKS_ROOT;
-             node = tree->parents[node])
-            samples->stack[at++] =
-                place_location(making, stacks->origins[i].block, tree->frames[node]);
+        at = place_stack(making, &stacks->origins[i], samples->stack, at);
     }
     samples->starts[count] = at;
 }

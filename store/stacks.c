@@ -8,6 +8,8 @@
 
 #include "lib/base/mem.h"
 
+#include <string.h>
+
 enum { FIRST_CAPACITY = 1024, FEW = 12 };
 
 struct stack_paths {
@@ -210,19 +212,48 @@ static uint32_t common_depth(const struct stack_paths *paths, uint32_t a, uint32
 
 /* Per entry what it has in common with the one before; *ret_count: nodes in all, with the root. */
 static uint32_t *find_common(const struct stack_paths *paths, const struct entry *entries,
-                             struct arena *scratch, uint64_t *ret_count, uint32_t *ret_deepest)
+                             struct arena *scratch, uint64_t *ret_count)
 {
     uint32_t *common = arena_new_raw(scratch, uint32_t, paths->count);
     *ret_count = 1;
-    *ret_deepest = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
         const uint32_t depth = depth_of(paths, entries[i].path);
         common[i] = i ? common_depth(paths, entries[i - 1].path, entries[i].path) : 0;
         *ret_count += depth - common[i];
-        *ret_deepest = depth > *ret_deepest ? depth : *ret_deepest;
     }
     return common;
 }
+
+/* ---- chains ---- */
+
+void stack_chains_init(struct stack_chains *chains, struct arena *arena, struct arena *scratch,
+                       uint32_t most)
+{
+    *chains = (struct stack_chains){
+        .chains = arena_new_raw(arena, struct stack_chain, most + (size_t)1),
+        .count = 1,
+        .open = arena_new_raw(scratch, uint32_t, most + (size_t)1),
+        .open_count = 1,
+    };
+    chains->chains[0] = (struct stack_chain){.first = STACKS_ROOT};
+    chains->open[0] = 0;
+}
+
+void stack_chains_add(struct stack_chains *chains, uint32_t node, uint32_t depth)
+{
+    while (chains->chains[chains->open[chains->open_count - 1]].depth >= depth)
+        chains->open_count--;
+    const uint32_t number = chains->open[chains->open_count - 1];
+    const struct stack_chain *callers = &chains->chains[number];
+    chains->chains[chains->count] = (struct stack_chain){
+        .first = node,
+        .depth = depth,
+        .caller = {.node = callers->first + depth - 1 - callers->depth, .chain = number},
+    };
+    chains->open[chains->open_count++] = chains->count++;
+}
+
+/* ---- as a tree ---- */
 
 bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
                         struct stacks *ret_stacks, uint32_t *stack_of_path)
@@ -230,37 +261,38 @@ bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
     arena_auto scratch = arena_create();
     const struct entry *entries = sort_paths(paths, scratch);
     uint64_t count;
-    uint32_t deepest;
-    const uint32_t *common = find_common(paths, entries, scratch, &count, &deepest);
+    const uint32_t *common = find_common(paths, entries, scratch, &count);
     if (count > STACKS_NODES_MAX)
         return false;
-    uint32_t *parents = arena_new_raw(arena, uint32_t, count);
     uint32_t *frames = arena_new_raw(arena, uint32_t, count);
-    uint32_t *depths = arena_new_raw(arena, uint32_t, count);
-    uint32_t *ends = arena_new_raw(arena, uint32_t, paths->count + (size_t)1);
-    uint32_t *way = arena_new_raw(scratch, uint32_t, deepest + (size_t)1);
-    parents[0] = depths[0] = ends[0] = way[0] = STACKS_ROOT;
+    struct stack_place *ends = arena_new_raw(arena, struct stack_place, paths->count + (size_t)1);
+    struct stack_chains chains;
+    stack_chains_init(&chains, arena, scratch, paths->count);
+    ends[0] = (struct stack_place){.node = STACKS_ROOT};
     frames[0] = STACKS_NO_FRAME;
-    uint32_t node_count = 1, stack_count = 1;
+    uint32_t node_count = 1, stack_count = 1, depth_before = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
         const uint32_t path = entries[i].path, depth = depth_of(paths, path);
-        for (uint32_t at = common[i]; at < depth; at++) {
-            parents[node_count] = way[at];
-            frames[node_count] = paths->frames[paths->starts[path] + at];
-            depths[node_count] = at + 1;
-            way[at + 1] = node_count++;
+        const uint32_t more = depth - common[i];
+        if (more && common[i] < depth_before)
+            stack_chains_add(&chains, node_count, common[i] + 1);
+        if (more) {
+            memcpy(frames + node_count, paths->frames + paths->starts[path] + common[i],
+                   more * sizeof(*frames));
+            node_count += more;
+            ends[stack_count++] =
+                (struct stack_place){.node = node_count - 1, .chain = chains.count - 1};
         }
-        if (depth > common[i])
-            ends[stack_count++] = way[depth];
+        depth_before = depth;
         stack_of_path[path] = stack_count - 1; /* the one before it, where they are the same */
     }
     *ret_stacks = (struct stacks){
         .node_count = node_count,
         .stack_count = stack_count,
-        .parents = parents,
+        .chain_count = chains.count,
         .frames = frames,
-        .depths = depths,
-        .nodes = ends,
+        .chains = chains.chains,
+        .ends = ends,
     };
     return true;
 }

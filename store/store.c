@@ -262,6 +262,11 @@ size_t store_answer_bytes(struct store *store)
     return answers_bytes(store->answers) + stack_filters_bytes(store->filters);
 }
 
+size_t store_block_bytes(struct store *store)
+{
+    return open_blocks_bytes(store->blocks);
+}
+
 enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err)

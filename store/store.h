@@ -82,7 +82,7 @@ struct store_options {
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
-    size_t cache_bytes;            /* of open blocks; 0: 192 MiB */
+    size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
     size_t answer_bytes;           /* of what is kept for the same question again; 0: nothing */
     const struct frame_resolver *resolver; /* outlives the store; NULL: nobody knows names */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
@@ -302,6 +302,8 @@ enum err_code store_merge(struct store *store, struct arena *arena, const struct
 void store_answer_fini(struct store_answer *answer);
 /* Bytes that kept answers take. */
 size_t store_answer_bytes(struct store *store);
+/* And that open blocks take. */
+size_t store_block_bytes(struct store *store);
 
 /* ---- what there is ---- */
 

@@ -61,12 +61,12 @@ static enum err_code read_place(struct verification *verification,
                                 const struct catalogue_place *place, struct sums *sums,
                                 struct err *err)
 {
-    struct flight_entry *opened;
+    struct open_block opened;
     enum err_code code =
-        open_blocks_ref(verification->blocks, entry->tenant_id, place, NULL, &opened, err);
+        open_blocks_take(verification->blocks, entry->tenant_id, place, &opened, err);
     if (code)
         return code;
-    const struct block *block = open_blocks_get(opened);
+    const struct block *block = opened.block;
     code = block_verify(block, err);
     const struct block_footer *footer = block_footer(block);
     if (!code) {
@@ -77,7 +77,7 @@ static enum err_code read_place(struct verification *verification,
     if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
         code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
                        footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
-    flight_cache_unref(opened);
+    open_blocks_give(&opened);
     return code;
 }
 

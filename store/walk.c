@@ -27,7 +27,9 @@ struct walk_state {
     struct selector **selectors; /* none: every series */
     size_t selector_count;
     struct flight_entry **entries; /* of open blocks in use */
-    const char **object_keys;      /* of these, and of the block in hand */
+    struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
+    bool *have_no_stacks;          /* of these: they could not be opened with them */
+    const struct catalogue_place **places; /* of these, and of the block in hand */
     struct deleted *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
@@ -223,7 +225,7 @@ static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
 {
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
-    const char *object_key = walk->state->object_keys[task->block_index];
+    const char *object_key = walk->state->places[task->block_index]->object_key;
     task->first = task->end = 0;
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
         note_time(walk, granule->begin_ns, granule->end_ns);
@@ -333,7 +335,7 @@ static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (code)
-        return pass_over(walk, walk->state->object_keys[task->block_index], code);
+        return pass_over(walk, walk->state->places[task->block_index]->object_key, code);
     add_runs(walk, hand, task, profiles);
     return ERR_NONE;
 }
@@ -415,9 +417,68 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     return code ? code : walk_check_limits(walk, 0);
 }
 
+/* Of the block of this number; what cannot be opened is told of once. */
+static enum err_code open_stacks(struct walk *walk, uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    const struct catalogue_place *place = state->places[index];
+    struct flight_entry *entry;
+    enum err_code code = open_blocks_ref_stacks(state->source->blocks, walk->query->tenant_id,
+                                                place, &walk->query->patience, &entry, walk->err);
+    if (code == ERR_CANCELLED)
+        return walk_explain_wait(walk, code);
+    if (code) {
+        state->have_no_stacks[index] = true;
+        walk->statistics.block_count--;
+        return pass_over(walk, place->object_key,
+                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+    }
+    state->stacks[index] = entry;
+    state->block_bytes += block_memory(open_blocks_get(entry));
+    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
+    return walk_check_limits(walk, 0);
+}
+
+enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
+{
+    struct walk_state *state = walk->state;
+    const uint32_t index = task->block_index;
+    enum err_code code = ERR_NONE;
+    if (!state->stacks[index] && !state->have_no_stacks[index])
+        code = open_stacks(walk, index);
+    if (code)
+        return code;
+    if (state->stacks[index]) {
+        uint32_t count;
+        const ptrdiff_t number = task->granule - block_granules(task->block, &count);
+        task->block = open_blocks_get(state->stacks[index]);
+        task->granule = block_granules(task->block, &count) + number;
+        return ERR_NONE;
+    }
+    task->is_broken = true;
+    walk->statistics.profile_count -= task->end - task->first;
+    walk->statistics.totals_count -= task->are_totals;
+    return ERR_NONE;
+}
+
+enum err_code walk_open_all_stacks(struct walk *walk)
+{
+    uint32_t kept = 0;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        code = walk_open_stacks(walk, task);
+        if (!task->is_broken)
+            walk->tasks[kept++] = *task;
+    }
+    walk->task_count = kept;
+    return code;
+}
+
 static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place)
 {
     struct walk_state *state = walk->state;
+    const uint32_t index = walk->block_count;
     struct flight_entry *entry;
     enum err_code code = walk_check_limits(walk, 0);
     if (code)
@@ -429,7 +490,7 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     if (code)
         return pass_over(walk, place->object_key,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
-    state->object_keys[walk->block_count] = place->object_key;
+    state->places[index] = place;
     walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
     const uint64_t profiles_before = walk->statistics.profile_count;
     code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
@@ -461,7 +522,9 @@ static enum err_code look_at_places(struct walk *walk)
     if (code)
         return code;
     walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
-    walk->state->object_keys = arena_new(walk->arena, const char *, found.count);
+    walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
+    walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
+    walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
     for (uint32_t i = 0; i < found.count && !code; i++)
         code = look_at_place(walk, &found.places[i]);
     return code;
@@ -585,7 +648,7 @@ void walk_note_cut(struct walk *walk, const struct walk_task *task)
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code)
 {
-    const char *object_key = walk->state->object_keys[task->block_index];
+    const char *object_key = walk->state->places[task->block_index]->object_key;
     struct store_statistics *statistics = &walk->statistics;
     if (!code) {
         statistics->granule_count++;
@@ -649,8 +712,10 @@ static enum err_code parse_selectors(struct walk *walk)
 
 static void walk_fini(struct walk *walk)
 {
-    for (uint32_t i = walk->block_count; i > 0; i--) /* where not all stay, those merged last do */
+    for (uint32_t i = walk->block_count; i > 0; i--) { /* not all may stay: those merged last do */
+        flight_cache_unref(walk->state->stacks[i - 1]);
         flight_cache_unref(walk->state->entries[i - 1]);
+    }
     map_bytes_fini(&walk->state->type_numbers);
     map_bytes_fini(&walk->state->series_numbers);
     buf_fini(&walk->state->text);

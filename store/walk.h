@@ -94,6 +94,15 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
 /* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
 enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUST_USE;
 
+/*
+ * Blocks are open for their series, so that of granules only profiles can be read. This opens the
+ * task's with its stacks, which stay open as long; where they cannot be read the task is broken,
+ * and passed over. Handles: what walk_run does.
+ */
+enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task) MUST_USE;
+/* For all tasks; those that are broken are none any more. */
+enum err_code walk_open_all_stacks(struct walk *walk) MUST_USE;
+
 /* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
  * not all of a granule its profiles and rows. */
 void walk_read_ahead(struct walk *walk, uint32_t at);

@@ -147,14 +147,13 @@ static size_t utf8_length(uint8_t first)
     return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
-/* Size of the well-formed UTF-8 sequence at data, 0 when there is none (Unicode 15, table 3-7). */
-static size_t utf8_sequence(const uint8_t *data, size_t size)
+/* How many bytes at data are the begin of one well-formed UTF-8 sequence (Unicode 15, table 3-7),
+ * or all of it; 0: the first begins none. */
+static size_t utf8_begun(const uint8_t *data, size_t size)
 {
-    uint8_t first = data[0];
-    if (first < 0x80)
-        return 1;
-    const size_t length = utf8_length(first);
-    if (first < 0xc2 || first > 0xf4 || size < length)
+    const uint8_t first = data[0];
+    const size_t length = first < 0x80 ? 1 : utf8_length(first);
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
         return 0;
     uint8_t low = 0x80, high = 0xbf;
     if (first == 0xe0)
@@ -165,13 +164,27 @@ static size_t utf8_sequence(const uint8_t *data, size_t size)
         low = 0x90;
     else if (first == 0xf4)
         high = 0x8f;
-    if (data[1] < low || data[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if ((data[i] & 0xc0) != 0x80)
-            return 0;
+    size_t begun = 1;
+    for (; begun < length && begun < size && data[begun] >= low && data[begun] <= high; begun++) {
+        low = 0x80;
+        high = 0xbf;
     }
-    return length;
+    return begun;
+}
+
+/* Size of the well-formed sequence at data, 0 when there is none. */
+static size_t utf8_sequence(const uint8_t *data, size_t size)
+{
+    if (data[0] < 0x80)
+        return 1;
+    const size_t begun = utf8_begun(data, size);
+    return begun == utf8_length(data[0]) ? begun : 0;
+}
+
+size_t span_broken_utf8_size(struct span span)
+{
+    const size_t begun = utf8_begun(span.data, span.size);
+    return begun ? begun : 1;
 }
 
 size_t span_utf8_size(struct span span)
@@ -377,7 +390,7 @@ void buf_append_json(struct buf *buf, struct span text)
             buf_append(buf, text.data + at, length);
         else
             buf_append_text(buf, "\xef\xbf\xbd");
-        at += length ? length : 1;
+        at += length ? length : span_broken_utf8_size(span_of(text.data + at, text.size - at));
     }
     buf_append_byte(buf, '"');
 }
@@ -404,7 +417,7 @@ void buf_append_html(struct buf *buf, struct span text)
         if (byte >= 0x80) {
             size_t length = utf8_sequence(text.data + at, text.size - at);
             append_html_sequence(buf, text.data + at, length);
-            at += length ? length : 1;
+            at += length ? length : span_broken_utf8_size(span_of(text.data + at, text.size - at));
             continue;
         }
         at++;

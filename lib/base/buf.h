@@ -53,6 +53,9 @@ bool span_parse_hex(struct span span, uint64_t *ret_number);
 bool span_is_utf8(struct span span);
 /* Bytes of the well-formed UTF-8 character that span begins with; 0: there is none. */
 size_t span_utf8_size(struct span span);
+/* Of what begins with no character: the bytes that one U+FFFD stands for, as in browsers (Unicode
+ * 15, 3.9: maximal subparts). */
+size_t span_broken_utf8_size(struct span span);
 /* At most max_bytes of it: of UTF-8, no part of a character. */
 struct span span_cut_utf8(struct span span, size_t max_bytes);
 /* Itself where it is UTF-8, else a copy in the arena: without the start of a character at its end,

@@ -49,6 +49,13 @@ void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns)
     cache->hold_ns = hold_ns;
 }
 
+void flight_cache_bound(struct flight_cache *cache, size_t max_bytes)
+{
+    pthread_mutex_lock(&cache->mutex);
+    cache->max_bytes = max_bytes;
+    pthread_mutex_unlock(&cache->mutex);
+}
+
 /* FNV-1a. Keys have in them what people ask for: who makes some collide makes a bucket's list
  * longer, by no more than fits the cache, and finds nobody else's, since whole keys are compared.
  */

@@ -30,6 +30,9 @@ struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void 
  * called before the cache is used.
  */
 void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns);
+/* The bound is another one from now on; what is past it goes with what is made or given back next.
+ */
+void flight_cache_bound(struct flight_cache *cache, size_t max_bytes);
 /* NULL is a no-op. Nothing may be in use any more. */
 void flight_cache_destroy(struct flight_cache *cache);
 

@@ -10,7 +10,7 @@
 enum {
     HEADER_BYTES = 64,
     SECTION_BYTES = 24,
-    SECTIONS_MAX = 16,
+    SECTIONS_MAX = 17,
     STRING_BYTES_MAX = 1 << 30,
     METADATA_BYTES_MAX = 2 << 20
 };
@@ -33,7 +33,8 @@ enum section {
     SECTION_FRAME_ADDRESS,
     SECTION_CUT,
     SECTION_BASE_SELF_GAP,
-    SECTION_BASE_SELF
+    SECTION_BASE_SELF,
+    SECTION_SHARED_PLACE
 };
 
 struct writer {
@@ -96,15 +97,14 @@ static void append_utf8(struct buf *output, struct span text)
         buf_append_span(output, text);
         return;
     }
-    for (size_t i = 0; i < text.size;) {
-        size_t size = text.size - i < 4 ? text.size - i : 4;
-        while (size && !span_is_utf8(span_of(text.data + i, size)))
-            size--;
+    while (text.size) {
+        const size_t size = span_utf8_size(text);
+        const size_t used = size ? size : span_broken_utf8_size(text);
         if (size)
-            buf_append(output, text.data + i, size);
+            buf_append(output, text.data, size);
         else
             buf_append_text(output, "\xef\xbf\xbd");
-        i += size ? size : 1;
+        text = span_of(text.data + used, text.size - used);
     }
 }
 
@@ -269,6 +269,15 @@ static void put_frames(struct writer *writer)
         put_section(writer, SECTION_FRAME_ADDRESS, address, count * sizeof(*address));
 }
 
+static void put_shared_places(struct writer *writer)
+{
+    const struct view *view = writer->flame->view;
+    uint32_t *place = arena_new_raw(writer->scratch, uint32_t, view->shared_place_count);
+    for (uint32_t i = 0; i < view->shared_place_count; i++)
+        place[i] = add_string(writer, &view->shared_places[i]);
+    put_section(writer, SECTION_SHARED_PLACE, place, view->shared_place_count * sizeof(*place));
+}
+
 /* ---- metadata ---- */
 
 static void put_json_text(struct buf *json, const char *name, struct span text)
@@ -411,6 +420,8 @@ static void write_all(struct writer *writer, const struct flame_binary_options *
     buf_append(writer->output, zeros, sizeof(zeros));
     put_nodes(writer);
     put_frames(writer);
+    if (writer->flame->view->shared_place_count)
+        put_shared_places(writer);
     put_strings(writer);
     put_metadata(writer, options);
     if (writer->flame->cut_count)
@@ -429,7 +440,7 @@ enum err_code flame_binary_write(const struct flame *flame,
     arena_auto scratch = arena_create();
     struct writer writer = {
         .flame = flame, .scratch = scratch, .output = output, .start = output->size};
-    size_t strings_max = (size_t)flame->frame_count * 3 + 1;
+    size_t strings_max = (size_t)flame->frame_count * 3 + flame->view->shared_place_count + 1;
     writer.string_ends = arena_new_raw(scratch, uint32_t, strings_max);
     writer.string_ends[0] = 0;
     writer.string_count = 1;

@@ -18,6 +18,8 @@
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
  *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
  *   14 cut u32[2 * k]: node and how many nodes it stands for, only when cut
+ *   17 shared_place u32[k]: strings, the view's shared_places, only where there are some: a rule
+ *                                 that matches one of them is to be asked of the server
  * A node's parent is the last one before it of one depth less.
  * Values of 2^53 and more cannot be exact as f64: flag 4 is then set. Side b of a normalised diff
  * is not rounded to whole numbers.

@@ -9,6 +9,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Where a frame was met first: numbers of texts. */
+struct frame_place {
+    uint32_t file;
+    uint32_t mapping;
+};
+
 /*
  * Texts are numbered, so that a frame is told from others by a few numbers: each text of a profile
  * is hashed once, and each "[binary]" written once, however long they are and however many lines
@@ -17,7 +23,8 @@
 struct frame_table {
     struct arena *arena;
     enum view_group group;
-    struct frame *frames; /* on the heap while it grows */
+    struct frame *frames;         /* on the heap while it grows */
+    struct frame_place *place_of; /* of each frame, likewise */
     uint32_t frame_count;
     uint32_t frame_capacity;
     struct map_bytes by_key;   /* struct key to frame */
@@ -25,8 +32,12 @@ struct frame_table {
     struct map_bytes by_text;  /* text to its number */
     struct span *texts;        /* by number; on the heap while it grows */
     uint32_t *frame_of_text;   /* by number, where the name alone tells frames apart; 0: none yet */
+    bool *is_shared;           /* by number: listed in shared_places */
     uint32_t text_count;
     uint32_t text_capacity;
+    struct span *shared_places; /* on the heap while it grows */
+    uint32_t shared_place_count;
+    uint32_t shared_place_capacity;
 };
 
 /* Of one profile, per string: the number of its text, and of "[its last part]"; PROFILE_NONE: not
@@ -72,8 +83,11 @@ static void free_table(void *object)
     map_bytes_fini(&table->by_label);
     map_bytes_fini(&table->by_text);
     mem_free(table->frames);
+    mem_free(table->place_of);
     mem_free(table->texts);
     mem_free(table->frame_of_text);
+    mem_free(table->is_shared);
+    mem_free(table->shared_places);
 }
 
 static uint32_t add_frame(struct frame_table *table, struct frame frame)
@@ -81,6 +95,8 @@ static uint32_t add_frame(struct frame_table *table, struct frame frame)
     if (table->frame_count == table->frame_capacity) {
         table->frame_capacity = table->frame_capacity ? table->frame_capacity * 2 : 256;
         table->frames = mem_resize(table->frames, table->frame_capacity, sizeof(*table->frames));
+        table->place_of =
+            mem_resize(table->place_of, table->frame_capacity, sizeof(*table->place_of));
     }
     table->frames[table->frame_count] = frame;
     return table->frame_count++;
@@ -105,6 +121,12 @@ const struct frame *frame_table_frames(const struct frame_table *table, uint32_t
     return table->frames;
 }
 
+const struct span *frame_table_shared_places(const struct frame_table *table, uint32_t *ret_count)
+{
+    *ret_count = table->shared_place_count;
+    return table->shared_places;
+}
+
 uint32_t frame_table_label(struct frame_table *table, struct span text)
 {
     uint32_t frame = map_bytes_find(&table->by_label, text);
@@ -127,8 +149,10 @@ static uint32_t text_number(struct frame_table *table, struct span text)
         table->texts = mem_resize(table->texts, table->text_capacity, sizeof(*table->texts));
         table->frame_of_text =
             mem_resize(table->frame_of_text, table->text_capacity, sizeof(uint32_t));
+        table->is_shared = mem_resize(table->is_shared, table->text_capacity, sizeof(bool));
     }
     table->frame_of_text[number] = 0;
+    table->is_shared[number] = false;
     table->texts[table->text_count++] = text;
     return number;
 }
@@ -318,21 +342,55 @@ static void keep_frame(struct frame_table *table, const struct key *key, uint32_
     map_bytes_add(&table->by_key, span_of(kept, sizeof(*kept)), frame);
 }
 
+static void add_shared_place(struct frame_table *table, uint32_t text)
+{
+    if (table->texts[text].size == 0 || table->is_shared[text])
+        return;
+    table->is_shared[text] = true;
+    const uint32_t count = table->shared_place_count++;
+    if (count == table->shared_place_capacity) {
+        table->shared_place_capacity = count ? count * 2 : 16;
+        table->shared_places = mem_resize(table->shared_places, table->shared_place_capacity,
+                                          sizeof(*table->shared_places));
+    }
+    table->shared_places[count] = table->texts[text];
+}
+
+static void compare_texts(struct frame_table *table, uint32_t first, uint32_t other)
+{
+    if (first == other)
+        return;
+    add_shared_place(table, first);
+    add_shared_place(table, other);
+}
+
+static struct frame_place find_place(struct frame_table *table, const struct source *source,
+                                     const struct place *place)
+{
+    const uint32_t file = place->function ? place->function->filename : 0;
+    return (struct frame_place){.file = string_number(table, source, file),
+                                .mapping = string_number(table, source, place->mapping)};
+}
+
 static uint32_t place_frame(struct frame_table *table, const struct source *source,
                             const struct place *place)
 {
     struct frame frame = describe(source, place);
     const struct key key = group_frame(table, source, place, &frame);
+    const struct frame_place at = find_place(table, source, place);
     uint32_t index = find_frame(table, &key);
     if (index == MAP_ABSENT) {
         if (frame.address)
             frame.name = address_name(table, &frame);
         index = add_frame(table, frame);
+        table->place_of[index] = at;
         keep_frame(table, &key, index);
         return index;
     }
     /* Flags that describe all occurrences stay only if they hold for this one too. */
     table->frames[index].flags &= (uint8_t)(frame.flags | (0xff & ~ALL_OCCURRENCES));
+    compare_texts(table, table->place_of[index].file, at.file);
+    compare_texts(table, table->place_of[index].mapping, at.mapping);
     return index;
 }
 

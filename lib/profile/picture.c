@@ -144,7 +144,8 @@ static uint32_t take_code_point(struct span *text)
     size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     uint32_t code_point = length == 1 ? first : first & (0x7fu >> length);
     if (length > text->size || !span_is_utf8(span_of(text->data, length))) {
-        *text = span_of(text->data + 1, text->size - 1);
+        const size_t broken = span_broken_utf8_size(*text);
+        *text = span_of(text->data + broken, text->size - broken);
         return 0xfffd;
     }
     for (size_t i = 1; i < length; i++)

@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 void profile_destroy(struct profile *profile)
@@ -19,6 +20,17 @@ static uint32_t intern(struct profile *profile, struct span *strings, struct spa
     strings[profile->string_count] =
         span_of(arena_strndup(profile->arena, text.data, text.size), text.size);
     return profile->string_count++;
+}
+
+struct profile profile_samples(const struct profile *profile, uint32_t first, uint32_t count)
+{
+    struct profile view = *profile;
+    assert(first <= profile->sample_count && count <= profile->sample_count - first);
+    view.sample_count = count;
+    view.stack_start += first;
+    view.values += (size_t)first * profile->value_type_count;
+    view.label_start += first;
+    return view;
 }
 
 void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count)

@@ -126,6 +126,10 @@ struct profile {
 /* Frees the profile and all it points to; NULL is a no-op. */
 void profile_destroy(struct profile *profile);
 
+/* A view of count samples from first on, with all tables; borrowed as long as the profile lives,
+ * and not to be destroyed. */
+struct profile profile_samples(const struct profile *profile, uint32_t first, uint32_t count);
+
 /* For whoever has just made the profile and has shown it to nobody yet: adds comments behind those
  * that are there. Texts are copied. */
 void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count);

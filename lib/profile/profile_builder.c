@@ -32,6 +32,7 @@ struct profile_builder {
     uint64_t passed_value;
     uint64_t memory_bytes;
     uint64_t followed_entries;
+    bool is_held;
 
     struct table strings;
     struct table functions;
@@ -165,6 +166,19 @@ void profile_builder_destroy(struct profile_builder *builder)
 
 /* ---- tables ---- */
 
+void profile_builder_hold(struct profile_builder *builder, bool is_held)
+{
+    builder->is_held = is_held;
+}
+
+struct profile_builder_counts profile_builder_count(const struct profile_builder *builder)
+{
+    return (struct profile_builder_counts){.strings = (uint32_t)builder->strings.list.count,
+                                           .functions = (uint32_t)builder->functions.list.count,
+                                           .mappings = (uint32_t)builder->mappings.list.count,
+                                           .locations = (uint32_t)builder->locations.list.count};
+}
+
 uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text)
 {
     static_assert(MAP_ABSENT == PROFILE_NONE, "what is not there");
@@ -204,7 +218,7 @@ uint32_t profile_builder_function(struct profile_builder *builder,
     const int64_t key[] = {function->name, function->system_name, function->filename,
                            function->start_line};
     uint32_t index = table_find(table, key, sizeof(key));
-    if (index != MAP_ABSENT)
+    if (index != MAP_ABSENT || builder->is_held)
         return index;
     index = table_add_key(builder, table, key, sizeof(key));
     if (!profile_builder_failed(builder))
@@ -222,7 +236,7 @@ uint32_t profile_builder_mapping(struct profile_builder *builder,
     const uint64_t key[] = {mapping->start,    mapping->limit,    mapping->offset,
                             mapping->filename, mapping->build_id, flags};
     uint32_t index = table_find(table, key, sizeof(key));
-    if (index != MAP_ABSENT)
+    if (index != MAP_ABSENT || builder->is_held)
         return index;
     index = table_add_key(builder, table, key, sizeof(key));
     if (!profile_builder_failed(builder))
@@ -264,7 +278,7 @@ uint32_t profile_builder_location(struct profile_builder *builder,
         key[5 + 3 * i] = lines[i].column;
     }
     uint32_t index = table_find(table, key, key_count * sizeof(*key));
-    bool is_new = index == MAP_ABSENT;
+    bool is_new = index == MAP_ABSENT && !builder->is_held;
     if (is_new)
         index = table_add_key(builder, table, key, key_count * sizeof(*key));
     if (key != few)

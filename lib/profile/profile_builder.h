@@ -56,6 +56,19 @@ uint32_t profile_builder_location(struct profile_builder *builder,
                                   const struct profile_location *location,
                                   const struct profile_line *lines, uint32_t line_count);
 
+/* While it is held what is not in its tables of functions, mappings and locations is not added
+ * either: those above return PROFILE_NONE for it. */
+void profile_builder_hold(struct profile_builder *builder, bool is_held);
+
+/* How many entries its tables have. */
+struct profile_builder_counts {
+    uint32_t strings;
+    uint32_t functions;
+    uint32_t mappings;
+    uint32_t locations;
+};
+struct profile_builder_counts profile_builder_count(const struct profile_builder *builder);
+
 /* Gives a location of one line another address and line (NULL: the same): for a name that is known
  * late. It stays apart from a location that it is equal to thereby. */
 void profile_builder_replace_location(struct profile_builder *builder, uint32_t location,

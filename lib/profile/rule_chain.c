@@ -200,6 +200,24 @@ static enum err_code apply(struct stacks *stacks, const struct chain_rule *rule,
 
 /* ---- all rules ---- */
 
+enum err_code rule_chain_find_nameless(const struct view *view, const struct chain_rule *rules,
+                                       size_t rule_count, bool *ret_nameless, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    const uint64_t entry_count = view->stack_count ? view->stack_start[view->stack_count] : 0;
+    struct stacks stacks = {.view = view,
+                            .scratch = scratch,
+                            .matches = arena_new(scratch, uint8_t, view->frame_count)};
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < rule_count && !code; i++) {
+        code = match_frames(&stacks, &rules[i], err);
+        ret_nameless[i] = true;
+        for (uint64_t at = 0; at < entry_count && ret_nameless[i]; at++)
+            ret_nameless[i] = !stacks.matches[view->entries[at]];
+    }
+    return code;
+}
+
 static struct stacks copy_stacks(struct arena *arena, struct arena *scratch,
                                  const struct view *view)
 {

@@ -43,6 +43,13 @@ const char *chain_action_name(enum chain_action action);
 bool chain_rule_is_known(const struct chain_rule *rule);
 
 /*
+ * Of each rule, whether no frame of a stack matches it. Handles: as rule_chain_apply.
+ */
+enum err_code rule_chain_find_nameless(const struct view *view, const struct chain_rule *rules,
+                                       size_t rule_count, bool *ret_nameless,
+                                       struct err *err) MUST_USE;
+
+/*
  * What the rules leave of view, in arena, which borrows from it; total stays, kept is counted anew.
  * Handles: ERR_INVALID (an expression, or its cost), ERR_TOO_LARGE (the view's deadline).
  */

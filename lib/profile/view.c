@@ -388,6 +388,7 @@ static void finish(struct build *build)
 {
     struct view *view = build->view;
     view->frames = frame_table_frames(build->table, &view->frame_count);
+    view->shared_places = frame_table_shared_places(build->table, &view->shared_place_count);
     view->stack_start = build->stack_start;
     view->entries = build->entries;
     view->value_side = build->value_side;

@@ -102,6 +102,10 @@ struct view {
 
     const struct frame *frames;
     uint32_t frame_count;
+    /* Files and binaries of frames that lie in several of them, of which a frame tells the first:
+     * what an expression finds among these is more or less than it finds by the frames. */
+    const struct span *shared_places;
+    uint32_t shared_place_count;
     uint32_t stack_count;
     const uint64_t *stack_start;
     const uint32_t *entries;

@@ -3,6 +3,7 @@
   make bench-agents               10 minutes; BENCH_SECONDS=120 for less
   BENCH_AGENTS, BENCH_SAMPLES     500 agents, 320 samples in a batch of 10 s
   BENCH_QUERIES                   20 a second
+  BENCH_FLAGS                     settings of the server, such as "--block-cache-bytes 512MiB"
 
 Each batch that was acknowledged is looked for afterwards, by host, service and time, and its total
 compared; nothing else may be there. build/bench/agents-memory.csv has memory over time.
@@ -177,7 +178,7 @@ def report(run, seconds, latencies, numbers):
 def part(run):
     seconds = float(os.environ.get("BENCH_SECONDS", "600"))
     log = run.WORK / "agents.log"
-    with run.Running() as server:
+    with run.Running(flags=os.environ.get("BENCH_FLAGS", "").split()) as server:
         begin_s = int(time.time()) - 60
         postmaster = server.postgres_pid()
         watch = Watch(run, server, run.WORK / "agents-memory.csv")

@@ -84,15 +84,24 @@ static void seal(uint8_t *block, size_t size)
 static void check_stacks(const struct dictionary *dictionary)
 {
     const struct stacks *stacks = &dictionary->stacks;
-    fuzz_check(stacks->node_count >= 1 && stacks->stack_count >= 1 && stacks->nodes[0] == 0);
-    for (uint32_t i = 1; i < stacks->node_count; i++) {
-        fuzz_check(stacks->parents[i] < i &&
-                   stacks->frames[i] < dictionary->tables->location_count);
-        fuzz_check(stacks->depths[i] == stacks->depths[stacks->parents[i]] + 1);
+    fuzz_check(stacks->node_count >= 1 && stacks->stack_count >= 1 && stacks->chain_count >= 1 &&
+               stacks->ends[0].node == STACKS_ROOT);
+    for (uint32_t i = 1; i < stacks->node_count; i++)
+        fuzz_check(stacks->frames[i] < dictionary->tables->location_count);
+    for (uint32_t i = 1; i < stacks->chain_count; i++) {
+        const struct stack_chain *chain = &stacks->chains[i];
+        const struct stack_chain *callers = &stacks->chains[chain->caller.chain];
+        fuzz_check(chain[-1].first < chain->first && chain->first < stacks->node_count);
+        fuzz_check(chain->caller.chain < i && chain->caller.node >= callers->first &&
+                   chain->caller.node < stacks_chain_end(stacks, chain->caller.chain));
+        fuzz_check(chain->depth == callers->depth + chain->caller.node - callers->first + 1);
     }
-    for (uint32_t i = 1; i < stacks->stack_count; i++)
-        fuzz_check(stacks->nodes[i - 1] < stacks->nodes[i] &&
-                   stacks->nodes[i] < stacks->node_count);
+    for (uint32_t i = 1; i < stacks->stack_count; i++) {
+        const struct stack_place end = stacks->ends[i];
+        fuzz_check(stacks->ends[i - 1].node < end.node && end.node < stacks->node_count);
+        fuzz_check(end.chain < stacks->chain_count && end.node >= stacks->chains[end.chain].first &&
+                   end.node < stacks_chain_end(stacks, end.chain));
+    }
 }
 
 static void check_labels(const struct dictionary *dictionary)

@@ -528,8 +528,10 @@ ROWS = [
     page("/problems/{name}", lambda world: "/problems/not-found"),
     page("/assets/{name}", lambda world: f"/assets/{world.asset()}"),
     page("/p/{id}", lambda world: f"/p/{world.share('team')}"),
+    page("/p/{id}/", lambda world: f"/p/{world.share('team')}/"),
     page("/p/{id}/delete", lambda world: f"/p/{world.share('team')}/delete"),
     page("/d/{a}..{b}", lambda world: f"/d/{world.share('team')}..{world.share('team', 1)}"),
+    page("/d/{a}..{b}/", lambda world: f"/d/{world.share('team')}..{world.share('team', 1)}/"),
 ]
 OPERATOR_TOO = {("PATCH", "/api/v1/tenant"), ("GET", "/api/v1/audit")}
 

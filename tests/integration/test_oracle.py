@@ -118,7 +118,7 @@ def rows_of(answer, *fields):
 
 def shown(rows):
     """Names as JSON can carry them: a byte that is no UTF-8 becomes U+FFFD."""
-    return {re.sub("[\udc80-\udcff]", "\ufffd", name): row for name, row in rows.items()}
+    return {name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"): row for name, row in rows.items()}
 
 
 def is_alone(profile, index):

@@ -149,6 +149,16 @@ def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
     assert anonymous.get(f"/d/{first['id']}").status == 404
 
 
+def test_a_link_with_a_slash_at_its_end_leads_to_the_page(admin, anonymous):
+    share = admin.post("/api/v1/shares", body=b"main 1\n").json()["id"]
+    for path in (f"/p/{share}", f"/d/{share}..{share}"):
+        moved = anonymous.get(path + "/", query={"v": "table"})
+        assert moved.status == 308 and moved.headers["location"] == path + "?v=table"
+    # What would be a line of its own in the answer's head is no id.
+    for path, status in (("/p/a%0d%0aset-cookie:%20b/", 400), ("/p/a%20b/", 404), ("/p/a%3fb/", 404), ("/p//", 404)):
+        assert anonymous.get(path).status == status, path
+
+
 def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
     made = share(admin)
     for method in ("GET", "HEAD"):

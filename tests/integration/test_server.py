@@ -876,6 +876,22 @@ def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
     assert "outside 1 to" in result.stderr  # and no complaint about the file
 
 
+def test_the_example_settings_file_has_the_values_that_settings_have_without_it():
+    """Lines that begin with a semicolon and have a value: as help tells them."""
+    text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
+    shown = dict(line[1:].split(" = ", 1) for line in text.splitlines()
+                 if line.startswith(";") and not line.startswith("; ") and " = " in line)
+    flag, differing = None, {}
+    for line in run("help").stdout.splitlines():
+        if line.startswith("  --"):
+            flag = line.split()[0][2:]
+        default = re.search(r"; default (\S+)$", line)
+        if flag in shown and default and shown[flag] != default[1]:
+            differing[flag] = shown[flag], default[1]
+    assert set(differing) <= {"debuginfod-urls"}, differing  # shown with one of many
+    assert "intake-threads" in shown
+
+
 def test_the_manual_page_names_every_setting():
     page = (PERFOLIOD.parents[2] / "deploy/man/perfoliod.8").read_text()
     flags = [line.split()[0][2:] for line in run("help").stdout.splitlines()
@@ -903,6 +919,7 @@ def test_metrics_tell_what_the_parts_hold(start_server):
     assert 0 < seen["perfolio_shares"] <= 3 and seen["perfolio_stored_bytes"] > 0
     assert seen['perfolio_cache_bytes{cache="profiles"}'] > 0
     assert seen['perfolio_cache_bytes{cache="answers"}'] > 0
+    assert seen['perfolio_cache_bytes{cache="blocks"}'] == 0  # no continuous profiles came
     assert seen["perfolio_heavy_memory_bytes"] == 0
     assert seen["perfolio_reports_running"] == seen["perfolio_reports_waiting"] == 0
     assert seen["perfolio_heavy_memory_limit_bytes"] == 300 << 20

@@ -233,9 +233,11 @@ def test_a_tilde_in_a_rule_is_doubled(anonymous):
 
 
 def test_rules_are_of_what_is_shown(anonymous, made):
-    """As on the page: where binaries are shown, they match, not the functions in them."""
+    """As on the page: where binaries are shown, they match; what names none of them is of the functions."""
     boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:parse")
-    assert boxes == [] and "not shown" not in foot
+    assert boxes == ["<unknown> (15, 15.00 %)"] and "not shown" not in foot
+    boxes, _, _ = svg(anonymous, made, sv=2, g="binary", x="focus:nobody")
+    assert boxes == []
     whole, _, _ = svg(anonymous, made, sv=2, g="binary")
     boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:unknown~hide:gc")
     assert boxes == whole and "not shown" not in foot

@@ -50,9 +50,8 @@ static void gives_out_what_braces_matched(void **state)
 static void braces_match_neither_nothing_nor_a_slash(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"/p/",    "/p",     "/p/a/b",   "/d/a..",
-                                        "/d/..b", "/d/a.b", "/p/.svg/", "/assets/",
-                                        "//",     "",       "healthz"};
+    static const char *const paths[] = {"/p/",  "/p",       "/p/a/b", "/d/a..", "/d/..b", "/d/a.b",
+                                        "/p//", "/assets/", "//",     "",       "healthz"};
     struct span params[REQUEST_MAX_PATH_PARAMS];
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
         assert_null(match(HTTP_GET, paths[i], params));

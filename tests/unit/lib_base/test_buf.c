@@ -132,6 +132,36 @@ static void escapes_json(void **state)
     assert_span(buf_span(&buf), "\"\\u0080\\u009b\\u009f\xc2\xa0\"");
 }
 
+#define BROKEN "\xef\xbf\xbd"
+
+/* Unicode 15, 3.9, tables 3-8 to 3-11, and what is cut at the end. */
+static void what_is_no_utf8_is_told_as_browsers_do(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *shown;
+    } cases[] = {
+        {"\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41",
+         BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN "A"},
+        {"\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41",
+         BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN BROKEN "A"},
+        {"\xf4\x91\x92\x93\xff\x41\x80\xbf\x42",
+         BROKEN BROKEN BROKEN BROKEN BROKEN "A" BROKEN BROKEN "B"},
+        {"\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41", BROKEN BROKEN BROKEN BROKEN "A"},
+        {"d\xe2\x82", "d" BROKEN},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        buf_auto json, html;
+        buf_init(&json, 1000);
+        buf_init(&html, 1000);
+        buf_append_json(&json, span_text(cases[i].text));
+        buf_append_html(&html, span_text(cases[i].text));
+        assert_span(span_of(json.data + 1, json.size - 2), cases[i].shown);
+        assert_span(buf_span(&html), cases[i].shown);
+    }
+}
+
 static void escapes_html_and_urls(void **state)
 {
     (void)state;
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test(makes_text_utf8),
         cmocka_unit_test(refuses_to_pass_its_maximum),
         cmocka_unit_test(escapes_json),
+        cmocka_unit_test(what_is_no_utf8_is_told_as_browsers_do),
         cmocka_unit_test(escapes_html_and_urls),
         cmocka_unit_test(prints_long_texts),
         cmocka_unit_test(writes_little_endian),

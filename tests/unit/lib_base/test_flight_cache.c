@@ -150,6 +150,19 @@ static void what_was_used_lately_stays_and_the_newest_goes(void **state)
     assert_int_equal(made_count, 5);
 }
 
+static void a_bound_that_changes_is_kept_from_the_next_value_on(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "b");
+    flight_cache_bound(*state, 300);
+    touch(*state, "c");
+    assert_int_equal(flight_cache_bytes(*state), 300);
+    flight_cache_bound(*state, 100);
+    touch(*state, "d");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(destroyed_count, 3);
+}
+
 static void keeps_what_is_in_use_after_it_was_dropped(void **state)
 {
     struct err err = {0};
@@ -332,6 +345,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_in_use_stays_for_others_past_the_bound, start,
                                         stop),
         cmocka_unit_test_setup_teardown(what_was_used_lately_stays_and_the_newest_goes, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_bound_that_changes_is_kept_from_the_next_value_on, start,
                                         stop),
         cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
         cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,

@@ -245,6 +245,25 @@ static void addresses_travel_when_grouped_by_them(void **state)
     assert_non_null(memmem(addresses.data, addresses.size, &kernel, sizeof(kernel)));
 }
 
+static void places_of_what_is_in_several_travel(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {0};
+    struct profile *profile =
+        decode_text(perf_script_decode, SPAN_LITERAL("app 1 10.0: 1 cpu-clock:\n"
+                                                     "\t1005 main+0x5 (/bin/a)\n\n"
+                                                     "app 1 11.0: 1 cpu-clock:\n"
+                                                     "\t1005 main+0x5 (/bin/b)\n\n"));
+    arena_on_destroy(arena, destroy_profile, profile);
+    buf_auto raw;
+    write(view_of(arena, profile, &options), 0, NULL, &raw);
+    struct span places = section(&raw, 17);
+    assert_int_equal(places.size, 2 * 4);
+    assert_true(span_equal_text(string_at(&raw, item(places, 0)), "/bin/a"));
+    assert_true(span_equal_text(string_at(&raw, item(places, 1)), "/bin/b"));
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -268,6 +287,7 @@ int main(void)
         cmocka_unit_test(strings_are_utf8),
         cmocka_unit_test(metadata_is_json_and_says_what_was_asked),
         cmocka_unit_test(addresses_travel_when_grouped_by_them),
+        cmocka_unit_test(places_of_what_is_in_several_travel),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,48 @@ static void equal_things_become_one(void **state)
     profile_destroy(profile);
 }
 
+static void while_it_is_held_nothing_is_added_that_is_not_there(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    const uint32_t a = add_frame(builder, "a"),
+                   name = profile_builder_string(builder, SPAN_LITERAL("b"));
+    const struct profile_function known = {.name =
+                                               profile_builder_string(builder, SPAN_LITERAL("a")),
+                                           .system_name =
+                                               profile_builder_string(builder, SPAN_LITERAL("a"))},
+                                  unknown = {.name = name};
+    const struct profile_mapping mapping = {.start = 7};
+    const struct profile_location location = {.address = 7, .mapping = PROFILE_NONE};
+    const struct profile_builder_counts before = profile_builder_count(builder);
+    profile_builder_hold(builder, true);
+    assert_int_equal(add_frame(builder, "a"), a);
+    assert_int_not_equal(profile_builder_function(builder, &known), PROFILE_NONE);
+    assert_int_equal(profile_builder_function(builder, &unknown), PROFILE_NONE);
+    assert_int_equal(profile_builder_mapping(builder, &mapping), PROFILE_NONE);
+    assert_int_equal(profile_builder_location(builder, &location, NULL, 0), PROFILE_NONE);
+    const struct profile_builder_counts now = profile_builder_count(builder);
+    assert_memory_equal(&before, &now, sizeof(now));
+    profile_builder_hold(builder, false);
+    assert_int_equal(profile_builder_location(builder, &location, NULL, 0), now.locations);
+}
+
+static void a_view_of_some_samples_has_those(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    const uint32_t a = add_frame(builder, "a"), b = add_frame(builder, "b");
+    add(builder, a, b, 3);
+    add(builder, b, a, 5);
+    add(builder, a, a, 7);
+    struct profile *profile = take(builder);
+    const struct profile first = profile_samples(profile, 0, 1),
+                         rest = profile_samples(profile, 1, 2);
+    assert_stacks(&first, "", "b;a 3\n");
+    assert_stacks(&rest, "", "a;a 7\na;b 5\n");
+    profile_destroy(profile);
+}
+
 static void labels_keep_samples_apart(void **state)
 {
     (void)state;
@@ -223,6 +265,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_things_become_one),
+        cmocka_unit_test(while_it_is_held_nothing_is_added_that_is_not_there),
+        cmocka_unit_test(a_view_of_some_samples_has_those),
         cmocka_unit_test(labels_keep_samples_apart),
         cmocka_unit_test(samples_stay_apart_where_a_sum_would_pass_int64),
         cmocka_unit_test(frames_say_where_they_are),

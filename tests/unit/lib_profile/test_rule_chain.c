@@ -95,6 +95,20 @@ static void rules_that_nobody_knows_are_told(void **state)
     }
 }
 
+static void rules_that_name_no_frame_of_a_stack_are_found(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct chain_rule rules[] = {rule(CHAIN_FOCUS, "alloc"), rule(CHAIN_HIDE, "root"),
+                                       rule(CHAIN_IGNORE, "^al$"), rule(CHAIN_SHOW, "")};
+    bool nameless[4];
+    struct err err;
+    assert_int_equal(rule_chain_find_nameless(folded_view(arena, stacks), rules, 4, nameless, &err),
+                     ERR_NONE);
+    const bool expected[4] = {false, true, true, false};
+    assert_memory_equal(nameless, expected, sizeof(expected));
+}
+
 static void a_deadline_ends_it(void **state)
 {
     (void)state;
@@ -115,6 +129,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_is_counted_and_the_total_stays),
         cmocka_unit_test(both_sides_of_a_comparison_lose_the_same),
         cmocka_unit_test(rules_that_nobody_knows_are_told),
+        cmocka_unit_test(rules_that_name_no_frame_of_a_stack_are_found),
         cmocka_unit_test(a_deadline_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

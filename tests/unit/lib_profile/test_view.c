@@ -359,6 +359,42 @@ static void functions_of_an_interpreter_are_interpreted_whatever_their_file(void
     profile_destroy(profile);
 }
 
+static void what_a_frame_does_not_tell_of_its_places_is_listed(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct profile *profile;
+    struct err err;
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    static const char *const places[][3] = {{"main", "m.c", "/bin/a"},
+                                            {"main", "m.c", "/bin/b"},
+                                            {"main", "m.c", "/bin/b"},
+                                            {"start", "s.c", "/bin/c"},
+                                            {"start", "", "/bin/c"}};
+    for (uint32_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        const struct profile_function function = {
+            .name = profile_builder_string(builder, span_text(places[i][0])),
+            .filename = profile_builder_string(builder, span_text(places[i][1]))};
+        const struct profile_mapping mapping = {
+            .filename = profile_builder_string(builder, span_text(places[i][2]))};
+        const struct profile_line line = {.function = profile_builder_function(builder, &function)};
+        const struct profile_location location = {
+            .address = i, .mapping = profile_builder_mapping(builder, &mapping)};
+        const uint32_t stack = profile_builder_location(builder, &location, &line, 1);
+        profile_builder_add_sample(builder, &stack, 1, (const int64_t[]){1}, NULL, 0);
+    }
+    assert_int_equal(profile_builder_take(builder, &profile, &err), 0);
+    const struct view *view = view_of(arena, profile, &(struct view_options){0});
+    assert_int_equal(view->shared_place_count, 3);
+    assert_true(span_equal_text(view->shared_places[0], "/bin/a"));
+    assert_true(span_equal_text(view->shared_places[1], "/bin/b"));
+    assert_true(span_equal_text(view->shared_places[2], "s.c"));
+    view = view_of(arena, profile, &(struct view_options){.group_by = SPAN_LITERAL("binary")});
+    assert_int_equal(view->shared_place_count, 0);
+    profile_destroy(profile);
+}
+
 static void totals_are_before_filtering(void **state)
 {
     (void)state;
@@ -772,6 +808,7 @@ int main(void)
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
         cmocka_unit_test(functions_of_an_interpreter_are_interpreted_whatever_their_file),
+        cmocka_unit_test(what_a_frame_does_not_tell_of_its_places_is_listed),
         cmocka_unit_test(totals_are_before_filtering),
         cmocka_unit_test(focus_and_ignore_choose_samples),
         cmocka_unit_test(hide_and_show_choose_frames),

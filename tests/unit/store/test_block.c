@@ -49,9 +49,10 @@ static void lines_of_batch(struct lines *lines, const struct batch *batch)
 
 static void text_stack(struct buf *text, const struct dictionary *dictionary, uint32_t stack)
 {
-    for (uint32_t node = dictionary->stacks.nodes[stack]; node != STACKS_ROOT;
-         node = dictionary->stacks.parents[node])
-        text_location(text, dictionary->tables, dictionary->stacks.frames[node]);
+    const struct stacks *stacks = &dictionary->stacks;
+    for (struct stack_place place = stacks->ends[stack]; place.node != STACKS_ROOT;
+         place = stacks_caller(stacks, place))
+        text_location(text, dictionary->tables, stacks->frames[place.node]);
 }
 
 static void lines_of_granule(struct lines *lines, const struct dictionary *dictionary,

@@ -86,7 +86,7 @@ static void read_part(const struct part *part, struct block_cursor *cursor,
     assert_int_equal(count, 1);
     assert_int_equal(block_read_rows(part->block, granule, cursor, false, &rows, &err), ERR_NONE);
     for (uint32_t i = 0; i < rows.row_count; i++) {
-        const uint32_t node = dictionary->stacks.nodes[rows.stacks[i]];
+        const uint32_t node = dictionary->stacks.ends[rows.stacks[i]].node;
         keys[i] = (uint32_t)dictionary->tables->locations[dictionary->stacks.frames[node]].address;
     }
     differences_add(differences, part->block, &rows, 0, 1, keys);
