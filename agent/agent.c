@@ -75,7 +75,8 @@ struct agent {
     struct put_off **put_off_end;
 };
 
-#define JIT_MAX_BYTES (UINT64_C(64) << 20) /* names of code made at run time, of all processes */
+/* Of all processes: names of code made at run time, and as much for those of scripts. */
+#define NAMES_MAX_BYTES (UINT64_C(64) << 20)
 #define SWEEP_NS CLOCK_NS_PER_S
 #define SETTLED_NS (5 * CLOCK_NS_PER_S)
 #define START_MAX_NS (10 * CLOCK_NS_PER_S)
@@ -351,9 +352,9 @@ static enum err_code check_kernel(const struct agent_options *options, struct er
 }
 
 /* A quarter of the limit: what is too much then is left out, and the rest goes on. */
-static uint64_t most_jit_bytes(uint64_t limit_bytes)
+static uint64_t most_name_bytes(uint64_t limit_bytes)
 {
-    return limit_bytes && limit_bytes / 4 < JIT_MAX_BYTES ? limit_bytes / 4 : JIT_MAX_BYTES;
+    return limit_bytes && limit_bytes / 4 < NAMES_MAX_BYTES ? limit_bytes / 4 : NAMES_MAX_BYTES;
 }
 
 static void create_parts(struct agent *agent)
@@ -369,9 +370,12 @@ static void create_parts(struct agent *agent)
         agent->label_source = label_source_create(agent->options.label_settings, agent->binaries);
     agent->processes = processes_create(agent->binaries, &of_processes);
     agent->interpreters = interpreters_create(&(struct interpreters_options){
-        .binaries = agent->binaries, .on_ready = note_change, .context = agent});
+        .binaries = agent->binaries,
+        .max_code_bytes = most_name_bytes(agent->options.memory_limit_bytes),
+        .on_ready = note_change,
+        .context = agent});
     agent->kernel_symbols = kernel_symbols_create();
-    agent->jit_budget.max_bytes = most_jit_bytes(agent->options.memory_limit_bytes);
+    agent->jit_budget.max_bytes = most_name_bytes(agent->options.memory_limit_bytes);
     const struct window_options of_window = {
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,

@@ -71,8 +71,8 @@ struct agent_options {
     void (*on_refusal)(void *context, const char *path);
     /* The agent is about to be stopped: what takes long ends soon. NULL: nobody tells. */
     bool (*is_ending)(void *context);
-    /* Not all names of this process's code fit a window; once for each window. NULL: nobody asks.
-     */
+    /* Not all names of this process's code fit a window; once for each window and owner. NULL:
+     * nobody asks. */
     void (*on_left_out)(void *context, uint32_t process_id, const char *name);
     void *context;
 };
@@ -97,7 +97,7 @@ struct agent_counts {
     uint64_t refused_waits;
     uint64_t refused_tables; /* for walks: of binaries, or a process's mappings among them */
     uint64_t refused_names;  /* processes: not all names of their code are kept */
-    uint64_t left_out_names; /* processes of which not all fit a window, once for each window */
+    uint64_t left_out_names; /* owners of processes of which not all fit a window, by window */
     uint64_t memory_bytes;   /* resident */
     bool is_short_of_memory;
     uint64_t short_seconds; /* looks, one a second, that found more than the limit */

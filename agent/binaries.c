@@ -80,34 +80,61 @@ static uint32_t find(const struct binaries *binaries, const char *key)
     return BINARY_NONE;
 }
 
-static void forget_oldest_unused(struct binaries *binaries)
+/* Of this owner's (0: of all); false when there is none. */
+static bool forget_oldest_unused(struct binaries *binaries, uint64_t owner)
 {
     struct entry *oldest = NULL;
-    for (uint32_t i = 0; i < binaries->count; i++) {
+    for (uint32_t i = 0; binaries->unused_kept && i < binaries->count; i++) {
         struct entry *entry = &binaries->entries[i];
-        if (entry->key[0] && entry->ref_count == 0 &&
+        if (entry->key[0] && entry->ref_count == 0 && (!owner || entry->owner == owner) &&
             (!oldest || entry->unused_ns < oldest->unused_ns))
             oldest = entry;
     }
     if (!oldest)
-        return;
+        return false;
     clear(oldest);
     binaries->used--;
     binaries->unused_kept--;
+    return true;
 }
 
-static uint32_t held_by(const struct binaries *binaries, uint64_t owner)
+/* Files that it brought when they were counted: all, or those alone that are mapped. */
+static uint32_t held_by(const struct binaries *binaries, uint64_t owner, bool is_mapped)
 {
     uint32_t held = 0;
-    for (uint32_t i = 0; i < binaries->count; i++)
-        held += binaries->entries[i].owner == owner;
+    for (uint32_t i = 0; owner && i < binaries->count; i++)
+        held += binaries->entries[i].owner == owner &&
+                (!is_mapped || binaries->entries[i].ref_count > 0);
     return held;
+}
+
+bool binaries_are_counted(const struct binaries *binaries)
+{
+    return fair_share_is_counted(binaries->used, BINARIES_MAX);
 }
 
 static bool may_add(const struct binaries *binaries, uint64_t owner)
 {
-    const uint32_t held = owner ? held_by(binaries, owner) : 0;
-    return fair_share_allows(binaries->used, BINARIES_MAX, held, 1);
+    return fair_share_allows(binaries->used, BINARIES_MAX, held_by(binaries, owner, false), 1);
+}
+
+/* Could it be added if nothing were kept in case that it comes again? */
+static bool may_be_added(const struct binaries *binaries, uint64_t owner)
+{
+    return fair_share_allows(binaries->used - binaries->unused_kept, BINARIES_MAX,
+                             held_by(binaries, owner, true), 1);
+}
+
+/* What is kept is given up for what is mapped, the owner's own first, and nothing where that does
+ * not help: files of others shall not be read anew for one who has his share. */
+static bool make_room(struct binaries *binaries, uint64_t owner)
+{
+    if (!may_be_added(binaries, owner))
+        return false;
+    while (!may_add(binaries, owner) &&
+           (forget_oldest_unused(binaries, owner) || forget_oldest_unused(binaries, 0)))
+        ;
+    return may_add(binaries, owner);
 }
 
 static uint32_t free_place(struct binaries *binaries)
@@ -235,16 +262,11 @@ static void fill(struct entry *entry, const char *key, const struct binary_sourc
 static uint32_t add(struct binaries *binaries, const char *key, const struct binary_source *source,
                     const struct elf_file *file, const struct stat *status)
 {
-    if (binaries->used == BINARIES_MAX)
-        forget_oldest_unused(binaries);
-    const uint64_t owner = fair_share_is_counted(binaries->used, BINARIES_MAX)
-                               ? process_file_owner(source->process_id)
-                               : 0;
-    const uint32_t place = may_add(binaries, owner) ? free_place(binaries) : BINARY_NONE;
+    const uint32_t place = make_room(binaries, source->owner) ? free_place(binaries) : BINARY_NONE;
     if (place == BINARY_NONE)
         return BINARY_NONE;
     fill(&binaries->entries[place], key, source, file, status);
-    binaries->entries[place].owner = owner;
+    binaries->entries[place].owner = source->owner;
     binaries->entries[place].binary.serial = ++binaries->last_serial;
     binaries->used++;
     binaries->unused_kept++;
@@ -292,7 +314,7 @@ void binaries_release(struct binaries *binaries, uint32_t number)
         return;
     entry->unused_ns = clock_monotonic_ns();
     if (++binaries->unused_kept > KEPT_UNUSED_MAX)
-        forget_oldest_unused(binaries);
+        (void)forget_oldest_unused(binaries, 0);
 }
 
 int64_t binaries_unused_ns(const struct binaries *binaries, uint32_t number)

@@ -28,6 +28,7 @@ struct binaries;
 /* A mapping as the side band or /proc/PID/maps tells it. */
 struct binary_source {
     uint32_t process_id;
+    uint64_t owner; /* the process's (process_file_owner), where binaries_are_counted; else 0 */
     uint64_t start; /* of the mapping */
     uint64_t limit;
     struct span path;
@@ -55,6 +56,8 @@ void binaries_destroy(struct binaries *binaries); /* NULL is a no-op */
  * binaries_release; BINARY_NONE when there are too many, or too many of the process's owner
  * (fair_share.h). */
 uint32_t binaries_take(struct binaries *binaries, const struct binary_source *source);
+/* Are there so many that it is asked whose a new one is? */
+bool binaries_are_counted(const struct binaries *binaries);
 /* It is an ELF file, and is there. */
 bool binaries_can_read(const struct binary_source *source);
 void binaries_ref(struct binaries *binaries, uint32_t number);

@@ -188,7 +188,7 @@ static enum interpreter_outcome attach(const struct interpreter_target *target,
     *ret_process =
         (struct interpreter_process){.thread_offset = distance, .layout = python.layout.frames};
     *ret_own = cpython_codes_create(&python.layout, target->process_id,
-                                    target->bias + target->file->code_type);
+                                    target->bias + target->file->code_type, &target->share);
     return INTERPRETER_READY;
 }
 

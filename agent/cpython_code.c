@@ -1,19 +1,18 @@
 #include "agent/cpython_code.h"
 
+#include "agent/code_cache.h"
 #include "agent/cpython_text.h"
 #include "agent/process_memory.h"
-#include "lib/base/map.h"
 #include "lib/base/mem.h"
 
 #include <stddef.h>
 
 enum {
-    CODES_MAX = 16384,
-    ARENA_MAX_BYTES = 4 << 20, /* of one process */
     LINES_MAX_BYTES = 256 << 10,
-    HEAD_BYTES = 256, /* of a code object, what is read at once */
-    TYPE_OFFSET = 8,  /* of an object, its type */
-    SIZE_OFFSET = 16, /* of bytes, how many */
+    CODE_MAX_BYTES = 320 << 10, /* of memory, by one function */
+    HEAD_BYTES = 256,           /* of a code object, what is read at once */
+    TYPE_OFFSET = 8,            /* of an object, its type */
+    SIZE_OFFSET = 16,           /* of bytes, how many */
     BYTES_OFFSET = 32,
 };
 
@@ -32,32 +31,17 @@ struct cpython_codes {
     uint32_t first_process_id; /* that they were created for */
     uint32_t process_id;       /* that is read */
     uint64_t code_type;
-    struct arena *arena;
-    struct map_u64 by_address; /* index in codes */
-    struct code *codes;
-    uint32_t count;
-    uint32_t capacity;
+    struct code_cache cache; /* of struct code */
 };
 
 struct cpython_codes *cpython_codes_create(const struct cpython_layout *layout, uint32_t process_id,
-                                           uint64_t code_type)
+                                           uint64_t code_type, const struct code_share *share)
 {
     struct cpython_codes *codes = mem_new(struct cpython_codes, 1);
-    *codes = (struct cpython_codes){.layout = *layout,
-                                    .references = 1,
-                                    .first_process_id = process_id,
-                                    .code_type = code_type,
-                                    .arena = arena_create()};
+    *codes = (struct cpython_codes){
+        .layout = *layout, .references = 1, .first_process_id = process_id, .code_type = code_type};
+    code_cache_init(&codes->cache, share, sizeof(struct code), CODE_MAX_BYTES);
     return codes;
-}
-
-static void forget_all(struct cpython_codes *codes)
-{
-    map_u64_fini(&codes->by_address);
-    codes->by_address = (struct map_u64){0};
-    arena_destroy(codes->arena);
-    codes->arena = arena_create();
-    codes->count = 0;
 }
 
 struct cpython_codes *cpython_codes_ref(struct cpython_codes *codes)
@@ -70,9 +54,7 @@ void cpython_codes_unref(struct cpython_codes *codes)
 {
     if (--codes->references)
         return;
-    map_u64_fini(&codes->by_address);
-    arena_destroy(codes->arena);
-    mem_free(codes->codes);
+    code_cache_fini(&codes->cache);
     mem_free(codes);
 }
 
@@ -102,7 +84,7 @@ static struct span read_text(struct cpython_codes *codes, uint64_t address)
     if (!cpython_text_read(codes->process_id, address, codes->layout.ascii_bytes,
                            codes->layout.unicode_bytes, &text))
         return (struct span){0};
-    return span_of(arena_strndup(codes->arena, text.data, text.size), text.size);
+    return span_of(arena_strndup(codes->cache.into, text.data, text.size), text.size);
 }
 
 /* A table that is too long is cut: lines near its end are not known then. */
@@ -113,7 +95,7 @@ static struct span read_bytes(struct cpython_codes *codes, uint64_t address)
         return (struct span){0};
     if (size > LINES_MAX_BYTES)
         size = LINES_MAX_BYTES;
-    uint8_t *bytes = arena_alloc_raw(codes->arena, size, 1);
+    uint8_t *bytes = arena_alloc_raw(codes->cache.into, size, 1);
     if (!process_memory_read(codes->process_id, address + BYTES_OFFSET, bytes, size))
         return (struct span){0};
     return span_of(bytes, size);
@@ -147,31 +129,20 @@ static bool read_code(struct cpython_codes *codes, const struct interpreted_fram
 
 /* ---- looking up ---- */
 
-static uint32_t add(struct cpython_codes *codes, uint64_t address)
-{
-    if (codes->count == CODES_MAX || arena_bytes(codes->arena) > ARENA_MAX_BYTES)
-        forget_all(codes);
-    if (codes->count == codes->capacity) {
-        codes->capacity = codes->capacity ? 2 * codes->capacity : 64;
-        codes->codes = mem_resize(codes->codes, codes->capacity, sizeof(*codes->codes));
-    }
-    return map_u64_add(&codes->by_address, address, codes->count++);
-}
-
 static const struct code *find(struct cpython_codes *codes, uint32_t process_id,
                                const struct interpreted_frame *frame)
 {
-    uint32_t index = map_u64_find(&codes->by_address, frame->code);
-    if (index != MAP_ABSENT && codes->codes[index].check == frame->check)
-        return &codes->codes[index];
-    if (index == MAP_ABSENT)
-        index = add(codes, frame->code);
+    struct code *code = code_cache_find(&codes->cache, frame->code);
+    if (code && code->check == frame->check)
+        return code;
+    code = code_cache_put(&codes->cache, frame->code);
     codes->process_id = process_id;
-    if (!read_code(codes, frame, &codes->codes[index])) {
+    if (!read_code(codes, frame, code)) {
         codes->process_id = codes->first_process_id;
-        (void)read_code(codes, frame, &codes->codes[index]);
+        (void)read_code(codes, frame, code);
     }
-    return &codes->codes[index];
+    code_cache_count(&codes->cache);
+    return code;
 }
 
 static uint32_t find_line(const struct cpython_layout *layout, const struct code *code,

@@ -45,6 +45,7 @@ struct reader {
     struct elf_extent section;
     bool is_debug;
     uint64_t work_left;
+    uint64_t cost_bytes; /* of the windows, of which the budget was told */
     struct file_window records;
     struct file_window cies; /* another window: one record refers to the other */
     struct cie *cache;
@@ -58,7 +59,10 @@ static void count_problem(struct reader *reader, enum eh_frame_problem problem)
 
 static bool take_work(struct reader *reader, uint64_t bytes)
 {
-    if (bytes > reader->work_left || !read_budget_take(reader->sink->budget, bytes)) {
+    const uint64_t cost_bytes = reader->records.cost_bytes + reader->cies.cost_bytes;
+    const uint64_t cost = bytes + cost_bytes - reader->cost_bytes;
+    reader->cost_bytes = cost_bytes;
+    if (bytes > reader->work_left || !read_budget_take(reader->sink->budget, cost)) {
         reader->work_left = 0;
         return false;
     }

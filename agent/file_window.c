@@ -52,5 +52,7 @@ const uint8_t *file_window_read(struct file_window *window, uint64_t offset, siz
         window->bytes += (size_t)count;
     }
     window->read_bytes += window->bytes;
+    window->cost_bytes +=
+        window->bytes > FILE_WINDOW_LEAST_BYTES ? window->bytes : FILE_WINDOW_LEAST_BYTES;
     return window->bytes >= size ? window->buffer : NULL;
 }

@@ -23,6 +23,7 @@ struct file_window {
     size_t bytes;
     size_t ahead_bytes;
     uint64_t read_bytes; /* of the file, in all */
+    uint64_t cost_bytes; /* the same, where a call is a page at least, whatever it brings */
     uint8_t *buffer;
     size_t capacity;
 };

@@ -151,6 +151,15 @@ static void charge_reads(struct go_frames *go)
     go->read_bytes = read_bytes;
 }
 
+static bool take_budget(struct go_frames *go, struct read_budget *budget)
+{
+    const uint64_t cost_bytes =
+        go->list.cost_bytes + go->functions.cost_bytes + go->programs.cost_bytes;
+    const uint64_t cost = FUNCTION_BYTES + cost_bytes - go->cost_bytes;
+    go->cost_bytes = cost_bytes;
+    return read_budget_take(budget, cost);
+}
+
 /* A row for each stretch of addresses whose function has no frame, and for each that has one. */
 static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t start,
                         uint64_t end, const struct eh_frame_sink *sink)
@@ -198,7 +207,7 @@ void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
             go->is_open = false;
             return;
         }
-        if (start >= limit || !read_budget_take(sink->budget, FUNCTION_BYTES))
+        if (start >= limit || !take_budget(go, sink->budget))
             return;
         if (start < from || !read_entry(go, go->next + 1, &end, &ignored) || end <= start ||
             end > limit || !is_in_code(go->frames, start, end) ||

@@ -30,6 +30,7 @@ struct go_frames {
     uint64_t next;
     uint64_t work_left;  /* bytes that are read: many functions may share a program, or lie apart */
     uint64_t read_bytes; /* of the windows, that were taken from it */
+    uint64_t cost_bytes; /* of the windows, of which the budget was told */
     uint8_t quantum;
     bool has_short_addresses; /* from Go 1.18 on */
     bool is_open;

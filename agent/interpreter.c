@@ -12,13 +12,17 @@
 #include <inttypes.h>
 
 enum { TRIES_MAX = 40, FILES_MIN = 64 };
+#define FIRST_FILE_PAUSE_NS (100 * CLOCK_NS_PER_MS)
+#define LONGEST_FILE_PAUSE_NS (50 * CLOCK_NS_PER_S)
 #define FIRST_PAUSE_NS (4 * CLOCK_NS_PER_MS)
 #define LONGEST_PAUSE_NS CLOCK_NS_PER_S
+#define CODE_MAX_BYTES (UINT64_C(64) << 20)
 
 /* Of the binary of the same number, as long as it has the same serial. */
 struct known_file {
     uint64_t serial;
     struct interpreter_file file;
+    bool is_read; /* else it did not open for the one that asked last */
 };
 
 struct interpreter {
@@ -43,6 +47,7 @@ struct interpreters {
     struct interpreter *waiting;
     uint64_t newest_serial;
     struct interpreter_counts counts;
+    struct code_budget code_budget;
 };
 
 static const struct interpreter_kind *const kinds[INTERPRETER_KINDS] = {&cpython_kind, &ruby_kind};
@@ -51,6 +56,8 @@ struct interpreters *interpreters_create(const struct interpreters_options *opti
 {
     struct interpreters *interpreters = mem_new(struct interpreters, 1);
     interpreters->options = *options;
+    code_budget_init(&interpreters->code_budget,
+                     options->max_code_bytes ? options->max_code_bytes : CODE_MAX_BYTES);
     return interpreters;
 }
 
@@ -58,6 +65,7 @@ void interpreters_destroy(struct interpreters *interpreters)
 {
     if (!interpreters)
         return;
+    code_budget_fini(&interpreters->code_budget);
     mem_free(interpreters->files);
     mem_free(interpreters);
 }
@@ -68,7 +76,7 @@ static void detect(const struct binary *binary, int fd, struct interpreter_file 
 {
     struct elf_exports symbols;
     *ret_file = (struct interpreter_file){0};
-    if (fd < 0 || !elf_exports_init(&symbols, fd, &binary->file))
+    if (!elf_exports_init(&symbols, fd, &binary->file))
         return;
     for (uint32_t i = 0; i < INTERPRETER_KINDS; i++) {
         if (kinds[i]->detect(&symbols, binary->path, ret_file)) {
@@ -78,9 +86,12 @@ static void detect(const struct binary *binary, int fd, struct interpreter_file 
     }
 }
 
+/* One that did not open before is tried again where it is time for that. *ret_is_unopened is set
+ * where it was tried and did not open. */
 static const struct interpreter_file *file_of(struct interpreters *interpreters,
                                               const struct process *process,
-                                              const struct process_mapping *mapping)
+                                              const struct process_mapping *mapping, bool is_time,
+                                              bool *ret_is_unopened)
 {
     const uint32_t number = mapping->binary;
     const struct binary *binary = binaries_get(interpreters->options.binaries, number);
@@ -92,13 +103,15 @@ static const struct interpreter_file *file_of(struct interpreters *interpreters,
         interpreters->file_count = grown;
     }
     struct known_file *known = &interpreters->files[number];
-    if (known->serial == binary->serial)
+    if (known->serial == binary->serial && (known->is_read || !is_time))
         return &known->file;
     fd_auto fd = binaries_open(interpreters->options.binaries, number, process->shown_id,
                                mapping->start, mapping->limit);
-    /* The process may have ended; the next one that has the file can open it. */
-    known->serial = fd < 0 ? 0 : binary->serial;
-    detect(binary, fd, &known->file);
+    *known = (struct known_file){.serial = binary->serial, .is_read = fd >= 0};
+    if (known->is_read)
+        detect(binary, fd, &known->file);
+    else
+        *ret_is_unopened = true;
     return &known->file;
 }
 
@@ -139,9 +152,12 @@ static void set_outcome(struct interpreter *interpreter, enum interpreter_outcom
 
 static void try_to_attach(struct interpreter *interpreter, int64_t now_ns)
 {
-    const struct interpreter_target target = {.file = &interpreter->file,
-                                              .bias = interpreter->bias,
-                                              .process_id = interpreter->process->shown_id};
+    const struct interpreter_target target = {
+        .file = &interpreter->file,
+        .bias = interpreter->bias,
+        .process_id = interpreter->process->shown_id,
+        .share = {.budget = &interpreter->owner->code_budget,
+                  .owner = process_owner(interpreter->process)}};
     enum interpreter_outcome outcome =
         interpreter->file.kind->attach(&target, &interpreter->settings, &interpreter->own);
     /* What runs meanwhile may look wrong once. */
@@ -189,18 +205,35 @@ static void add(struct interpreters *interpreters, struct process *process,
     try_to_attach(interpreter, clock_monotonic_ns());
 }
 
+/* Each mapping of each publication asks, and there are files that nobody can open. Each process has
+ * a pause of its own: what one that has ended cannot show the others can. */
+static void put_off(struct process *process, int64_t now_ns)
+{
+    process->unopened_pause_ns =
+        process->unopened_pause_ns ? 2 * process->unopened_pause_ns : FIRST_FILE_PAUSE_NS;
+    if (process->unopened_pause_ns > LONGEST_FILE_PAUSE_NS)
+        process->unopened_pause_ns = LONGEST_FILE_PAUSE_NS;
+    process->unopened_ns = now_ns + process->unopened_pause_ns;
+}
+
 void interpreters_note(struct interpreters *interpreters, struct process *process)
 {
+    const int64_t now_ns = clock_monotonic_ns();
+    const bool is_time = now_ns >= process->unopened_ns;
+    bool is_unopened = false;
     for (uint32_t i = 0; !process->interpreter && i < process->mapping_count; i++) {
         const struct process_mapping *mapping = &process->mappings[i];
         if (mapping->binary == BINARY_NONE)
             continue;
-        const struct interpreter_file *file = file_of(interpreters, process, mapping);
+        const struct interpreter_file *file =
+            file_of(interpreters, process, mapping, is_time, &is_unopened);
         const struct binary *binary = binaries_get(interpreters->options.binaries, mapping->binary);
         if (file->kind)
             add(interpreters, process, file,
                 mapping->start - binary_address(binary, mapping->file_offset));
     }
+    if (is_unopened)
+        put_off(process, now_ns);
 }
 
 void interpreters_poll(struct interpreters *interpreters, int64_t now_ns)

@@ -14,6 +14,7 @@
 #ifndef AGENT_INTERPRETER_H
 #define AGENT_INTERPRETER_H
 
+#include "agent/code_budget.h"
 #include "bpf/interpreter_format.h"
 #include "lib/base/buf.h"
 
@@ -52,9 +53,10 @@ struct interpreter_target {
     const struct interpreter_file *file;
     uint64_t bias;
     uint32_t process_id;
+    struct code_share share; /* for what is known of its functions */
 };
 
-/* Borrowed until the next call for the process. */
+/* Borrowed until the next call. */
 struct interpreter_name {
     struct span function;
     struct span file;
@@ -81,6 +83,7 @@ struct interpreter_kind {
 
 struct interpreters_options {
     const struct binaries *binaries;
+    uint64_t max_code_bytes; /* of memory, for what is known of functions; 0: 64 MiB */
     /* Its frames can be read from now on. */
     void (*on_ready)(void *context, struct process *process);
     void *context;

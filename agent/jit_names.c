@@ -15,19 +15,33 @@
 
 enum {
     STAT_MAX_BYTES = 4096,
-    PAUSE_TIMES = 19, /* as long as reading took nothing is read: a twentieth of the time */
+    /* As long as reading took nothing is read: a tenth of the time, and of one owner a twentieth,
+     * so that another one comes between. */
+    PAUSE_TIMES = 9,
+    OWNER_PAUSE_TIMES = 19,
 };
 #define READ_PAUSE_NS CLOCK_NS_PER_S
 /* Starts are told in hundredths of a second, and file systems write times of their own. */
 #define START_DOUBT_NS CLOCK_NS_PER_S
 #define NOBODY UINT32_MAX
 
+#define NEVER_NS (INT64_MIN / 2)
+
+struct jit_owner {
+    struct jit_owner *next; /* of the budget's */
+    uint64_t number;
+    uint32_t references;
+    uint64_t used_bytes;
+    int64_t read_ns; /* when a file of it was read last */
+    int64_t next_ns; /* and when one may be again */
+};
+
 struct jit_names {
     uint32_t references;
     struct jit_budget *budget;
-    struct jit_names *next; /* of the budget's */
-    uint64_t owner;
+    struct jit_owner *owner;
     uint32_t process_id;
+    uint64_t start_ticks; /* of the process; 0: it had ended before */
     uint32_t shown_id;
     uint64_t own_number; /* as the process knows itself: the one in the file's name */
     uint32_t user_id;    /* NOBODY: not known, or it acts as two */
@@ -58,18 +72,12 @@ static void read_status(struct jit_names *names)
 
 /* The earliest that the wall clock has said: where it was set forward since, what was written
  * before would seem to be older than the process. */
-static void read_start(struct jit_names *names)
+static void note_start(struct jit_names *names)
 {
-    char path[64];
-    struct err ignored;
-    struct proc_status status;
-    buf_auto text;
-    buf_init(&text, STAT_MAX_BYTES);
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", names->process_id);
-    if (small_file_read(path, &text, &ignored) || !proc_text_stat(buf_span(&text), &status))
+    if (!names->start_ticks)
         return;
     const int64_t tick_ns = CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK);
-    const int64_t age_ns = clock_boot_ns() - (int64_t)status.start_ticks * tick_ns;
+    const int64_t age_ns = clock_boot_ns() - (int64_t)names->start_ticks * tick_ns;
     const int64_t started_ns = clock_wall_ns() - age_ns;
     if (started_ns < names->started_ns)
         names->started_ns = started_ns;
@@ -94,32 +102,85 @@ static bool sees_our_files(uint32_t process_id)
            theirs.st_ino == ours.st_ino && is_in_our_mounts(process_id);
 }
 
-static void note_owner(struct jit_names *names)
+/* Since boot; 0: it has ended. */
+static uint64_t read_start_ticks(uint32_t process_id)
+{
+    char path[64];
+    struct err ignored;
+    struct proc_status status;
+    buf_auto text;
+    buf_init(&text, STAT_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process_id);
+    return !small_file_read(path, &text, &ignored) && proc_text_stat(buf_span(&text), &status)
+               ? status.start_ticks
+               : 0;
+}
+
+/* Then nothing is to be found under it. */
+static bool is_number_given_again(const struct jit_names *names)
+{
+    const uint64_t start_ticks = read_start_ticks(names->process_id);
+    return start_ticks && start_ticks != names->start_ticks;
+}
+
+static void note_user(struct jit_names *names)
 {
     read_status(names);
-    read_start(names);
+    note_start(names);
     names->has_our_files |= sees_our_files(names->shown_id);
 }
 
 /* ---- life ---- */
 
-struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id)
+static struct jit_owner *take_owner(struct jit_budget *budget, uint64_t number)
+{
+    struct jit_owner *owner = budget->owners;
+    while (owner && owner->number != number)
+        owner = owner->next;
+    if (!owner) {
+        owner = mem_new(struct jit_owner, 1);
+        *owner = (struct jit_owner){.next = budget->owners, .number = number, .read_ns = NEVER_NS};
+        budget->owners = owner;
+    }
+    owner->references++;
+    return owner;
+}
+
+static void release_owner(struct jit_budget *budget, struct jit_owner *owner)
+{
+    if (--owner->references)
+        return;
+    struct jit_owner **link = &budget->owners;
+    while (*link != owner)
+        link = &(*link)->next;
+    *link = owner->next;
+    mem_free(owner);
+}
+
+/* What it has of the budget. */
+static void set_used(struct jit_names *names, uint64_t bytes)
+{
+    names->owner->used_bytes += bytes - names->used_bytes;
+    names->budget->used_bytes += bytes - names->used_bytes;
+    names->used_bytes = bytes;
+}
+
+struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id, uint64_t owner)
 {
     struct jit_names *names = mem_new(struct jit_names, 1);
     *names = (struct jit_names){.references = 1,
                                 .budget = budget,
-                                .next = budget->first,
-                                .owner = process_file_owner(process_id),
+                                .owner = take_owner(budget, owner),
                                 .process_id = process_id,
+                                .start_ticks = read_start_ticks(process_id),
                                 .shown_id = process_id,
                                 .own_number = process_id,
                                 .user_id = NOBODY,
                                 .started_ns = INT64_MAX,
-                                .read_ns = INT64_MIN / 2,
+                                .read_ns = NEVER_NS,
                                 .jitdump = jitdump_create(),
                                 .perf_map = perf_map_create()};
-    budget->first = names;
-    note_owner(names); /* it may end before anything is read */
+    note_user(names); /* it may end before anything is read */
     return names;
 }
 
@@ -133,11 +194,8 @@ void jit_names_release(struct jit_names *names)
 {
     if (!names || --names->references)
         return;
-    struct jit_names **link = &names->budget->first;
-    while (*link != names)
-        link = &(*link)->next;
-    *link = names->next;
-    names->budget->used_bytes -= names->used_bytes;
+    set_used(names, 0);
+    release_owner(names->budget, names->owner);
     jitdump_destroy(names->jitdump);
     perf_map_destroy(names->perf_map);
     mem_free(names->jitdump_path);
@@ -168,15 +226,6 @@ static int open_file(const struct jit_names *names, const char *path, uint64_t *
     return fd;
 }
 
-/* What other processes of its owner have. */
-static uint64_t held_beside(const struct jit_names *names)
-{
-    uint64_t held = 0;
-    for (const struct jit_names *other = names->budget->first; other; other = other->next)
-        held += other != names && other->owner == names->owner ? other->used_bytes : 0;
-    return held;
-}
-
 static uint64_t less(uint64_t bytes, uint64_t taken)
 {
     return bytes > taken ? bytes - taken : 0;
@@ -185,7 +234,8 @@ static uint64_t less(uint64_t bytes, uint64_t taken)
 /* What the one file of this process may have, where the other has so much. */
 static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_other)
 {
-    const uint64_t max_bytes = names->budget->max_bytes, held = held_beside(names);
+    const uint64_t max_bytes = names->budget->max_bytes;
+    const uint64_t held = names->owner->used_bytes - names->used_bytes; /* beside this one */
     const uint64_t others = names->budget->used_bytes - names->used_bytes;
     const uint64_t of_process = less(max_bytes, others) / 2;
     const uint64_t of_owner = less(less(max_bytes, others - held) / 4 * 3, held);
@@ -212,20 +262,27 @@ static bool read_perf_map(struct jit_names *names)
                                    room_beside(names, jitdump_bytes(names->jitdump)));
 }
 
+static void read_both(struct jit_names *names)
+{
+    bool is_whole = read_jitdump(names);
+    is_whole = read_perf_map(names) && is_whole;
+    set_used(names, jitdump_bytes(names->jitdump) + perf_map_bytes(names->perf_map));
+    names->budget->refused += !is_whole && !names->is_refused;
+    names->is_refused |= !is_whole;
+}
+
 static void read_files(struct jit_names *names)
 {
     struct jit_budget *budget = names->budget;
+    struct jit_owner *owner = names->owner;
     const int64_t began_ns = clock_monotonic_ns();
-    note_owner(names);
-    bool is_whole = read_jitdump(names);
-    is_whole = read_perf_map(names) && is_whole;
-    budget->used_bytes -= names->used_bytes;
-    names->used_bytes = jitdump_bytes(names->jitdump) + perf_map_bytes(names->perf_map);
-    budget->used_bytes += names->used_bytes;
-    budget->refused += !is_whole && !names->is_refused;
-    names->is_refused |= !is_whole;
-    names->read_ns = clock_monotonic_ns();
+    if (!is_number_given_again(names)) {
+        note_user(names);
+        read_both(names);
+    }
+    names->read_ns = owner->read_ns = clock_monotonic_ns();
     budget->next_ns = names->read_ns + PAUSE_TIMES * (names->read_ns - began_ns);
+    owner->next_ns = names->read_ns + OWNER_PAUSE_TIMES * (names->read_ns - began_ns);
 }
 
 static char *copy_text(struct span text)
@@ -237,8 +294,10 @@ static char *copy_text(struct span text)
 
 bool jit_names_is_due(const struct jit_names *names, int64_t now_ns)
 {
-    return !names->budget->is_closed && now_ns - names->read_ns >= READ_PAUSE_NS &&
-           clock_monotonic_ns() >= names->budget->next_ns;
+    if (names->budget->is_closed || now_ns - names->read_ns < READ_PAUSE_NS)
+        return false;
+    const int64_t present_ns = clock_monotonic_ns();
+    return present_ns >= names->budget->next_ns && present_ns >= names->owner->next_ns;
 }
 
 void jit_names_read(struct jit_names *names, const struct jit_source *source)
@@ -256,6 +315,22 @@ void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t unti
     do
         read_files(names);
     while (jitdump_has_more(names->jitdump) && clock_monotonic_ns() < until_ns);
+}
+
+static int compare_times(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? -1 : a_ns > b_ns;
+}
+
+int jit_names_compare_turns(const struct jit_names *a, const struct jit_names *b)
+{
+    const int by_owner = compare_times(a->owner->read_ns, b->owner->read_ns);
+    return by_owner ? by_owner : compare_times(a->read_ns, b->read_ns);
+}
+
+uint64_t jit_names_owner(const struct jit_names *names)
+{
+    return names->owner->number;
 }
 
 /* ---- looking up ---- */

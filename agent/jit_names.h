@@ -5,10 +5,11 @@
  * They are read when an address is not in them, at most once a second, and once more at the end of
  * what is gathered: a compiler may write a name after the code has run. Whose they are is no
  * doubt: they belong to the process's user, are no links and were written to after its start, as
- * the wall clock has it, else they are those of an earlier process of its number. All processes
- * together have a bounded share of memory and, but for the end of what is gathered, of time: one
- * of them has at most half of what is left, and those of one owner (process_file_owner) three
- * quarters of what the others leave, so that nobody takes it from all.
+ * the wall clock has it, else they are those of an earlier process of its number; those of a later
+ * one are not read either. All processes together have a bounded share of memory and, but for the
+ * end of what is gathered, of time: one of them has at most half of the memory that is left, those
+ * of one owner (process_owner) three quarters of what the others leave and half of the time, so
+ * that nobody takes it from all.
  *
  * References are counted: a process's names are needed for a moment after it has ended.
  * Threads: one.
@@ -19,13 +20,14 @@
 #include "agent/jitdump.h"
 
 struct jit_names;
+struct jit_owner;
 
 /* What all have together; zeros but max_bytes at the start. */
 struct jit_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
-    uint64_t refused;        /* processes of which not all names fit */
-    struct jit_names *first; /* of all that there are */
+    uint64_t refused;         /* processes of which not all names fit */
+    struct jit_owner *owners; /* of all that there are */
     int64_t next_ns; /* when files may be read again, so that reading takes a part of the time */
     bool is_closed;  /* nothing new is taken on */
 };
@@ -36,7 +38,7 @@ struct jit_source {
     struct span jitdump; /* the path of what it mapped as one; empty: nothing */
 };
 
-struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id);
+struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id, uint64_t owner);
 struct jit_names *jit_names_keep(struct jit_names *names); /* one reference more */
 void jit_names_release(struct jit_names *names);           /* NULL is a no-op */
 
@@ -51,5 +53,9 @@ void jit_names_read(struct jit_names *names, const struct jit_source *source);
 /* Once more, from where it was read last, unless that was after since_ns; and where that is too
  * much for one reading goes on until until_ns. */
 void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns);
+/* Whose turn is it first, <0: a's, >0: b's? Those are first of whose owner, then of which itself,
+ * nothing was read for longest. */
+int jit_names_compare_turns(const struct jit_names *a, const struct jit_names *b);
+uint64_t jit_names_owner(const struct jit_names *names);
 
 #endif

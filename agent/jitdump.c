@@ -24,6 +24,9 @@ enum {
     READ_MAX_BYTES = 64 << 20,
     READ_MAX_MS = 100,
     LOOK_BACK = 16,
+    CAPACITY_MIN = 256, /* of functions and lines; then they double */
+    TEXT_MIN_BYTES = 64,
+    CODES_MIN_BYTES = 1024,
 };
 
 /* Others (unwind tables, the end) say nothing of names. */
@@ -51,7 +54,8 @@ struct line {
 };
 
 struct jitdump {
-    uint64_t offset; /* of what was not read yet */
+    uint64_t offset;    /* of what was not read yet */
+    uint64_t max_bytes; /* of memory, as the present reading has it */
     bool is_broken;
     bool is_full;
     bool has_new;
@@ -145,22 +149,50 @@ static struct span text_of(const struct jitdump *dump, struct text text)
     return text.bytes ? span_of(dump->text.data + text.offset, text.bytes) : (struct span){0};
 }
 
+/* Is there so much more? It is asked before anything grows, since what one record says may make
+ * all that there is of it twice as large; where there is not the reading ends for good. */
+static bool has_room(struct jitdump *dump, uint64_t more_bytes)
+{
+    const uint64_t bytes = jitdump_bytes(dump);
+    dump->is_full |= bytes > dump->max_bytes || more_bytes > dump->max_bytes - bytes;
+    return !dump->is_full;
+}
+
 static struct text keep_text(struct jitdump *dump, struct span text)
 {
     const struct text kept = {.offset = (uint32_t)dump->text.size, .bytes = (uint32_t)text.size};
-    if (!is_text(text))
+    const size_t capacity = dump->text.capacity, left = capacity - dump->text.size;
+    /* A buf grows by half, or by what is put into it, and a little more. */
+    if (!is_text(text) ||
+        (text.size > left && !has_room(dump, capacity + 2 * text.size + TEXT_MIN_BYTES)))
         return (struct text){0};
     buf_append_span(&dump->text, text);
     dump->is_full |= buf_failed(&dump->text);
     return buf_failed(&dump->text) ? (struct text){0} : kept;
 }
 
-static void grow_functions(struct jitdump *dump)
+/* False: there is no room. */
+static bool grow_functions(struct jitdump *dump)
 {
-    dump->capacity = dump->capacity ? 2 * dump->capacity : 256;
-    dump->functions = mem_resize(dump->functions, dump->capacity, sizeof(*dump->functions));
-    dump->by_start = mem_resize(dump->by_start, dump->capacity, sizeof(*dump->by_start));
-    dump->newest = mem_resize(dump->newest, dump->capacity, sizeof(*dump->newest));
+    const uint32_t grown = dump->capacity ? 2 * dump->capacity : CAPACITY_MIN;
+    const uint64_t bytes =
+        sizeof(*dump->functions) + sizeof(*dump->by_start) + sizeof(*dump->newest);
+    if (!has_room(dump, (grown - dump->capacity) * bytes))
+        return false;
+    dump->capacity = grown;
+    dump->functions = mem_resize(dump->functions, grown, sizeof(*dump->functions));
+    dump->by_start = mem_resize(dump->by_start, grown, sizeof(*dump->by_start));
+    dump->newest = mem_resize(dump->newest, grown, sizeof(*dump->newest));
+    return true;
+}
+
+/* Is there room for one more of what the compiler calls its functions? The map doubles when three
+ * quarters of it are taken. */
+static bool has_room_for_code(struct jitdump *dump)
+{
+    const uint64_t bytes = (uint64_t)dump->codes.capacity * sizeof(*dump->codes.slots);
+    return dump->codes.count < dump->codes.capacity / 4 * 3 ||
+           has_room(dump, bytes + CODES_MIN_BYTES);
 }
 
 static void add_function(struct jitdump *dump, const struct function *function)
@@ -171,8 +203,8 @@ static void add_function(struct jitdump *dump, const struct function *function)
         dump->is_full = true;
         return;
     }
-    if (dump->count == dump->capacity)
-        grow_functions(dump);
+    if ((dump->count == dump->capacity && !grow_functions(dump)) || !has_room_for_code(dump))
+        return;
     dump->newest[map_u64_add(&dump->codes, function->index, dump->codes.count)] = dump->count;
     dump->functions[dump->count++] = *function;
     dump->has_new = true;
@@ -207,16 +239,25 @@ static void take_move(struct jitdump *dump, struct span body)
     add_function(dump, &moved);
 }
 
+/* False: there is no room. */
+static bool grow_lines(struct jitdump *dump)
+{
+    const uint32_t grown = dump->line_capacity ? 2 * dump->line_capacity : CAPACITY_MIN;
+    if (!has_room(dump, (uint64_t)(grown - dump->line_capacity) * sizeof(*dump->lines)))
+        return false;
+    dump->line_capacity = grown;
+    dump->lines = mem_resize(dump->lines, grown, sizeof(*dump->lines));
+    return true;
+}
+
 static void add_line(struct jitdump *dump, const struct line *line)
 {
     if (dump->line_count == LINES_MAX) {
         dump->is_full = true;
         return;
     }
-    if (dump->line_count == dump->line_capacity) {
-        dump->line_capacity = dump->line_capacity ? 2 * dump->line_capacity : 256;
-        dump->lines = mem_resize(dump->lines, dump->line_capacity, sizeof(*dump->lines));
-    }
+    if (dump->line_count == dump->line_capacity && !grow_lines(dump))
+        return;
     dump->lines[dump->line_count++] = *line;
     dump->has_new = true;
 }
@@ -347,12 +388,12 @@ bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t ma
     struct file_window window;
     const int64_t end_ns = clock_monotonic_ns() + READ_MAX_MS * CLOCK_NS_PER_MS;
     dump->has_more = false;
-    if (dump->is_broken || dump->is_full || file_bytes <= dump->offset)
+    dump->max_bytes = max_bytes;
+    if (dump->is_broken || dump->is_full || file_bytes <= dump->offset || !has_room(dump, 1))
         return !dump->is_full;
     file_window_init(&window, fd, file_bytes);
     if (dump->offset || take_header(dump, &window)) {
         while (!dump->is_full && !dump->has_more && take_next(dump, &window)) {
-            dump->is_full |= jitdump_bytes(dump) > max_bytes;
             dump->has_more = window.read_bytes >= READ_MAX_BYTES || clock_monotonic_ns() >= end_ns;
         }
     }

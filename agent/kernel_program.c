@@ -477,12 +477,12 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
     struct sample_tally tally;
     bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
     /* The next is asked for before this one goes: from the first on all buckets would be walked. No
-     * program adds to this table any more. */
+     * program adds to this table any more, but one whose record is lost takes its key out. */
     while (has_key) {
         has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
         if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
             take(context, key, &tally);
-        if (bpf_map_delete_elem(fd, &key))
+        if (bpf_map_delete_elem(fd, &key) && errno != ENOENT)
             break;
         key = next;
     }

@@ -19,6 +19,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/profile/profile.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -36,6 +37,7 @@ enum {
     METRICS_MAX_BYTES = 64 << 10,
     PLACES_SAID = 5,
     PLACES_TEXT_BYTES = 2048,
+    HALVINGS_MAX = 3, /* of a window that is too large for one batch */
 };
 
 /* The one flag that signals set. */
@@ -61,37 +63,57 @@ struct service {
 
 /* ---- batches ---- */
 
-static enum err_code keep(struct service *service, const struct window_result *window,
-                          struct err *err)
+static enum err_code keep_batch(struct service *service, const struct window_result *window,
+                                const struct profile *profile, struct err *err)
 {
     buf_auto raw, packed;
     buf_init(&raw, BATCH_MAX_BYTES);
     buf_init(&packed, SPOOL_BATCH_MAX_BYTES);
-    enum err_code code =
-        otlp_encode(window->profile, window->resources, window->resource_count, &raw, err);
+    enum err_code code = otlp_encode(profile, window->resources, window->resource_count, &raw, err);
     if (!code)
         code = compress_zstd(buf_span(&raw), COMPRESS_ZSTD_DEFAULT, &packed, err);
     return code ? code : spool_put(service->spool, buf_span(&packed), err);
 }
 
+static void lose_batch(struct service *service, const struct err *err)
+{
+    char quoted[2 * ERR_MESSAGE_BYTES];
+    service->lost_batches++;
+    log_event(LOG_ERROR, "a batch is lost", "why=%s",
+              log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+/* So many halvings may be needed: tables fit a batch, as each owner has his share of them, and
+ * stacks, of which a batch has those of its samples, need not. */
+static void keep(struct service *service, const struct window_result *window,
+                 const struct profile *profile, uint32_t halvings)
+{
+    struct err err;
+    const uint32_t half = profile->sample_count / 2;
+    const enum err_code code = keep_batch(service, window, profile, &err);
+    if (code == ERR_TOO_LARGE && halvings && half) {
+        const struct profile first = profile_samples(profile, 0, half),
+                             second = profile_samples(profile, half, profile->sample_count - half);
+        keep(service, window, &first, halvings - 1);
+        keep(service, window, &second, halvings - 1);
+    } else if (code) {
+        lose_batch(service, &err);
+    }
+}
+
 static void send_window(struct service *service)
 {
     struct window_result window;
-    struct err err = {0};
-    char quoted[2 * ERR_MESSAGE_BYTES];
-    enum err_code code = agent_take(service->agent, &window, &err);
-    if (!code) {
-        if (window.samples)
-            code = keep(service, &window, &err);
-        window_result_fini(&window);
+    struct err err;
+    if (agent_take(service->agent, &window, &err)) {
+        lose_batch(service, &err);
+        return;
     }
-    if (code) {
-        service->lost_batches++;
-        log_event(LOG_ERROR, "a batch is lost", "why=%s",
-                  log_quote(err.message, quoted, sizeof(quoted)));
-    } else if (service->sender) {
+    if (window.samples)
+        keep(service, &window, window.profile, HALVINGS_MAX);
+    window_result_fini(&window);
+    if (service->sender)
         sender_wake(service->sender);
-    }
 }
 
 /* Every stack that is not whole has a reason and a place. */
@@ -265,7 +287,8 @@ static void say_left_out(void *context, uint32_t process_id, const char *name)
     char quoted[256];
     if (is_to_be_said(&service->left_out_ns))
         log_event(LOG_WARN,
-                  "not all names of a process's code fit a batch: some are " WINDOW_NAME_LEFT_OUT,
+                  "not all that a user's processes, or one of root's, bring fits a batch: some "
+                  "is " WINDOW_NAME_LEFT_OUT,
                   "pid=%" PRIu32 " name=%s", process_id, log_quote(name, quoted, sizeof(quoted)));
 }
 

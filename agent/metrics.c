@@ -68,7 +68,7 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
         "Processes, mappings, waits, unwind tables and processes' names of code that did not fit.",
         agent->refused);
     append_count(text, "left_out_names_total",
-                 "Processes of which not all names fit a batch, once for each batch.",
+                 "Users, and processes of root, of whom not all names fit a batch, for each batch.",
                  agent->left_out_names);
     append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
                  agent->failed_tables);

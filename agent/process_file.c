@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -20,6 +22,9 @@ enum {
     LINK_BYTES = 80,
     STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, as many as there may be, it has 720 KB */
 };
+
+/* And the number of a process of root; users have smaller numbers. */
+#define OWNER_PROCESS (UINT64_C(1) << 32)
 
 /* Whatever the kernel makes while it is read is a regular file, too, and reading it may change it
  * (/proc/kmsg, trace_pipe). Most of it has no size; these file systems give some of theirs one. */
@@ -108,11 +113,43 @@ bool process_file_read_status(uint32_t process_id, struct buf *text)
     return !small_file_read(path, text, &ignored);
 }
 
+/* Who made the outermost of the user namespaces below ours that it is in, where he may have
+ * thousands of users of his own (subuid(5)). 0: it is in ours, or root made that one. */
+static uint32_t user_of_namespace(uint32_t process_id)
+{
+    char path[LINK_BYTES];
+    struct stat ours, theirs;
+    uid_t user = 0;
+    if (stat("/proc/self/ns/user", &ours))
+        return 0;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/user", process_id);
+    int fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    while (fd >= 0 && fstat(fd, &theirs) == 0 && theirs.st_ino != ours.st_ino) {
+        const int parent = ioctl(fd, NS_GET_PARENT);
+        if (ioctl(fd, NS_GET_OWNER_UID, &user))
+            user = 0;
+        os_close(fd);
+        fd = parent;
+    }
+    const bool is_below = fd >= 0;
+    os_close(fd);
+    return is_below ? user : 0;
+}
+
 uint64_t process_file_owner(uint32_t process_id)
 {
-    uint32_t user = 0, effective;
+    uint32_t user, effective;
     buf_auto text;
-    const bool is_user = process_file_read_status(process_id, &text) &&
-                         proc_text_users(buf_span(&text), &user, &effective) && user != 0;
-    return is_user ? user : UINT64_C(1) << 32 | process_id;
+    if (!process_file_read_status(process_id, &text) ||
+        !proc_text_users(buf_span(&text), &user, &effective))
+        return OWNER_PROCESS; /* of no number: whoever ends in time shall not have a share each */
+    const uint32_t maker = user_of_namespace(process_id);
+    if (maker)
+        return maker;
+    return user ? user : OWNER_PROCESS | process_id;
+}
+
+bool process_file_is_user(uint64_t owner)
+{
+    return owner && owner < OWNER_PROCESS;
 }

@@ -30,8 +30,11 @@ int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span
 /* /proc/PID/status, to be parsed (proc_text.h), into text, which is
  * initialised here. False: it has ended. */
 bool process_file_read_status(uint32_t process_id, struct buf *text);
-/* Whom it belongs to, as a number that is never 0: its user, or where that is root, or not to be
- * found out, the process itself. */
+/* Whom it belongs to, as a number that is never 0: its user; where it is in a user namespace that
+ * another one than root has made, that one; where both are root, the process itself. All of which
+ * nothing is to be found out any more, since they have ended, are one owner. */
 uint64_t process_file_owner(uint32_t process_id);
+/* Is an owner a user, and not a process? */
+bool process_file_is_user(uint64_t owner);
 
 #endif

@@ -25,12 +25,19 @@ enum {
     PATH_BYTES = 64,
     TOLD_MAX = 256,  /* mappings of one process in a second, which are taken as they come */
     SCAN_SHARE = 10, /* of the time one process is asked for, at most this part */
+    /* And all together this one where that is needed at once, and as much again in sweeps: whoever
+     * needs it at once again and again would leave nothing for those that wait. */
+    ALL_SCANS_SHARE = 10,
+    LOSS_SHARE = 10, /* of all of /proc after losses */
 };
 
 #define USER_ADDRESS_END (UINT64_C(1) << 63)
 #define KEPT_AFTER_END_NS (3 * CLOCK_NS_PER_S)
 #define RESCAN_PAUSE_NS CLOCK_NS_PER_S
 #define REFUSED_PAUSE_NS (10 * CLOCK_NS_PER_S)
+/* At a time: samples wait meanwhile. */
+#define SWEEP_MAX_NS (50 * CLOCK_NS_PER_MS)
+#define LOSS_SCAN_MAX_NS (300 * CLOCK_NS_PER_MS)
 
 struct processes {
     struct binaries *binaries;
@@ -38,8 +45,11 @@ struct processes {
     struct process *buckets[BUCKET_COUNT];
     struct processes_counts counts;
     uint64_t ns_per_tick;
-    int64_t scanned_ns; /* when all of /proc was last read after a loss */
-    bool is_scan_due;   /* something was lost since */
+    int64_t next_all_ns;   /* all of /proc may be read again after a loss from then on */
+    int64_t next_scan_ns;  /* the same of a process that is needed at once */
+    int64_t next_sweep_ns; /* and of those that wait */
+    uint32_t swept_bucket; /* where the last of them was */
+    bool is_scan_due;      /* something was lost since */
 };
 
 struct processes *processes_create(struct binaries *binaries,
@@ -88,6 +98,19 @@ static void drop_program(struct processes *processes, struct process *process)
     process->jit_names = NULL;
     interpreter_destroy(process->interpreter);
     process->interpreter = NULL;
+    process->unopened_ns = process->unopened_pause_ns = 0;
+}
+
+uint64_t process_owner(struct process *process)
+{
+    if (!process->owner)
+        process->owner = process_file_owner(process->process_id);
+    return process->owner;
+}
+
+static uint64_t owner_where_counted(const struct processes *processes, struct process *process)
+{
+    return binaries_are_counted(processes->binaries) ? process_owner(process) : 0;
 }
 
 static void forget(struct processes *processes, struct process **place)
@@ -158,11 +181,23 @@ const struct process_mapping *process_find_mapping(const struct process *process
     return is_found ? &process->mappings[i] : NULL;
 }
 
+/* Which they are nobody knows then: more of them are counted than were once without a place, so
+ * that those that are told or found again count once. */
+static void leave_out(struct processes *processes, struct process *process, uint32_t count)
+{
+    process->has_refused = true;
+    process->left_out += count;
+    if (process->left_out <= process->counted_left_out)
+        return;
+    processes->counts.refused_mappings += process->left_out - process->counted_left_out;
+    process->counted_left_out = process->left_out;
+}
+
 static bool make_room(struct processes *processes, struct process *process)
 {
     if (process->mapping_count + 1 >= MAPPINGS_OF_ONE_MAX ||
         processes->counts.mappings + 1 >= MAPPINGS_MAX) {
-        processes->counts.refused_mappings++;
+        leave_out(processes, process, 1);
         return false;
     }
     /* Two more: an insertion may split what is there. */
@@ -399,6 +434,7 @@ static void put_maps(struct processes *processes, struct process *process)
         if (!proc_text_mapping(line, &found) || !found.is_executable)
             continue;
         const struct binary_source source = {.process_id = process->shown_id,
+                                             .owner = owner_where_counted(processes, process),
                                              .start = found.start,
                                              .limit = found.limit,
                                              .path = found.path,
@@ -441,13 +477,33 @@ static void scan_process(struct processes *processes, struct process *process)
     const int64_t begin_ns = clock_monotonic_ns();
     process->is_known = true;
     process->is_scan_due = process->has_refused = false;
-    if (scan_status(processes, process))
+    process->left_out = 0;
+    if (scan_status(processes, process)) {
+        process->owner = 0; /* it may have become another's */
         scan_maps(processes, process);
+    }
     const int64_t now_ns = clock_monotonic_ns();
     const int64_t least_ns = process->has_refused ? REFUSED_PAUSE_NS : RESCAN_PAUSE_NS;
     const int64_t pause_ns = SCAN_SHARE * (now_ns - begin_ns);
     process->scan_ns = now_ns + (pause_ns > least_ns ? pause_ns : least_ns);
     tell_change(processes, process);
+}
+
+/* Once more. Who has very many mappings takes long, and there may be many of them. */
+static void rescan(struct processes *processes, struct process *process, int64_t *next_ns)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    scan_process(processes, process);
+    const int64_t spent_ns = clock_monotonic_ns() - begin_ns;
+    *next_ns = (*next_ns > begin_ns ? *next_ns : begin_ns) + ALL_SCANS_SHARE * spent_ns;
+}
+
+/* At once, where there is time for it, else in a sweep. */
+static void scan_soon(struct processes *processes, struct process *process, int64_t now_ns)
+{
+    process->is_scan_due = true;
+    if (now_ns >= process->scan_ns && now_ns >= processes->next_scan_ns)
+        rescan(processes, process, &processes->next_scan_ns);
 }
 
 void processes_make_target(struct processes *processes, uint32_t process_id)
@@ -459,7 +515,9 @@ void processes_make_target(struct processes *processes, uint32_t process_id)
     scan_process(processes, process);
 }
 
-enum err_code processes_scan(struct processes *processes, bool has_mappings, struct err *err)
+/* Who is left at until_ns is asked for in sweeps. */
+static enum err_code scan_all(struct processes *processes, bool has_mappings, int64_t until_ns,
+                              struct err *err)
 {
     DIR *folder = opendir("/proc");
     uint64_t process_id;
@@ -470,13 +528,20 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings, str
         if (!span_parse_u64(span_text(entry->d_name), &process_id) || process_id > UINT32_MAX)
             continue;
         struct process *process = add(processes, (uint32_t)process_id);
-        if (process && has_mappings)
+        if (process && !has_mappings)
+            scan_status(processes, process);
+        else if (process && clock_monotonic_ns() < until_ns)
             scan_process(processes, process);
         else if (process)
-            scan_status(processes, process);
+            process->is_scan_due = true;
     }
     closedir(folder);
     return ERR_NONE;
+}
+
+enum err_code processes_scan(struct processes *processes, bool has_mappings, struct err *err)
+{
+    return scan_all(processes, has_mappings, INT64_MAX, err);
 }
 
 /* ---- events ---- */
@@ -502,6 +567,7 @@ static void apply_map(struct processes *processes, const struct side_band_event 
         return;
     }
     const struct binary_source source = {.process_id = process->shown_id,
+                                         .owner = owner_where_counted(processes, process),
                                          .start = event->start,
                                          .limit = event->start + event->bytes,
                                          .path = event->path,
@@ -522,10 +588,12 @@ static void apply_name(struct processes *processes, const struct side_band_event
     if (event->is_exec) {
         drop_program(processes, process);
         process->is_known = true;
+        process->owner = 0;
         process->shown_id = process->process_id;
         process->ended_ns = 0; /* the first thread ends when another one executes a program */
         process->has_threads = false;
         process->is_scan_due = process->has_refused = false;
+        process->left_out = process->counted_left_out = 0;
         process->told_count = 0;
         tell_change(processes, process);
     }
@@ -538,7 +606,7 @@ static void copy_mappings(struct processes *processes, struct process *to,
 {
     drop_program(processes, to);
     if (processes->counts.mappings + from->mapping_count > MAPPINGS_MAX) {
-        processes->counts.refused_mappings += from->mapping_count;
+        leave_out(processes, to, from->mapping_count);
         return;
     }
     to->mappings = mem_resize(to->mappings, from->mapping_count + 2, sizeof(*to->mappings));
@@ -574,9 +642,13 @@ static void apply_fork(struct processes *processes, const struct side_band_event
         process->is_known = true;
         process->is_scan_due = parent->is_scan_due;
         process->has_refused = parent->has_refused;
+        /* A user's child is his, too, and of root's processes each is its own. */
+        process->owner = process_file_is_user(parent->owner) ? parent->owner : 0;
         snprintf(process->name, sizeof(process->name), "%s", parent->name);
         copy_mappings(processes, process, parent);
         process->interpreter = interpreter_inherit(parent->interpreter, process);
+        process->unopened_ns = parent->unopened_ns;
+        process->unopened_pause_ns = parent->unopened_pause_ns;
         tell_change(processes, process);
     }
 }
@@ -590,7 +662,7 @@ static void apply_exit(struct processes *processes, const struct side_band_event
         return;
     process->ended_ns = event->time_ns;
     if (process->has_threads && process->is_known && is_shown_by_another(process))
-        scan_process(processes, process);
+        scan_soon(processes, process, clock_monotonic_ns());
 }
 
 /* After each loss, but not without a pause: else what is lost during a scan brings the next one,
@@ -598,14 +670,15 @@ static void apply_exit(struct processes *processes, const struct side_band_event
 static void scan_if_due(struct processes *processes, int64_t now_ns)
 {
     struct err ignored;
-    if (!processes->is_scan_due ||
-        (processes->scanned_ns && now_ns - processes->scanned_ns < RESCAN_PAUSE_NS))
+    if (!processes->is_scan_due || now_ns < processes->next_all_ns)
         return;
+    const int64_t begin_ns = clock_monotonic_ns();
     /* Without /proc there is nothing better than what is known. */
-    if (processes_scan(processes, !processes->options.has_targets, &ignored))
+    if (scan_all(processes, !processes->options.has_targets, begin_ns + LOSS_SCAN_MAX_NS, &ignored))
         processes->counts.failed_scans++;
     processes->is_scan_due = false;
-    processes->scanned_ns = clock_monotonic_ns();
+    const int64_t end_ns = clock_monotonic_ns(), pause_ns = LOSS_SHARE * (end_ns - begin_ns);
+    processes->next_all_ns = end_ns + (pause_ns > RESCAN_PAUSE_NS ? pause_ns : RESCAN_PAUSE_NS);
 }
 
 /* Is it of a process that anybody asks for? */
@@ -695,7 +768,7 @@ const struct process_mapping *processes_find_mapping(struct processes *processes
     if (mapping || process_has_ended(process) || now_ns < process->scan_ns)
         return mapping;
     /* A file whose pages became executable after it was mapped is told by no event. */
-    scan_process(processes, process);
+    scan_soon(processes, process, now_ns);
     return process_find_mapping(process, address);
 }
 
@@ -706,6 +779,34 @@ static bool is_over(struct process *process, int64_t now_ns)
     if (process->shown_id != process->process_id)
         process->ended_ns = now_ns;
     return process->ended_ns != now_ns;
+}
+
+/* Of those with that place in the table the one that waits for longest; NULL: none does. */
+static struct process *find_waiting(const struct processes *processes, uint32_t bucket,
+                                    int64_t now_ns)
+{
+    struct process *found = NULL;
+    for (struct process *each = processes->buckets[bucket]; each; each = each->next) {
+        if ((each->is_scan_due || each->has_refused) && now_ns >= each->scan_ns &&
+            !process_has_ended(each) && (!found || each->scan_ns < found->scan_ns))
+            found = each;
+    }
+    return found;
+}
+
+/* One after the other, and the next time from there on. */
+static void scan_waiting(struct processes *processes, int64_t now_ns)
+{
+    const int64_t until_ns = clock_monotonic_ns() + SWEEP_MAX_NS;
+    bool has_time = now_ns >= processes->next_sweep_ns;
+    for (uint32_t i = 0; i < BUCKET_COUNT && has_time; i++) {
+        processes->swept_bucket = (processes->swept_bucket + 1) % BUCKET_COUNT;
+        struct process *process = find_waiting(processes, processes->swept_bucket, now_ns);
+        if (!process)
+            continue;
+        rescan(processes, process, &processes->next_sweep_ns);
+        has_time = clock_monotonic_ns() < until_ns;
+    }
 }
 
 void processes_sweep(struct processes *processes, int64_t now_ns)
@@ -719,12 +820,10 @@ void processes_sweep(struct processes *processes, int64_t now_ns)
                 forget(processes, place);
                 continue;
             }
-            if (((*place)->is_scan_due || (*place)->has_refused) && now_ns >= (*place)->scan_ns &&
-                !process_has_ended(*place))
-                scan_process(processes, *place);
             place = &(*place)->next;
         }
     }
+    scan_waiting(processes, now_ns);
 }
 
 void processes_count(const struct processes *processes, struct processes_counts *ret_counts)

@@ -9,7 +9,8 @@
  * Memory is bounded: processes, mappings of each, and all mappings together; what does not fit is
  * counted and has addresses without a binary. So is the work for one process: of more than 256
  * executable mappings in a second it is only noted that there were more, and /proc is asked for all
- * of them, at most once a second and for a tenth of the time. Threads: one.
+ * of them, at most once a second and for a tenth of the time. All processes that are known have a
+ * tenth together where that is needed at once, and another one in turns. Threads: one.
  */
 #ifndef AGENT_PROCESSES_H
 #define AGENT_PROCESSES_H
@@ -45,13 +46,16 @@ struct process {
     uint64_t started_ns; /* since boot; 0: not known yet */
     bool is_start_exact; /* else it is known to a hundredth of a second */
     char name[PROCESS_NAME_BYTES];
+    uint64_t owner;                   /* process_owner(); 0: not asked yet */
     struct process_mapping *mappings; /* ascending, none over another */
     uint32_t mapping_count;
     uint32_t mapping_capacity;
-    int64_t ended_ns; /* 0: its first thread runs */
-    int64_t scan_ns;  /* /proc may be asked again from then on */
-    bool has_refused; /* mappings, since it was asked: they are tried again */
-    bool is_scan_due; /* it told more mappings than it may: /proc is asked in a while */
+    int64_t ended_ns;  /* 0: its first thread runs */
+    int64_t scan_ns;   /* /proc may be asked again from then on, where there is time for it */
+    bool has_refused;  /* mappings, since it was asked: they are tried again */
+    uint32_t left_out; /* of them without a place here, since then */
+    uint32_t counted_left_out; /* the most that there were, which are counted */
+    bool is_scan_due; /* /proc is asked in a while: it told too much, or there was no time */
     int64_t told_ns;  /* when the second began in which it told */
     uint32_t told_count;
     bool is_target;   /* inherited by children */
@@ -64,8 +68,10 @@ struct process {
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
     struct jit_names *jit_names;     /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
-    uint64_t run_owner;              /* whose it is, where that is counted (unwind_space.h) */
-    struct unwind_run run;           /* its mappings as the kernel program has them */
+    int64_t unopened_ns; /* files that did not open are looked at for one again from then on */
+    int64_t unopened_pause_ns;
+    uint64_t run_owner;    /* whose it is, where that is counted (unwind_space.h) */
+    struct unwind_run run; /* its mappings as the kernel program has them */
     bool has_run;
     int64_t published_ns; /* when it was made */
     bool is_waiting;      /* for its run to be made anew */
@@ -116,16 +122,20 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
 /* Has it, as far as is known? Then /proc shows nothing more of it. */
 bool process_has_ended(const struct process *process);
+/* Whom it belongs to (process_file_owner): asked once for each program that it executes, and anew
+ * when /proc is asked for its mappings. */
+uint64_t process_owner(struct process *process);
 /* What is known of a process; NULL: nothing. */
 const struct process *processes_get(struct processes *processes, uint32_t process_id);
 /* The mapping at an address, or NULL; the second one asks /proc again where that was not done
- * within the last second. */
+ * within the last second, and there is time for it. */
 const struct process_mapping *process_find_mapping(const struct process *process, uint64_t address);
 const struct process_mapping *processes_find_mapping(struct processes *processes,
                                                      struct process *process, uint64_t address);
 
 /* Once a second: forgets who ended more than a moment ago, and asks /proc again after losses, and
- * of those that told too much, or of files for which there was no room. */
+ * of those that told too much, or of files for which there was no room; of these for 50 ms at a
+ * time, in turns. */
 void processes_sweep(struct processes *processes, int64_t now_ns);
 
 void processes_count(const struct processes *processes, struct processes_counts *ret_counts);

@@ -156,7 +156,7 @@ static enum interpreter_outcome attach(const struct interpreter_target *target,
         return outcome;
     *ret_process =
         (struct interpreter_process){.thread_offset = place, .layout = ruby.layout->frames};
-    *ret_own = ruby_codes_create(ruby.layout, target->process_id);
+    *ret_own = ruby_codes_create(ruby.layout, target->process_id, &target->share);
     return INTERPRETER_READY;
 }
 

@@ -1,16 +1,15 @@
 #include "agent/ruby_code.h"
 
+#include "agent/code_cache.h"
 #include "agent/process_memory.h"
 #include "agent/ruby_lines.h"
 #include "agent/ruby_text.h"
-#include "lib/base/map.h"
 #include "lib/base/mem.h"
 
 enum {
-    CODES_MAX = 16384,
-    ARENA_MAX_BYTES = 4 << 20, /* of one process */
     LINES_MAX_BYTES = 256 << 10,
-    BODY_BYTES = 256, /* of a body, what is read at once */
+    CODE_MAX_BYTES = 640 << 10, /* of memory, by one function */
+    BODY_BYTES = 256,           /* of a body, what is read at once */
 };
 
 struct code {
@@ -27,30 +26,17 @@ struct ruby_codes {
     uint32_t references;
     uint32_t first_process_id; /* that they were created for */
     uint32_t process_id;       /* that is read */
-    struct arena *arena;
-    struct map_u64 by_address; /* index in codes */
-    struct code *codes;
-    uint32_t count;
-    uint32_t capacity;
+    struct code_cache cache;   /* of struct code */
 };
 
-struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id)
+struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id,
+                                     const struct code_share *share)
 {
     struct ruby_codes *codes = mem_new(struct ruby_codes, 1);
-    *codes = (struct ruby_codes){.layout = *layout,
-                                 .references = 1,
-                                 .first_process_id = process_id,
-                                 .arena = arena_create()};
+    *codes =
+        (struct ruby_codes){.layout = *layout, .references = 1, .first_process_id = process_id};
+    code_cache_init(&codes->cache, share, sizeof(struct code), CODE_MAX_BYTES);
     return codes;
-}
-
-static void forget_all(struct ruby_codes *codes)
-{
-    map_u64_fini(&codes->by_address);
-    codes->by_address = (struct map_u64){0};
-    arena_destroy(codes->arena);
-    codes->arena = arena_create();
-    codes->count = 0;
 }
 
 struct ruby_codes *ruby_codes_ref(struct ruby_codes *codes)
@@ -63,9 +49,7 @@ void ruby_codes_unref(struct ruby_codes *codes)
 {
     if (--codes->references)
         return;
-    map_u64_fini(&codes->by_address);
-    arena_destroy(codes->arena);
-    mem_free(codes->codes);
+    code_cache_fini(&codes->cache);
     mem_free(codes);
 }
 
@@ -90,7 +74,7 @@ static bool is_same(const struct ruby_layout *layout, const uint8_t *body, uint3
 
 static struct span keep_text(struct ruby_codes *codes, const struct buf *text)
 {
-    return span_of(arena_strndup(codes->arena, text->data, text->size), text->size);
+    return span_of(arena_strndup(codes->cache.into, text->data, text->size), text->size);
 }
 
 static struct span read_text(struct ruby_codes *codes, uint64_t address)
@@ -116,7 +100,7 @@ static struct span read_bytes(struct ruby_codes *codes, uint64_t address, uint64
 {
     if (size > LINES_MAX_BYTES)
         size = LINES_MAX_BYTES;
-    uint8_t *bytes = arena_alloc_raw(codes->arena, size, 8);
+    uint8_t *bytes = arena_alloc_raw(codes->cache.into, size, 8);
     if (!address || !process_memory_read(codes->process_id, address, bytes, size))
         return (struct span){0};
     return span_of(bytes, size);
@@ -172,31 +156,20 @@ static bool read_code(struct ruby_codes *codes, const struct interpreted_frame *
 
 /* ---- looking up ---- */
 
-static uint32_t add(struct ruby_codes *codes, uint64_t address)
-{
-    if (codes->count == CODES_MAX || arena_bytes(codes->arena) > ARENA_MAX_BYTES)
-        forget_all(codes);
-    if (codes->count == codes->capacity) {
-        codes->capacity = codes->capacity ? 2 * codes->capacity : 64;
-        codes->codes = mem_resize(codes->codes, codes->capacity, sizeof(*codes->codes));
-    }
-    return map_u64_add(&codes->by_address, address, codes->count++);
-}
-
 static const struct code *find(struct ruby_codes *codes, uint32_t process_id,
                                const struct interpreted_frame *frame)
 {
-    uint32_t index = map_u64_find(&codes->by_address, frame->code);
-    if (index != MAP_ABSENT && codes->codes[index].check == frame->check)
-        return &codes->codes[index];
-    if (index == MAP_ABSENT)
-        index = add(codes, frame->code);
+    struct code *code = code_cache_find(&codes->cache, frame->code);
+    if (code && code->check == frame->check)
+        return code;
+    code = code_cache_put(&codes->cache, frame->code);
     codes->process_id = process_id;
-    if (!read_code(codes, frame, &codes->codes[index])) {
+    if (!read_code(codes, frame, code)) {
         codes->process_id = codes->first_process_id;
-        (void)read_code(codes, frame, &codes->codes[index]);
+        (void)read_code(codes, frame, code);
     }
-    return &codes->codes[index];
+    code_cache_count(&codes->cache);
+    return code;
 }
 
 /* A frame's place is that of the instruction behind the one that it runs. */

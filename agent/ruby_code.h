@@ -11,7 +11,9 @@
 
 struct ruby_codes;
 
-struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id);
+/* share, which has nothing yet, is copied. */
+struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id,
+                                     const struct code_share *share);
 struct ruby_codes *ruby_codes_ref(struct ruby_codes *codes);
 void ruby_codes_unref(struct ruby_codes *codes);
 /* Read from that process, or from the one that they were created for. */

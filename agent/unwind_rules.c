@@ -3,6 +3,7 @@
 #include "agent/cfi_rules.h"
 #include "agent/fair_share.h"
 #include "agent/free_ranges.h"
+#include "agent/owner_sums.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
@@ -17,8 +18,9 @@ struct unwind_rules {
     struct unwind_rule *records;
     struct cfi_rule_key key;
     struct free_ranges free;
+    struct owner_sums held;              /* records by owner */
     uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
-    uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: nobody's, or brought before it counted */
+    uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: brought before it counted, or none */
     uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
     uint16_t buckets[1u << BUCKET_BITS]; /* the first of each; 0, which no table looks for: none */
 };
@@ -85,15 +87,8 @@ void unwind_rules_destroy(struct unwind_rules *rules)
     if (!rules)
         return;
     free_ranges_fini(&rules->free);
+    owner_sums_fini(&rules->held);
     mem_free(rules);
-}
-
-static uint32_t held_by(const struct unwind_rules *rules, uint64_t owner)
-{
-    uint32_t held = 0;
-    for (uint32_t i = 0; i < UNWIND_RULE_COUNT; i++)
-        held += rules->owners[i] == owner;
-    return held;
 }
 
 struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
@@ -101,7 +96,7 @@ struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, u
     const uint32_t most = rules->free.free_size / FAIR_SHARE;
     if (!owner || !fair_share_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
         return (struct unwind_rules_share){.left = most};
-    const uint32_t held = held_by(rules, owner);
+    const uint32_t held = owner_sums_get(&rules->held, owner);
     return (struct unwind_rules_share){.owner = owner, .left = held < most ? most - held : 0};
 }
 
@@ -120,8 +115,8 @@ uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *ru
         const uint32_t needed = record_count(&rule->rule);
         if (needed > share->left || add(rules, rule, link) == UNWIND_RULE_FULL)
             return UNWIND_RULE_FULL;
-        for (uint32_t i = 0; i < needed; i++)
-            rules->owners[*link + i] = share->owner;
+        rules->owners[*link] = share->owner;
+        owner_sums_add(&rules->held, share->owner, needed);
         share->left -= needed;
     }
     rules->uses[*link]++;
@@ -137,8 +132,8 @@ static void give(struct unwind_rules *rules, uint16_t place)
         return;
     const struct cfi_rule rule = rule_at(rules, place);
     *find(rules, &rule) = rules->next[place];
-    for (uint32_t i = 0; i < record_count(&rule.rule); i++)
-        rules->owners[place + i] = 0;
+    owner_sums_take(&rules->held, rules->owners[place], record_count(&rule.rule));
+    rules->owners[place] = 0;
     free_ranges_give(&rules->free, place, record_count(&rule.rule));
 }
 

@@ -2,6 +2,7 @@
 
 #include "agent/fair_share.h"
 #include "agent/free_ranges.h"
+#include "agent/owner_sums.h"
 #include "agent/unwind_rules.h"
 #include "lib/base/mem.h"
 
@@ -19,12 +20,6 @@ struct shard {
 struct holding {
     uint64_t owner;
     uint32_t bytes; /* of rows, where they are counted */
-};
-
-/* Who has how much of what is counted. */
-struct holder {
-    uint64_t owner;
-    uint32_t bytes;
 };
 
 /* The rules of a table. */
@@ -55,9 +50,7 @@ struct unwind_space {
     struct unwind_rules *rules;
     struct rule_uses *uses; /* by a table's first chunk */
     struct holding *holdings;
-    struct holder *holders;
-    uint32_t holder_count;
-    uint32_t holder_capacity;
+    struct owner_sums held; /* bytes, where they are counted */
     struct waiting *waiting;
     size_t waiting_count;
     size_t waiting_capacity;
@@ -95,7 +88,7 @@ void unwind_space_destroy(struct unwind_space *space)
     mem_free(space->shards);
     mem_free(space->uses);
     mem_free(space->holdings);
-    mem_free(space->holders);
+    owner_sums_fini(&space->held);
     mem_free(space->waiting);
     mem_free(space);
 }
@@ -154,43 +147,6 @@ bool unwind_space_is_counted(const struct unwind_space *space)
     return fair_share_is_counted(used_bytes(space), most_bytes(space));
 }
 
-/* NULL: it has nothing that is counted. */
-static struct holder *find_holder(const struct unwind_space *space, uint64_t owner)
-{
-    for (uint32_t i = 0; i < space->holder_count; i++) {
-        if (space->holders[i].owner == owner)
-            return &space->holders[i];
-    }
-    return NULL;
-}
-
-static void charge(struct unwind_space *space, uint64_t owner, uint32_t bytes)
-{
-    struct holder *holder = find_holder(space, owner);
-    if (!owner || !bytes)
-        return;
-    if (!holder && space->holder_count == space->holder_capacity) {
-        space->holder_capacity = space->holder_capacity ? space->holder_capacity * 2 : 16;
-        space->holders = mem_resize(space->holders, space->holder_capacity, sizeof *space->holders);
-    }
-    if (!holder) {
-        holder = &space->holders[space->holder_count++];
-        *holder = (struct holder){.owner = owner};
-    }
-    holder->bytes += bytes;
-}
-
-static void discharge(struct unwind_space *space, uint64_t owner, uint32_t bytes)
-{
-    struct holder *holder = find_holder(space, owner);
-    if (!owner || !bytes)
-        return;
-    assert(holder && holder->bytes >= bytes);
-    holder->bytes -= bytes;
-    if (!holder->bytes)
-        *holder = space->holders[--space->holder_count];
-}
-
 /* One that passes the half is counted: a table may be large, and a limit small. */
 static bool is_counted_with(const struct unwind_space *space, uint64_t bytes)
 {
@@ -201,8 +157,8 @@ static bool is_counted_with(const struct unwind_space *space, uint64_t bytes)
 static bool may_take(const struct unwind_space *space, uint64_t owner, uint64_t bytes,
                      uint32_t given_back)
 {
-    const struct holder *holder = find_holder(space, owner);
-    const uint32_t most = most_bytes(space), held = holder ? holder->bytes - given_back : 0;
+    const uint32_t most = most_bytes(space);
+    const uint32_t held = owner_sums_get(&space->held, owner) - given_back;
     return !owner || !is_counted_with(space, bytes) ||
            held + bytes <= (most - used_bytes(space)) / FAIR_SHARE;
 }
@@ -499,9 +455,9 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     }
     let_old_wait(space, ref, now_ns);
     space->uses[ref->first_chunk] = uses;
-    discharge(space, holding->owner, holding->bytes);
+    owner_sums_take(&space->held, holding->owner, holding->bytes);
     holding->bytes = is_counted && holding->owner ? (uint32_t)bytes : 0;
-    charge(space, holding->owner, holding->bytes);
+    owner_sums_add(&space->held, holding->owner, holding->bytes);
     for (uint32_t i = 0; i < count; i++)
         publish_chunk(&space->memory.chunks[ref->first_chunk + i], &chunks[i]);
     return ERR_NONE;
@@ -556,7 +512,7 @@ static uint32_t run_bytes(uint32_t count)
     return count * (uint32_t)(sizeof(uint64_t) + sizeof(struct unwind_mapping));
 }
 
-enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
+enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner, uint32_t dropped,
                                    const uint64_t *starts, const struct unwind_mapping *mappings,
                                    uint32_t count, struct unwind_run *ret_run, struct err *err)
 {
@@ -568,7 +524,7 @@ enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
         return err_set(err, ERR_TOO_LARGE, "%u executable mappings are more than %u", count,
                        UNWIND_RUN_MAX);
     if (count) {
-        if (!may_take(space, owner, run_bytes(count), 0) ||
+        if (!may_take(space, owner, run_bytes(count), run_bytes(dropped)) ||
             !take_bytes(space, run_bytes(count), &run.shard, &run.offset))
             return refuse(space, "the mappings of a process", err);
         const uint32_t behind = run.offset + count * (uint32_t)sizeof *starts;
@@ -580,7 +536,7 @@ enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
             return refuse(space, "the mappings of a process", err);
         }
     }
-    charge(space, owner, run_bytes(count));
+    owner_sums_add(&space->held, owner, run_bytes(count));
     *ret_run = run;
     return ERR_NONE;
 }
@@ -588,7 +544,7 @@ enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
 void unwind_space_drop_run(struct unwind_space *space, uint64_t owner, const struct unwind_run *run,
                            int64_t now_ns)
 {
-    discharge(space, owner, run_bytes(run->count));
+    owner_sums_take(&space->held, owner, run_bytes(run->count));
     if (run->count)
         wait_for(space, (struct waiting){.since_ns = now_ns,
                                          .kind = WAITING_BYTES,
@@ -604,7 +560,7 @@ static void give_back_chunks(struct unwind_space *space, uint32_t first, uint32_
         space->waiting_bytes -= has_rows(&chunks[i]) ? chunks[i].bytes : 0;
     give_rows(space, chunks, count);
     give_rules(space, &space->uses[first]);
-    discharge(space, space->holdings[first].owner, space->holdings[first].bytes);
+    owner_sums_take(&space->held, space->holdings[first].owner, space->holdings[first].bytes);
     space->holdings[first] = (struct holding){0};
     free_ranges_give(&space->chunks, first, count);
 }

@@ -18,7 +18,7 @@ enum { UNWIND_GRACE_NS = 1000000000 };
 struct unwind_memory {
     struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
     struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
-    /* Makes a shard that is not there, in order from 0: UNWIND_SHARD_BYTES that the walker sees
+    /* Makes a shard that is not there, the first such one: UNWIND_SHARD_BYTES that the walker sees
      * under this number from now on; false when there is no memory for it. */
     bool (*shard_create)(void *context, uint32_t index);
     /* Nothing is in it any more. NULL: all are kept. */
@@ -85,10 +85,11 @@ void unwind_space_remove_table(struct unwind_space *space, const struct unwind_t
 /* Is so much taken that it is asked whose a run is? */
 bool unwind_space_is_counted(const struct unwind_space *space);
 /*
- * Copies the executable mappings of an address space in: starts ascending, no overlap. Handles:
- * ERR_LIMIT (no room, or not for this owner), ERR_TOO_LARGE (more than UNWIND_RUN_MAX).
+ * Copies the executable mappings of an address space in: starts ascending, no overlap. dropped: how
+ * many there are in a run of the same owner that goes for it: they are not counted against him.
+ * Handles: ERR_LIMIT (no room, or not for this owner), ERR_TOO_LARGE (more than UNWIND_RUN_MAX).
  */
-enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner,
+enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner, uint32_t dropped,
                                    const uint64_t *starts, const struct unwind_mapping *mappings,
                                    uint32_t count, struct unwind_run *ret_run,
                                    struct err *err) MUST_USE;

@@ -32,6 +32,7 @@ enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
 /* Of processor time: libLLVM's takes 27 ms, the largest browser's some 150. */
 #define BUILD_MAX_NS CLOCK_NS_PER_S
+#define BUILD_MAX_WALL_NS (3 * CLOCK_NS_PER_S) /* with what its disk takes */
 #define LARGE_TABLE_BYTES (UINT64_C(1) << 20)
 /* The last samples may lack a table or two when the agent is to stop. */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
@@ -56,7 +57,7 @@ struct table {
     int64_t failed_ns; /* UNKNOWN: when it could not be opened */
     uint32_t failures; /* UNKNOWN: how often */
     uint64_t owner;    /* who brought it when it was counted (fair_share.h); 0: it was not */
-    bool is_refused;   /* there was no room for all of it, which was told */
+    bool is_refused;   /* there was no room for all of it, which is counted */
 };
 
 struct unwinding {
@@ -115,14 +116,14 @@ static uint32_t held_by(const struct unwinding *unwinding, uint64_t owner)
     return held;
 }
 
-/* A place of so many chunks, as far as the process that brings the file may take them. */
-static enum err_code reserve(struct unwinding *unwinding, uint32_t process_id, uint64_t start,
+/* A place of so many chunks, as far as the owner of the process that brings the file may take them.
+ */
+static enum err_code reserve(struct unwinding *unwinding, uint64_t owner, uint64_t start,
                              uint32_t chunk_count, struct table *table, struct err *err)
 {
     struct unwind_space_stats stats;
     unwind_space_stats_get(unwinding->space, &stats);
     const bool is_counted = fair_share_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
-    const uint64_t owner = process_file_owner(process_id);
     table->owner = is_counted ? owner : 0;
     if (!fair_share_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
                            chunk_count))
@@ -132,7 +133,7 @@ static enum err_code reserve(struct unwinding *unwinding, uint32_t process_id, u
 }
 
 /* Its place, from the file's headers alone; takes fd. */
-static void plan(struct unwinding *unwinding, uint32_t process_id, int fd, const char *path,
+static void plan(struct unwinding *unwinding, uint64_t owner, int fd, const char *path,
                  struct table *table)
 {
     uint64_t start;
@@ -140,7 +141,7 @@ static void plan(struct unwinding *unwinding, uint32_t process_id, int fd, const
     struct err ignored;
     enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
     if (!code && table->ref.chunk_count == 0)
-        code = reserve(unwinding, process_id, start, chunk_count, table, &ignored);
+        code = reserve(unwinding, owner, start, chunk_count, table, &ignored);
     if (!code) {
         table->fd = fd;
         table->state = TABLE_PLANNED;
@@ -174,8 +175,10 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
 {
     struct unwind_table *built = NULL;
     struct err ignored;
-    struct read_budget budget = {
-        .end_ns = clock_thread_cpu_ns() + BUILD_MAX_NS, .is_over = must_end, .context = unwinding};
+    struct read_budget budget = {.end_cpu_ns = clock_thread_cpu_ns() + BUILD_MAX_NS,
+                                 .end_wall_ns = clock_monotonic_ns() + BUILD_MAX_WALL_NS,
+                                 .is_over = must_end,
+                                 .context = unwinding};
     enum err_code code = unwind_table_build(table->fd, path, &budget, &built, &ignored);
     if (!code)
         code =
@@ -260,7 +263,7 @@ static struct table *place_of(struct unwinding *unwinding, uint32_t binary)
     return &unwinding->tables[binary];
 }
 
-static void open_and_plan(struct unwinding *unwinding, const struct process *process,
+static void open_and_plan(struct unwinding *unwinding, struct process *process,
                           const struct process_mapping *mapping, struct table *table)
 {
     const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
@@ -271,21 +274,22 @@ static void open_and_plan(struct unwinding *unwinding, const struct process *pro
     const int fd = binaries_open(unwinding->binaries, mapping->binary, process->shown_id,
                                  mapping->start, mapping->limit);
     if (fd >= 0)
-        plan(unwinding, process->shown_id, fd, binary->path, table);
+        plan(unwinding, process_owner(process), fd, binary->path, table);
     else if (!process_file_has_ended(process->shown_id)) /* the next one can show it */
         note_failure(table);
     if (table->state != TABLE_PLANNED)
         return;
     unwinding->planned[unwinding->planned_count++] = mapping->binary;
-    unwinding->refused_tables += unwinding->is_closed;
+    unwinding->refused_tables += unwinding->is_closed && !table->is_refused;
+    table->is_refused |= unwinding->is_closed;
 }
 
 /* Shall a process that names it be published again in a second? Walks remember, so that it is
  * behind each filling of a table that lacks rules; of one that is planned it is not known if it
  * will. */
-static bool is_wanted_again(const struct unwinding *unwinding, const struct table *table)
+static bool is_wanted_again(const struct unwinding *unwinding, const struct table *table,
+                            enum unwind_lack lack)
 {
-    const enum unwind_lack lack = unwind_space_lack(unwinding->space, &table->ref);
     const bool is_lacking = lack == UNWIND_LACKS_NOW || lack == UNWIND_LACKS_NO_MORE;
     switch (table->state) {
     case TABLE_UNKNOWN:
@@ -300,7 +304,7 @@ static bool is_wanted_again(const struct unwinding *unwinding, const struct tabl
     return false;
 }
 
-static const struct table *table_of(struct unwinding *unwinding, const struct process *process,
+static const struct table *table_of(struct unwinding *unwinding, struct process *process,
                                     const struct process_mapping *mapping)
 {
     const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
@@ -313,7 +317,8 @@ static const struct table *table_of(struct unwinding *unwinding, const struct pr
         (table->state == TABLE_READY && lack == UNWIND_LACKS_NO_MORE))
         open_and_plan(unwinding, process, mapping, table);
     unwinding->is_short |= lack == UNWIND_LACKS_NOW;
-    unwinding->is_wanting |= is_wanted_again(unwinding, table) && binary->file.segment_count > 0;
+    unwinding->is_wanting |=
+        is_wanted_again(unwinding, table, lack) && binary->file.segment_count > 0;
     return table;
 }
 
@@ -344,7 +349,7 @@ static void build_vdso(struct unwinding *unwinding)
         os_close(fd);
         return;
     }
-    plan(unwinding, (uint32_t)getpid(), fd, "[vdso]", &unwinding->vdso);
+    plan(unwinding, process_file_owner((uint32_t)getpid()), fd, "[vdso]", &unwinding->vdso);
     if (unwinding->vdso.state == TABLE_PLANNED && build(unwinding, "[vdso]", &unwinding->vdso))
         os_close(unwinding->vdso.fd);
 }
@@ -445,7 +450,7 @@ void unwinding_forget(struct unwinding *unwinding, struct process *process)
 }
 
 /* How the walk is to go through one mapping. */
-static struct unwind_mapping describe(struct unwinding *unwinding, const struct process *process,
+static struct unwind_mapping describe(struct unwinding *unwinding, struct process *process,
                                       const struct process_mapping *mapping)
 {
     struct unwind_mapping described = {.end = mapping->limit};
@@ -481,12 +486,13 @@ static void publish(struct unwinding *unwinding, struct process *process)
         mappings[i] = describe(unwinding, process, &process->mappings[i]);
     }
     const struct interpreter_process interpreter = interpreter_get(process->interpreter);
-    const uint64_t owner = count && unwind_space_is_counted(unwinding->space)
-                               ? process_file_owner(process->shown_id)
-                               : 0;
+    const uint64_t owner =
+        count && unwind_space_is_counted(unwinding->space) ? process_owner(process) : 0;
+    const uint32_t dropped =
+        process->has_run && process->run_owner == owner ? process->run.count : 0;
     /* Where there is no room, frame pointers are followed unchecked. */
-    const enum err_code code = count ? unwind_space_put_run(unwinding->space, owner, starts,
-                                                            mappings, count, &run, &ignored)
+    const enum err_code code = count ? unwind_space_put_run(unwinding->space, owner, dropped,
+                                                            starts, mappings, count, &run, &ignored)
                                      : ERR_NONE;
     const bool has_run = count && !code;
     if (!has_run)

@@ -14,6 +14,8 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
 
+#include <stdlib.h>
+
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: some 20 MB */
     MEMORY_MAX_BYTES = 256 << 20,
@@ -24,6 +26,11 @@ enum {
     LATE_MAX_MS = 200, /* of looking names up once more, where the next window waits for it */
     LATE_FOR_PEOPLE_MAX_MS = 5000, /* where each process is asked once, of what that leaves */
     OWN_FRAMES_MAX = 8,
+    /* Of an entry of a batch's tables, beside its texts. */
+    STRING_BYTES = 4,
+    FUNCTION_BYTES = 16,
+    LOCATION_BYTES = 20,
+    MAPPING_BYTES = 100, /* with its build id */
     VALUES_MAX = 4,
     LABELS_MAX = 3,
     FRAMES_MAX = SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX,
@@ -45,6 +52,13 @@ struct unnamed {
     uint64_t is_mapped;
 };
 
+/* Whose what is added now is. */
+struct window_bringer {
+    uint64_t owner;
+    uint32_t process_id;
+    bool has_room; /* else nothing is added that is not there already */
+};
+
 struct window {
     struct window_options options;
     struct profile_builder *builder;
@@ -54,6 +68,7 @@ struct window {
     struct map_bytes unnamed_places;   /* by struct unnamed: its place in unnamed */
     struct map_bytes resources;        /* by the labels' key */
     struct map_u64 tallied_numbers;    /* by the sample's key */
+    struct map_u64 unwanted_keys;      /* of samples that a rule left out */
     struct tallied *tallied;
     uint32_t tallied_count;
     uint32_t tallied_capacity;
@@ -69,7 +84,10 @@ struct window {
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
     struct window_text text;
-    int64_t begun_ns; /* monotonic */
+    struct window_bringer bringer;
+    struct profile_builder_counts before; /* what it brings now */
+    uint32_t left_out_resource;           /* PROFILE_NONE: there is none yet */
+    int64_t begun_ns;                     /* monotonic */
     int64_t start_ns;
     int64_t end_ns; /* 0: it goes on */
     uint32_t thread_key;
@@ -128,6 +146,7 @@ static void begin(struct window *window)
                      .filename = profile_builder_string(builder, SPAN_LITERAL("[kernel.kallsyms]")),
                      .has_functions = true});
     window->arena = arena_create();
+    window->left_out_resource = PROFILE_NONE;
     window->begun_ns = clock_monotonic_ns();
     window->start_ns = clock_wall_ns();
     window->end_ns = 0;
@@ -150,7 +169,7 @@ static void end(struct window *window)
     map_bytes_fini(&window->script_locations);
     map_bytes_fini(&window->resources);
     map_u64_fini(&window->tallied_numbers);
-    window->tallied_numbers = (struct map_u64){0};
+    map_u64_fini(&window->unwanted_keys);
     window->tallied_count = 0;
     window->script_locations = (struct map_bytes){0};
     window->kernel_locations = window->user_locations = (struct map_u64){0};
@@ -208,34 +227,98 @@ static uint32_t kernel_location(struct window *window, uint64_t address, int64_t
     return location;
 }
 
-/* ---- what processes call their own ---- */
+/* ---- what processes bring ---- */
 
-/* PROFILE_NONE: there is no room for it. */
-static uint32_t chosen_text(struct window *window, uint32_t process_id, struct span text)
+static void set_bringer(struct window *window, uint64_t owner, uint32_t process_id)
+{
+    const bool is_bounded = window->options.form == WINDOW_FOR_OTLP;
+    window->bringer = (struct window_bringer){
+        .owner = owner,
+        .process_id = process_id,
+        .has_room = !is_bounded || window_text_has_room(&window->text, owner)};
+    window->before = profile_builder_count(window->builder);
+}
+
+/* What it has brought since. */
+static void charge_bringer(struct window *window)
+{
+    const struct profile_builder_counts now = profile_builder_count(window->builder),
+                                        before = window->before;
+    const size_t bytes = (size_t)STRING_BYTES * (now.strings - before.strings) +
+                         (size_t)FUNCTION_BYTES * (now.functions - before.functions) +
+                         (size_t)LOCATION_BYTES * (now.locations - before.locations) +
+                         (size_t)MAPPING_BYTES * (now.mappings - before.mappings);
+    if (bytes && window->options.form == WINDOW_FOR_OTLP)
+        window_text_charge(&window->text, window->bringer.owner, bytes);
+}
+
+/* Is there room for so many bytes of what is not there already? */
+static bool take_room(struct window *window, size_t bytes)
 {
     const struct window_options *options = &window->options;
     bool is_first = false;
-    if (options->form == WINDOW_FOR_OTLP &&
-        profile_builder_find_string(window->builder, text) == PROFILE_NONE &&
-        !window_text_take(&window->text, process_id, text.size, &is_first)) {
-        if (is_first && options->on_left_out)
-            options->on_left_out(options->context, process_id);
-        return PROFILE_NONE;
-    }
-    return profile_builder_string(window->builder, text);
+    if (options->form != WINDOW_FOR_OTLP ||
+        window_text_take(&window->text, window->bringer.owner, bytes, &is_first))
+        return true;
+    if (is_first && options->on_left_out)
+        options->on_left_out(options->context, window->bringer.process_id);
+    return false;
+}
+
+/* PROFILE_NONE: there is no room for it. */
+static uint32_t chosen_text(struct window *window, struct span text)
+{
+    const uint32_t known = profile_builder_find_string(window->builder, text);
+    if (known != PROFILE_NONE)
+        return known;
+    return take_room(window, text.size) ? profile_builder_string(window->builder, text)
+                                        : PROFILE_NONE;
+}
+
+/* All that has no room is one; that there is such is told. */
+static struct profile_line left_out_line(struct window *window)
+{
+    (void)take_room(window, 1);
+    const uint32_t text =
+        profile_builder_string(window->builder, SPAN_LITERAL(WINDOW_NAME_LEFT_OUT));
+    const struct profile_function function = {.name = text, .system_name = text};
+    return (struct profile_line){.function = profile_builder_function(window->builder, &function)};
+}
+
+static uint32_t left_out_location(struct window *window)
+{
+    const struct profile_line line = left_out_line(window);
+    const struct profile_location location = {.mapping = PROFILE_NONE};
+    return profile_builder_location(window->builder, &location, &line, 1);
+}
+
+static uint32_t chosen_location(struct window *window, const struct profile_location *location,
+                                const struct profile_line *line)
+{
+    profile_builder_hold(window->builder, !window->bringer.has_room);
+    const uint32_t number = profile_builder_location(window->builder, location, line, line ? 1 : 0);
+    profile_builder_hold(window->builder, false);
+    return number != PROFILE_NONE ? number : left_out_location(window);
+}
+
+static struct profile_line chosen_function(struct window *window,
+                                           const struct profile_function *function, uint32_t line)
+{
+    profile_builder_hold(window->builder, !window->bringer.has_room);
+    const uint32_t number = profile_builder_function(window->builder, function);
+    profile_builder_hold(window->builder, false);
+    return number != PROFILE_NONE ? (struct profile_line){.function = number, .line = line}
+                                  : left_out_line(window);
 }
 
 /* A line of a function that the process named. All whose names have no room are one. */
-static struct profile_line chosen_line(struct window *window, uint32_t process_id,
-                                       const struct interpreter_name *of)
+static struct profile_line chosen_line(struct window *window, const struct interpreter_name *of)
 {
     struct profile_builder *builder = window->builder;
-    const uint32_t name =
-        chosen_text(window, process_id, span_cut_utf8(of->function, NAME_MAX_BYTES));
-    const uint32_t file =
-        name == PROFILE_NONE
-            ? PROFILE_NONE
-            : chosen_text(window, process_id, span_cut_utf8(of->file, NAME_MAX_BYTES));
+    const uint32_t name = chosen_text(window, span_cut_utf8(of->function, NAME_MAX_BYTES));
+    const uint32_t file = name == PROFILE_NONE
+                              ? PROFILE_NONE
+                              : chosen_text(window, span_cut_utf8(of->file, NAME_MAX_BYTES));
     const bool is_named = name != PROFILE_NONE, has_file = file != PROFILE_NONE;
     const uint32_t text =
         is_named ? name : profile_builder_string(builder, SPAN_LITERAL(WINDOW_NAME_LEFT_OUT));
@@ -243,27 +326,24 @@ static struct profile_line chosen_line(struct window *window, uint32_t process_i
                                               .system_name = text,
                                               .filename = has_file ? file : 0,
                                               .start_line = has_file ? of->first_line : 0};
-    return (struct profile_line){.function = profile_builder_function(builder, &function),
-                                 .line = has_file ? of->line : 0};
+    return chosen_function(window, &function, has_file ? of->line : 0);
 }
 
 /* ---- code made at run time ---- */
 
-static struct profile_line code_line(struct window *window, uint32_t process_id,
-                                     const struct jitdump_place *place)
+static struct profile_line code_line(struct window *window, const struct jitdump_place *place)
 {
-    return chosen_line(window, process_id,
-                       &(struct interpreter_name){
-                           .function = place->function, .file = place->file, .line = place->line});
+    return chosen_line(window, &(struct interpreter_name){.function = place->function,
+                                                          .file = place->file,
+                                                          .line = place->line});
 }
 
 /* address: 0, or what keeps it apart from others. */
-static uint32_t add_code(struct window *window, uint32_t process_id,
-                         const struct jitdump_place *place, uint64_t address)
+static uint32_t add_code(struct window *window, const struct jitdump_place *place, uint64_t address)
 {
-    const struct profile_line line = code_line(window, process_id, place);
+    const struct profile_line line = code_line(window, place);
     const struct profile_location location = {.mapping = PROFILE_NONE, .address = address};
-    return profile_builder_location(window->builder, &location, &line, 1);
+    return chosen_location(window, &location, &line);
 }
 
 static uint32_t keep_unnamed(struct window *window, const struct unnamed *unnamed,
@@ -282,8 +362,7 @@ static uint32_t keep_unnamed(struct window *window, const struct unnamed *unname
     (void)jit_names_keep(kept->names);
     map_bytes_add(&window->unnamed_places, span_of(kept, sizeof(*kept)), number);
     window->unnamed[number] = kept;
-    return window->unnamed_locations[number] =
-               add_code(window, (uint32_t)unnamed->process_id, place, number + UINT64_C(1));
+    return window->unnamed_locations[number] = add_code(window, place, number + UINT64_C(1));
 }
 
 /* A location of its own, which may have a name when the window is taken. */
@@ -300,8 +379,9 @@ static uint32_t unnamed_location(struct window *window, const struct process *pr
         map_bytes_find(&window->unnamed_places, span_of(&unnamed, sizeof(unnamed)));
     if (known != MAP_ABSENT)
         return window->unnamed_locations[known];
-    return window->unnamed_count < UNNAMED_MAX ? keep_unnamed(window, &unnamed, &place)
-                                               : add_code(window, process->process_id, &place, 0);
+    return window->unnamed_count < UNNAMED_MAX && window->bringer.has_room
+               ? keep_unnamed(window, &unnamed, &place)
+               : add_code(window, &place, 0);
 }
 
 /* The path of what the process has mapped as a jitdump; empty: nothing. */
@@ -330,13 +410,14 @@ static uint32_t code_location(struct window *window, struct process *process, ui
 {
     struct jitdump_place place;
     if (!process->jit_names)
-        process->jit_names = jit_names_create(window->options.jit_budget, process->process_id);
+        process->jit_names = jit_names_create(window->options.jit_budget, process->process_id,
+                                              process_owner(process));
     if (jit_names_look_up(process->jit_names, address, &place))
-        return add_code(window, process->process_id, &place, 0);
+        return add_code(window, &place, 0);
     if (jit_names_is_due(process->jit_names, now_ns)) {
         read_names(window, process);
         if (jit_names_look_up(process->jit_names, address, &place))
-            return add_code(window, process->process_id, &place, 0);
+            return add_code(window, &place, 0);
     }
     return unnamed_location(window, process, address, is_mapped);
 }
@@ -350,22 +431,42 @@ static bool find_late_name(const struct unnamed *unnamed, struct jitdump_place *
     return unnamed->is_mapped && jit_names_are_cut(unnamed->names);
 }
 
-/* Compilers write names when they have time, some at the program's end. */
-static void name_late(struct window *window)
+static int compare_turns(const void *a, const void *b)
+{
+    return jit_names_compare_turns(*(struct jit_names *const *)a, *(struct jit_names *const *)b);
+}
+
+/* There need not be time for all. */
+static void read_late(const struct window *window)
 {
     const int64_t began_ns = clock_monotonic_ns();
     const bool is_hasty = window->options.form == WINDOW_FOR_OTLP;
     const int64_t until_ns =
         began_ns + (is_hasty ? LATE_MAX_MS : LATE_FOR_PEOPLE_MAX_MS) * CLOCK_NS_PER_MS;
+    struct jit_names **names = mem_new(struct jit_names *, window->unnamed_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < window->unnamed_count; i++) {
+        if (!count || names[count - 1] != window->unnamed[i]->names)
+            names[count++] = window->unnamed[i]->names;
+    }
+    qsort(names, count, sizeof(struct jit_names *), compare_turns);
+    for (uint32_t i = 0; i < count && (!is_hasty || clock_monotonic_ns() < until_ns); i++)
+        jit_names_read_late(names[i], began_ns, until_ns);
+    mem_free(names);
+}
+
+/* Compilers write names when they have time, some at the program's end. */
+static void name_late(struct window *window)
+{
+    read_late(window);
     for (uint32_t i = 0; i < window->unnamed_count; i++) {
         const struct unnamed *unnamed = window->unnamed[i];
         struct jitdump_place place;
-        if (!is_hasty || clock_monotonic_ns() < until_ns)
-            jit_names_read_late(unnamed->names, began_ns, until_ns);
         const bool is_known = find_late_name(unnamed, &place);
+        set_bringer(window, jit_names_owner(unnamed->names), (uint32_t)unnamed->process_id);
         const struct profile_line line =
-            is_known ? code_line(window, (uint32_t)unnamed->process_id, &place)
-                     : (struct profile_line){0};
+            is_known ? code_line(window, &place) : (struct profile_line){0};
+        charge_bringer(window);
         profile_builder_replace_location(window->builder, window->unnamed_locations[i], 0,
                                          is_known ? &line : NULL);
     }
@@ -382,13 +483,12 @@ static void forget_replaced(struct window *window, const struct binary *binary)
     window->user_locations = (struct map_u64){0};
 }
 
-static uint32_t binary_mapping(struct window *window, const struct process *process,
-                               const struct process_mapping *mapping)
+static uint32_t binary_mapping(struct window *window, const struct process_mapping *mapping)
 {
     struct profile_builder *builder = window->builder;
     const struct binary *binary = binaries_get(window->options.binaries, mapping->binary);
     const uint64_t start = binary_address(binary, mapping->file_offset);
-    const uint32_t path = chosen_text(window, process->process_id, span_text(binary->path));
+    const uint32_t path = chosen_text(window, span_text(binary->path));
     const struct profile_mapping of_file = {
         .start = start,
         .limit = start + (mapping->limit - mapping->start),
@@ -411,8 +511,9 @@ static uint32_t binary_location(struct window *window, const struct process *pro
     uint32_t location = map_u64_find(&window->user_locations, key);
     if (location != MAP_ABSENT)
         return location;
-    const struct profile_location at = {.address = own,
-                                        .mapping = binary_mapping(window, process, mapping)};
+    if (!window->bringer.has_room)
+        return left_out_location(window);
+    const struct profile_location at = {.address = own, .mapping = binary_mapping(window, mapping)};
     location = profile_builder_location(window->builder, &at, NULL, 0);
     map_u64_add(&window->user_locations, key, location);
     if (window->options.on_binary)
@@ -461,10 +562,10 @@ static uint32_t name_script(struct window *window, const struct process *process
     struct interpreter_name name;
     if (!interpreter_find_name(process->interpreter, frame, &name))
         return PROFILE_NONE;
-    const struct profile_line line = chosen_line(window, process->process_id, &name);
+    const struct profile_line line = chosen_line(window, &name);
     const struct profile_location location = {.mapping =
                                                   script_mapping(window, process->interpreter)};
-    return profile_builder_location(window->builder, &location, &line, 1);
+    return chosen_location(window, &location, &line);
 }
 
 /* PROFILE_NONE: it is no frame of a function. */
@@ -479,6 +580,8 @@ static uint32_t script_location(struct window *window, const struct process *pro
     if (known != MAP_ABSENT)
         return known - 1;
     const uint32_t location = name_script(window, process, frame);
+    if (!window->bringer.has_room)
+        return location;
     struct script_key *kept = arena_new(window->arena, struct script_key, 1);
     *kept = key;
     /* One more, as PROFILE_NONE is no value of the map. */
@@ -556,6 +659,7 @@ static uint32_t fill_stack(struct window *window, struct process *process,
         const uint64_t address = kernel[i] - (i > 0);
         window->stack[depth++] = kernel_location(window, address, now_ns);
     }
+    set_bringer(window, process_owner(process), process->process_id); /* not of the kernel's */
     const uint32_t woven_count = weave(window, process, event);
     for (uint32_t i = 0; i < woven_count && depth < FRAMES_MAX; i++) {
         const uint32_t location = woven_location(window, process, event, window->woven[i]);
@@ -570,12 +674,8 @@ static uint32_t fill_stack(struct window *window, struct process *process,
 
 /* ---- labels ---- */
 
-static uint32_t add_resource(struct window *window, const struct process_labels *labels)
+static uint32_t put_resource(struct window *window, const struct otlp_resource *resource)
 {
-    const struct span key = process_labels_key(labels);
-    const uint32_t known = map_bytes_find(&window->resources, key);
-    if (known != MAP_ABSENT)
-        return known;
     if (window->resource_count == window->resource_capacity) {
         const uint32_t capacity = window->resource_capacity ? 2 * window->resource_capacity : 64;
         struct otlp_resource *grown = arena_new(window->arena, struct otlp_resource, capacity);
@@ -584,6 +684,29 @@ static uint32_t add_resource(struct window *window, const struct process_labels 
         window->resource_list = grown;
         window->resource_capacity = capacity;
     }
+    window->resource_list[window->resource_count] = *resource;
+    return window->resource_count++;
+}
+
+/* Of all whose labels have no room. */
+static uint32_t left_out_resource(struct window *window)
+{
+    static const struct batch_text_label service = {.name = SPAN_LITERAL("service.name"),
+                                                    .value = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
+    if (window->left_out_resource == PROFILE_NONE)
+        window->left_out_resource = put_resource(
+            window, &(struct otlp_resource){.attributes = &service, .attribute_count = 1});
+    return window->left_out_resource;
+}
+
+static uint32_t add_resource(struct window *window, const struct process_labels *labels)
+{
+    const struct span key = process_labels_key(labels);
+    const uint32_t known = map_bytes_find(&window->resources, key);
+    if (known != MAP_ABSENT)
+        return known;
+    if (!take_room(window, key.size))
+        return left_out_resource(window);
     size_t count;
     const struct batch_text_label *from = process_labels_get(labels, &count);
     struct batch_text_label *copy = arena_new(window->arena, struct batch_text_label, count);
@@ -593,11 +716,10 @@ static uint32_t add_resource(struct window *window, const struct process_labels 
         copy[i].value =
             span_text(arena_strndup(window->arena, from[i].value.data, from[i].value.size));
     }
-    window->resource_list[window->resource_count] =
-        (struct otlp_resource){.attributes = copy, .attribute_count = count};
     const struct span kept = span_of(arena_strndup(window->arena, key.data, key.size), key.size);
-    map_bytes_add(&window->resources, kept, window->resource_count);
-    return window->resource_count++;
+    return map_bytes_add(&window->resources, kept,
+                         put_resource(window, &(struct otlp_resource){.attributes = copy,
+                                                                      .attribute_count = count}));
 }
 
 static int64_t process_number(struct window *window, struct process *process)
@@ -615,6 +737,15 @@ static bool is_wanted(struct window *window, struct process *process)
     const bool wanted = process_labels_are_wanted(process->labels);
     window->unwanted_count += !wanted;
     return wanted;
+}
+
+static uint32_t thread_name(struct window *window, const struct sample_event *event)
+{
+    const struct span name = span_of(event->comm, strnlen(event->comm, sizeof(event->comm)));
+    const uint32_t text = chosen_text(window, name);
+    return text != PROFILE_NONE
+               ? text
+               : profile_builder_string(window->builder, SPAN_LITERAL(WINDOW_NAME_LEFT_OUT));
 }
 
 static int64_t amount_of(const struct window *window, const struct sample_event *event)
@@ -643,18 +774,21 @@ static void keep_tallied(struct window *window, uint64_t key, const struct talli
 static void add(struct window *window, struct process *process, const struct sample_event *event,
                 const int64_t *values)
 {
-    if (!is_wanted(window, process))
+    if (!is_wanted(window, process)) {
+        if (event->key)
+            map_u64_add(&window->unwanted_keys, event->key, 0);
         return;
-    const struct span thread = span_of(event->comm, strnlen(event->comm, sizeof(event->comm)));
+    }
     const uint32_t depth = fill_stack(window, process, event);
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
     struct tallied sample = {.stack = window->stack, .depth = depth};
     const struct profile_label labels[LABELS_MAX] = {
-        {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
+        {.key = window->thread_key, .text = thread_name(window, event)},
         {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
         {.key = window->process_name_key,
-         .text = profile_builder_string(window->builder, span_text(process->name))},
+         .text = is_otlp ? 0 : profile_builder_string(window->builder, span_text(process->name))},
     };
+    charge_bringer(window);
     sample.label_count = is_otlp || !process->name[0] ? 2 : 3;
     memcpy(sample.labels, labels, sizeof(labels));
     profile_builder_add_sample(window->builder, window->stack, depth, values, labels,
@@ -676,8 +810,9 @@ void window_add(struct window *window, struct process *process, const struct sam
 void window_add_tally(struct window *window, uint64_t key, const struct sample_tally *tally)
 {
     const uint32_t number = map_u64_find(&window->tallied_numbers, key);
-    if (number == MAP_ABSENT) { /* a rule has left it out */
-        window->unwanted_count += tally->samples;
+    if (number == MAP_ABSENT) { /* its process is unwanted, or there are too many of them */
+        if (map_u64_find(&window->unwanted_keys, key) != MAP_ABSENT)
+            window->unwanted_count += tally->samples;
         return;
     }
     const struct tallied *sample = &window->tallied[number];
@@ -762,7 +897,7 @@ static uint32_t main_mapping(struct window *window, const struct process *main)
     for (uint32_t i = 0; main && i < main->mapping_count; i++) {
         const struct process_mapping *mapping = &main->mappings[i];
         if (mapping->binary != BINARY_NONE && mapping->binary == main->program)
-            return binary_mapping(window, main, mapping);
+            return binary_mapping(window, mapping);
     }
     return window->kernel_mapping + 1;
 }

@@ -13,8 +13,9 @@
  * waits; as wall time they are added to processor time, and both are called wall. A sample's
  * labels: thread, process (their names) and pid in the form for people, thread.name and the number
  * of its process's labels in the form for OTLP. Names that processes chose are cut after 512 bytes.
- * In the form for OTLP each process has a share of 6 MiB of them and of paths; what does not fit is
- * called WINDOW_NAME_LEFT_OUT. Memory is bounded: window_is_full says when to take early, for the
+ * In the form for OTLP each owner (process_owner) has a share of 6 MiB of them, and of paths,
+ * labels, functions, places and mappings (window_text.h); what does not fit is called
+ * WINDOW_NAME_LEFT_OUT. Memory is bounded: window_is_full says when to take early, for the
  * sake of text after 10 seconds at the soonest. Threads: one.
  */
 #ifndef AGENT_WINDOW_H
@@ -41,8 +42,8 @@ struct window;
 /* The function of code that was made at run time and that nothing on this machine names. */
 #define WINDOW_CODE_WITHOUT_NAME "[code without a name]"
 
-/* The function of code whose name had no room here or where names are kept, as its process has too
- * many. */
+/* The function of code whose name, or place, had no room here or where names are kept, as its owner
+ * has too many; and the service of processes whose labels had none. */
 #define WINDOW_NAME_LEFT_OUT "[name left out]"
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
@@ -64,7 +65,7 @@ struct window_options {
     /* An address of a binary is new to this window. NULL: nobody asks. */
     void (*on_binary)(void *context, const struct process *process,
                       const struct process_mapping *mapping);
-    /* Names of this process are left out; once for each window. NULL: nobody asks. */
+    /* Names of this process are left out; once for each window and owner. NULL: nobody asks. */
     void (*on_left_out)(void *context, uint32_t process_id);
     void *context;
 };

@@ -1,9 +1,10 @@
 /*
- * window_text: how much of a window's text each process may bring, so that the batch is one that
- * can be sent and has the names of others, too.
+ * window_text: how much each owner (process_owner) may bring to a window, in bytes of the batch
+ * that it becomes, so that the batch is one that can be sent and has what others do, too: names and
+ * paths, and the entries of tables that processes choose by where they run.
  *
- * A process has at most half of what others left. Only new text is asked for: what is there already
- * costs nobody. All zeros is empty and ready for use. Threads: one.
+ * An owner has at most half of what others left. Only what is new is asked for: what is there
+ * already costs nobody. All zeros is empty and ready for use. Threads: one.
  */
 #ifndef AGENT_WINDOW_TEXT_H
 #define AGENT_WINDOW_TEXT_H
@@ -15,7 +16,7 @@ enum { WINDOW_TEXT_MAX_BYTES = 6 << 20 };
 struct window_text_account;
 
 struct window_text {
-    struct map_u64 numbers; /* of accounts, by process */
+    struct map_u64 numbers; /* of accounts, by owner */
     struct window_text_account *accounts;
     uint32_t count;
     uint32_t capacity;
@@ -24,9 +25,12 @@ struct window_text {
 
 void window_text_fini(struct window_text *text);
 
-/* False: there is no room for so much more of this process; *ret_is_first: for the first time. */
-bool window_text_take(struct window_text *text, uint32_t process_id, size_t bytes,
-                      bool *ret_is_first);
+/* False: there is no room for so much more of this owner; *ret_is_first: for the first time. */
+bool window_text_take(struct window_text *text, uint64_t owner, size_t bytes, bool *ret_is_first);
+/* So much has come already. */
+void window_text_charge(struct window_text *text, uint64_t owner, size_t bytes);
+/* Is there room for anything more of this owner? */
+bool window_text_has_room(struct window_text *text, uint64_t owner);
 /* Little room is left for those that come. */
 bool window_text_is_full(const struct window_text *text);
 

@@ -3,8 +3,9 @@
  * cpu: what runs at every tick of a perf event: who is running and where, into the ring. And at
  * switches of threads, where it is asked for: who waits, and where (bpf/off_cpu.bpf.h).
  *
- * A sample costs two stack walks and one copy. Nothing is counted or compared here: most stacks of
- * a window are new, so that sending each is cheaper than keeping them (agent/DESIGN.md).
+ * A sample costs two stack walks and one copy. Most stacks of a window are new, so that sending
+ * each is cheaper than keeping them (agent/DESIGN.md): those that are like one before are counted
+ * where that is asked for alone (bpf/tally.bpf.h).
  *
  * Compiled twice: as it is for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c)
  * for 5.10 to 5.16, which have neither bpf_loop nor (before 5.15) bpf_task_pt_regs. Two objects
@@ -457,6 +458,7 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->key = 0;
     event->stop = UNWIND_GO_ON;
     made->is_early = 0;
+    made->state.run.generation = 0; /* of no run, unless it is walked by one */
     if (is_in_program || has_program(task))
         interpreted = walk_program(slot, interrupted, is_in_program, made);
     if (!is_in_program)

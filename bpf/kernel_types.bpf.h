@@ -62,8 +62,13 @@ struct thread_struct {
 #endif
 };
 
+struct sched_entity {
+    __u64 sum_exec_runtime;
+};
+
 struct task_struct {
     unsigned int flags;
+    struct sched_entity se;
     int pid;
     int tgid;
     struct task_struct *group_leader;
@@ -71,6 +76,7 @@ struct task_struct {
     struct mm_struct *mm;
     struct signal_struct *signal;
     void *stack;
+    unsigned long nvcsw, nivcsw; /* how often it left, by itself and not */
     __u64 start_boottime;
     __u64 self_exec_id; /* goes up with each exec */
     char comm[16];

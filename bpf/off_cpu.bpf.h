@@ -12,15 +12,50 @@
 
 const volatile __u32 wait_threshold = 0; /* chosen are random numbers up to it */
 
-/* Since when a thread waits that was chosen; by the kernel's own number of it. */
+/* Of a thread that was chosen; by the kernel's own number of it. */
+struct wait_begun {
+    __u64 since_ns;
+    __u64 ran_ns;   /* so long it had run until then */
+    __u64 switches; /* so often it had left */
+};
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1); /* SAMPLE_WAITS_MAX where waits are sampled */
     __type(key, __u32);
-    __type(value, __u64);
+    __type(value, struct wait_begun);
 } waits SEC(".maps");
 
 enum { TASK_IS_EXITING = 4 }; /* PF_EXITING of the kernel: it does not come back */
+
+static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_struct *task,
+                     struct scratch *made)
+{
+    struct sample_event *event = &made->event;
+    event->kind = SAMPLE_RESUME;
+    event->amount = since_ns;
+    event->time_ns = until_ns;
+    event->thread_id = thread_number(task);
+    event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
+    event->key = 0;
+    bpf_map_delete_elem(&waits, &number);
+    send(made);
+}
+
+/* Some kernels run no program in a process that they hide, and then a switch from it to the thread
+ * is not told. The thread was back for as long as it has run since, unless it left in between. */
+static void end_missed_wait(__u32 number, const struct wait_begun *now, struct task_struct *task,
+                            struct scratch *made)
+{
+    const struct wait_begun *missed = bpf_map_lookup_elem(&waits, &number);
+    if (!missed)
+        return;
+    const __u64 since_ns = missed->since_ns, ran_ns = now->ran_ns - missed->ran_ns;
+    if (now->switches - missed->switches == 1 && now->since_ns - since_ns > ran_ns)
+        end_wait(number, since_ns, now->since_ns - ran_ns, task, made);
+    else
+        COUNT(lost);
+}
 
 static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *made)
 {
@@ -33,30 +68,22 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
     event->process_id = process_number(task);
     if (!is_wanted(event->process_id))
         return;
+    struct wait_begun begun = {.since_ns = bpf_ktime_get_ns(),
+                               .ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime),
+                               .switches =
+                                   BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw)};
+    end_missed_wait(number, &begun, task, made);
     event->kind = SAMPLE_WAIT;
     event->amount = 0;
     fill(slot, (void *)0, context, made);
-    const __u64 since_ns = event->time_ns;
-    if (bpf_map_update_elem(&waits, &number, &since_ns, BPF_ANY)) {
+    begun.since_ns = event->time_ns;
+    if (bpf_map_update_elem(&waits, &number, &begun, BPF_ANY)) {
         COUNT(refused_waits);
         return;
     }
     COUNT(waits);
     if (!send(made))
         bpf_map_delete_elem(&waits, &number);
-}
-
-static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, struct scratch *made)
-{
-    struct sample_event *event = &made->event;
-    event->kind = SAMPLE_RESUME;
-    event->amount = since_ns;
-    event->time_ns = bpf_ktime_get_ns();
-    event->thread_id = thread_number(task);
-    event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
-    event->key = 0;
-    bpf_map_delete_elem(&waits, &number);
-    send(made);
 }
 
 /* Most switches are of no interest: those cost a look-up and a random number. */
@@ -66,15 +93,15 @@ int note_switch(struct bpf_raw_tracepoint_args *context)
     const __u32 slot = SCRATCH_SWITCH;
     struct task_struct *next = (struct task_struct *)context->args[2];
     const __u32 number = (__u32)BPF_CORE_READ(next, pid);
-    const __u64 *since_ns = number ? bpf_map_lookup_elem(&waits, &number) : 0;
+    const struct wait_begun *begun = number ? bpf_map_lookup_elem(&waits, &number) : 0;
     const _Bool is_chosen = bpf_get_prandom_u32() <= wait_threshold;
-    if (!since_ns && !is_chosen)
+    if (!begun && !is_chosen)
         return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
     if (!made)
         return 0;
-    if (since_ns)
-        end_wait(number, *since_ns, next, made);
+    if (begun)
+        end_wait(number, begun->since_ns, bpf_ktime_get_ns(), next, made);
     if (is_chosen)
         begin_wait(context, made);
     return 0;

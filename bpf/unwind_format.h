@@ -172,7 +172,7 @@ struct unwind_memo {
 #define UNWIND_MEMO_BITS 15
 #define UNWIND_MEMO_COUNT (1u << UNWIND_MEMO_BITS)
 
-/* Why a walk ended. The texts are in agent/unwind_space.h: unwind_stop_name(). */
+/* Why a walk ended. The texts are in agent/unwind_names.h: unwind_stop_name(). */
 enum unwind_stop {
     UNWIND_GO_ON = 0,
     UNWIND_STOP_ROOT,          /* complete: the return address is undefined (_start, clone) */

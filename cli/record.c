@@ -626,6 +626,16 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     return code;
 }
 
+/* Names of threads, functions and files are any bytes, and those that are no text have protobuf's
+ * readers refuse the whole file. */
+static void make_texts_utf8(struct profile *profile, struct arena *arena)
+{
+    struct span *strings = arena_new(arena, struct span, profile->string_count);
+    for (uint32_t i = 0; i < profile->string_count; i++)
+        strings[i] = span_make_utf8(profile->strings[i], arena);
+    profile->strings = strings;
+}
+
 static enum err_code encode(const struct profile *profile, struct buf *output, struct err *err)
 {
     buf_auto raw;
@@ -718,8 +728,10 @@ static enum err_code finish(struct record *record, struct window_result *result,
     buf_init(&bytes, PROFILE_MAX_BYTES);
     nameless_code_say(&record->cli->terminal, result->profile);
     enum err_code code = give_names(record, result->profile, arena, &named, err);
-    if (!code)
+    if (!code) {
+        make_texts_utf8(&named, arena);
         code = encode(&named, &bytes, err);
+    }
     return code ? code : give(record, buf_span(&bytes), err);
 }
 

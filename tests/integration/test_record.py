@@ -348,6 +348,32 @@ def test_children_belong_to_the_command(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0
 
 
+NAMED = r"""
+#include <sys/prctl.h>
+#include <time.h>
+int main(void)
+{
+    prctl(PR_SET_NAME, "evil\xff\xfe");
+    while (clock() < CLOCKS_PER_SEC / 2)
+        ;
+    return 0;
+}
+"""
+
+
+def test_whatever_programs_and_threads_are_called_strings_are_utf8(tmp_path):
+    """One that is none has protobuf's readers refuse the whole file."""
+    (tmp_path / "named.c").write_text(NAMED)
+    program = os.fsencode(tmp_path) + b"/na\xffmed"
+    subprocess.run(["gcc", "-O1", tmp_path / "named.c", "-o", program], check=True)
+    subprocess.run([str(PERFOLIO), "record", "-F", "499", "--", program], cwd=tmp_path, check=True, timeout=120)
+    message = gzip.decompress((tmp_path / "profile.pb.gz").read_bytes())
+    strings = [value for number, value in pprof_reader.fields_of(message) if number == 6]
+    assert b"evil??" in strings and os.fsencode(tmp_path) + b"/na?med" in strings, strings
+    for text in strings:
+        text.decode()
+
+
 def test_samples_say_of_which_process_and_thread_they_are(record, program, tmp_path):
     done = record("-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true")
     assert done.returncode == 0, done.stderr

@@ -235,7 +235,7 @@ static void read_mappings(struct replay *replay)
         fclose(maps);
     unwind_space_drop_run(replay->space, 0, &replay->run, 0);
     unwind_space_reclaim(replay->space, INT64_MAX);
-    if (unwind_space_put_run(replay->space, 0, starts, mappings, count, &replay->run, &err))
+    if (unwind_space_put_run(replay->space, 0, 0, starts, mappings, count, &replay->run, &err))
         fprintf(stderr, "%s\n", err.message);
 }
 
@@ -317,6 +317,15 @@ static enum unwind_stop walk(struct replay *replay, struct frames *frames)
     return unwind_end(&state, stop, &frames->count);
 }
 
+static bool is_in_known_files(const struct replay *replay, const struct frames *frames)
+{
+    for (uint32_t i = 0; i < frames->count; i++) {
+        if (!dwfl_addrmodule(replay->dwfl, frames->address[i]))
+            return false;
+    }
+    return true;
+}
+
 static const char *name_of(struct replay *replay, uint64_t address)
 {
     Dwfl_Module *module = dwfl_addrmodule(replay->dwfl, address);
@@ -361,8 +370,9 @@ static void replay_sample(struct replay *replay)
         replay->is_stale = false;
     }
     enum unwind_stop stop = walk(replay, &ours);
-    if (!unwind_stop_is_complete(stop)) {
-        /* Mappings change without a record (mprotect), or with one in another processor's ring. */
+    if (!unwind_stop_is_complete(stop) || !is_in_known_files(replay, &ours)) {
+        /* Mappings change without a record (mprotect), or with one in another processor's ring. A
+         * file that is not known yet can look whole: frame pointers that are none end at zero. */
         read_mappings(replay);
         open_dwfl(replay);
         stop = walk(replay, &ours);

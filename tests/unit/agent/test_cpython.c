@@ -1,7 +1,11 @@
 #include "tests/unit/test.h"
 
 #include "agent/cpython.h"
+#include "agent/cpython_code.h"
 #include "agent/cpython_text.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 /* ---- lines; tests/integration/test_cpython_lines.py compares whole modules with CPython itself
  * ---- */
@@ -161,6 +165,118 @@ static void a_process_that_says_its_layout_is_believed_within_bounds(void **stat
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
 }
 
+/* ---- functions, as they lie in a process: this one ---- */
+
+enum { OBJECT_BYTES = 256, TEXT_BYTES = 64, LINES_BYTES = 20000, FUNCTIONS = 40 };
+
+struct functions {
+    const struct cpython_layout *layout;
+    uint8_t code[FUNCTIONS][OBJECT_BYTES];
+    uint8_t names[FUNCTIONS][TEXT_BYTES];
+    uint8_t lines[LINES_BYTES + 64];
+};
+
+static uint64_t address_of(const void *object)
+{
+    return (uint64_t)(uintptr_t)object;
+}
+
+static void put_word(uint8_t *object, size_t offset, uint64_t word)
+{
+    memcpy(object + offset, &word, sizeof(word));
+}
+
+static void make_functions(struct functions *functions)
+{
+    *functions = (struct functions){.layout = cpython_layout_find(3 << 8 | 11)};
+    const struct cpython_layout *layout = functions->layout;
+    put_word(functions->lines, 16, LINES_BYTES);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        uint8_t *name = functions->names[i], *code = functions->code[i];
+        char *text = (char *)name + layout->ascii_bytes;
+        put_word(name, 16, (uint64_t)snprintf(text, TEXT_BYTES - layout->ascii_bytes, "f%u", i));
+        put_word(name, 32, 1 | 1 << 2 | 1 << 5 | 1 << 6);
+        put_word(code, 8, address_of(functions));
+        put_word(code, layout->code_qualified_name, address_of(name));
+        put_word(code, layout->code_file, address_of(name));
+        put_word(code, layout->code_lines, address_of(functions->lines));
+    }
+}
+
+static struct cpython_codes *create_codes(const struct functions *functions,
+                                          struct code_budget *budget, uint64_t owner)
+{
+    const struct code_share share = {.budget = budget, .owner = owner};
+    return cpython_codes_create(functions->layout, (uint32_t)getpid(), address_of(functions),
+                                &share);
+}
+
+static struct span find_function(const struct functions *functions, struct cpython_codes *codes,
+                                 uint32_t number)
+{
+    const struct interpreter_layout *frames = &functions->layout->frames;
+    const uint8_t *code = functions->code[number];
+    uint64_t words[3];
+    for (int i = 0; i < 3; i++)
+        memcpy(&words[i], code + frames->code_start + frames->code_words[i], sizeof(words[i]));
+    const struct interpreted_frame frame = {
+        .code = address_of(code), .check = interpreter_check(words[0], words[1], words[2])};
+    struct interpreter_name name;
+    char wanted[16];
+    assert_true(cpython_codes_find(codes, (uint32_t)getpid(), &frame, &name));
+    snprintf(wanted, sizeof(wanted), "f%u", number);
+    assert_true(span_equal_text(name.function, wanted));
+    return name.function;
+}
+
+/* All have their names, whether they are kept or not. */
+static void what_is_known_of_functions_is_shared_by_all(void **state)
+{
+    (void)state;
+    enum { COUNT = 20 };
+    static struct functions functions;
+    struct code_budget budget;
+    struct cpython_codes *codes[COUNT];
+    make_functions(&functions);
+    code_budget_init(&budget, 8 << 20);
+    for (int i = 0; i < COUNT; i++) {
+        codes[i] = create_codes(&functions, &budget, 1000);
+        for (uint32_t j = 0; j < FUNCTIONS; j++) {
+            (void)find_function(&functions, codes[i], j);
+            assert_true(budget.used_bytes <= 6 << 20);
+        }
+    }
+    struct cpython_codes *others = create_codes(&functions, &budget, 1001);
+    const uint8_t *kept = find_function(&functions, others, 0).data;
+    (void)find_function(&functions, others, 1);
+    assert_ptr_equal(find_function(&functions, others, 0).data, kept);
+    cpython_codes_unref(others);
+    for (int i = 0; i < COUNT; i++)
+        cpython_codes_unref(codes[i]);
+    assert_int_equal(budget.used_bytes, 0);
+    code_budget_fini(&budget);
+}
+
+/* What lies at one address is another function again and again. */
+static void functions_that_change_take_no_more_and_more(void **state)
+{
+    (void)state;
+    static struct functions functions;
+    struct code_budget budget;
+    make_functions(&functions);
+    code_budget_init(&budget, 64 << 20);
+    struct cpython_codes *codes = create_codes(&functions, &budget, 1000);
+    for (uint32_t i = 0; i < 1000; i++) {
+        const uint32_t first_line = i;
+        memcpy(functions.code[0] + functions.layout->code_first_line, &first_line,
+               sizeof(first_line));
+        (void)find_function(&functions, codes, 0);
+        assert_true(budget.used_bytes <= 6 << 20);
+    }
+    cpython_codes_unref(codes);
+    code_budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +288,8 @@ int main(void)
         cmocka_unit_test(forms_of_strings_are_told_by_their_bits),
         cmocka_unit_test(layouts_fit_what_the_kernel_reads),
         cmocka_unit_test(a_process_that_says_its_layout_is_believed_within_bounds),
+        cmocka_unit_test(what_is_known_of_functions_is_shared_by_all),
+        cmocka_unit_test(functions_that_change_take_no_more_and_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

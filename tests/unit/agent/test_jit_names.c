@@ -2,10 +2,12 @@
 #include "agent/jit_names.h"
 #include "agent/perf_map.h"
 #include "agent/process_file.h"
+#include "lib/base/clock.h"
 #include "lib/base/os.h"
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +33,7 @@ struct fixture {
     struct jit_budget budget;
     struct jit_budget *shared; /* in place of its own; NULL */
     struct jit_names *names;
+    pid_t number; /* that the child is to have; 0: any */
 };
 
 static void write_file(const char *path, const char *text, uid_t user)
@@ -45,6 +49,15 @@ static uid_t user_of_child(void)
     return getuid() ? getuid() : NOBODY;
 }
 
+/* -1: we may not choose numbers. */
+static pid_t fork_as(pid_t number)
+{
+    const struct clone_args arguments = {.exit_signal = SIGCHLD,
+                                         .set_tid = (uint64_t)(uintptr_t)&number,
+                                         .set_tid_size = number ? 1 : 0};
+    return number ? (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments)) : fork();
+}
+
 /* Waits until its users and groups are these, where we may set them. */
 static void start_child(struct fixture *fixture, uid_t real, uid_t effective, size_t group_count)
 {
@@ -54,7 +67,8 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
-    fixture->child = fork();
+    fixture->child = fork_as(fixture->number);
+    assert_true(fixture->child >= 0);
     if (fixture->child == 0) {
         if (getuid() == 0 &&
             (setgroups(group_count, groups) || setresuid(real, effective, effective)))
@@ -70,8 +84,9 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     close(ready[1]);
     snprintf(fixture->path, sizeof(fixture->path), "/tmp/perf-%d.map", fixture->child);
     snprintf(fixture->other, sizeof(fixture->other), "/tmp/perf-names-%d", fixture->child);
-    fixture->names = jit_names_create(fixture->shared ? fixture->shared : &fixture->budget,
-                                      (uint32_t)fixture->child);
+    fixture->names =
+        jit_names_create(fixture->shared ? fixture->shared : &fixture->budget,
+                         (uint32_t)fixture->child, process_file_owner((uint32_t)fixture->child));
 }
 
 static int begin(void **state)
@@ -111,6 +126,18 @@ static bool has_name(const struct fixture *fixture, const char *name)
     struct jitdump_place place;
     return jit_names_look_up(fixture->names, 0x1000, &place) &&
            span_equal_text(place.function, name);
+}
+
+/* The code at 0x1000 is named by the first line, and again by the last. */
+static void write_names(const char *path, int count, uid_t user)
+{
+    char *text = malloc((size_t)count * 32 + 64), *at = text;
+    at += sprintf(at, "1000 20 first\n");
+    for (int i = 1; i < count; i++)
+        at += sprintf(at, "%x 20 other\n", 0x1000 + 0x20 * i);
+    sprintf(at, "1000 20 last\n");
+    write_file(path, text, user);
+    free(text);
 }
 
 static void names_that_the_process_wrote_are_read(void **state)
@@ -160,6 +187,51 @@ static void a_file_that_an_earlier_process_left_is_not_read(void **state)
     assert_true(has_name(fixture, "mine"));
 }
 
+static void names_of_a_later_process_of_the_number_are_not_read(void **state)
+{
+    struct fixture *fixture = *state, later = {.shared = &fixture->budget};
+    const pid_t number = fixture->child;
+    if (getuid() != 0)
+        skip();
+    write_file(fixture->path, "1000 20 mine\n", NOBODY);
+    read_now(fixture);
+    end_child(fixture);
+    usleep(20000); /* starts are told in hundredths of a second */
+    later.number = number;
+    start_child(&later, 0, 0, 0);
+    write_file(fixture->path, "1000 20 another's\n", 0);
+    read_now(fixture);
+    jit_names_read_late(fixture->names, INT64_MAX, 0);
+    assert_true(has_name(fixture, "mine"));
+    write_file(fixture->path, "1000 20 another of nobody's\n", NOBODY);
+    read_now(fixture);
+    assert_true(has_name(fixture, "mine"));
+    jit_names_release(later.names);
+}
+
+/* Of what another owner has not read for so long. */
+static void reading_is_in_turns(void **state)
+{
+    struct fixture *fixture = *state, other = {.shared = &fixture->budget};
+    if (getuid() != 0)
+        skip();
+    start_child(&other, 0, 0, 0);
+    fixture->budget.max_bytes = 16 << 20;
+    write_names(fixture->path, 100000, NOBODY);
+    const int64_t began_ns = clock_monotonic_ns();
+    read_now(fixture);
+    const int64_t spent_ns = clock_monotonic_ns() - began_ns, far_ns = INT64_MAX / 2;
+    assert_false(jit_names_is_due(other.names, far_ns));
+    assert_true(jit_names_compare_turns(other.names, fixture->names) < 0);
+    clock_sleep_ms((int)(10 * spent_ns / CLOCK_NS_PER_MS) + 1);
+    assert_true(jit_names_is_due(other.names, far_ns));
+    assert_false(jit_names_is_due(fixture->names, far_ns));
+    clock_sleep_ms((int)(10 * spent_ns / CLOCK_NS_PER_MS) + 1);
+    assert_true(jit_names_is_due(fixture->names, far_ns));
+    end_child(&other);
+    jit_names_release(other.names);
+}
+
 static void a_link_is_not_followed(void **state)
 {
     struct fixture *fixture = *state;
@@ -198,18 +270,6 @@ static void a_user_in_many_groups_has_names(void **state)
     write_file(fixture->path, "1000 20 mine\n", NOBODY);
     read_now(fixture);
     assert_true(has_name(fixture, "mine"));
-}
-
-/* The code at 0x1000 is named by the first line, and again by the last. */
-static void write_names(const char *path, int count, uid_t user)
-{
-    char *text = malloc((size_t)count * 32 + 64), *at = text;
-    at += sprintf(at, "1000 20 first\n");
-    for (int i = 1; i < count; i++)
-        at += sprintf(at, "%x 20 other\n", 0x1000 + 0x20 * i);
-    sprintf(at, "1000 20 last\n");
-    write_file(path, text, user);
-    free(text);
 }
 
 static void memory_is_shared_by_all(void **state)
@@ -277,6 +337,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_of_another_user_is_not_read, begin, end),
         cmocka_unit_test_setup_teardown(a_file_that_an_earlier_process_left_is_not_read, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(names_of_a_later_process_of_the_number_are_not_read, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(reading_is_in_turns, begin, end),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
                                         end),

@@ -196,10 +196,42 @@ static void what_there_is_no_room_for_ends_the_reading(void **state)
     assert_false(read_within(dump, &file, 64 << 10));
     assert_place(dump, 0x1000, "one of many", "", 0);
     assert_nothing(dump, 0x1000 + 0x10 * 1999);
-    assert_true(jitdump_bytes(dump) < 256 << 10);
+    assert_true(jitdump_bytes(dump) <= 64 << 10);
     assert_false(read_within(dump, &file, 64 << 20));
     assert_nothing(dump, 0x1000 + 0x10 * 1999);
     jitdump_destroy(dump);
+}
+
+/* 60,000 lines, or as many names of files, in one record. */
+static void one_record_takes_no_more_than_there_is_room_for(void **state)
+{
+    (void)state;
+    enum { BYTES = 1 << 20 };
+    for (uint64_t max_bytes = 0; max_bytes <= 8 << 20; max_bytes = 4 * max_bytes + 1000) {
+        for (int has_names = 0; has_names <= 1; has_names++) {
+            struct jitdump *dump = jitdump_create();
+            buf_auto file, body;
+            begin(&file);
+            put_load(&file, "first", 0x1000, 0x20, 1);
+            buf_init(&body, BYTES);
+            buf_append_u64(&body, 0);
+            buf_append_u64(&body, UINT64_MAX);
+            for (uint32_t i = 0; body.size + 32 < BYTES; i++) {
+                buf_append_u64(&body, 0x2000 + i);
+                buf_append_u64(&body, 1);
+                if (has_names)
+                    buf_printf(&body, "file%u", i);
+                buf_append_byte(&body, 0);
+            }
+            put_head(&file, DEBUG_LINES, body.size);
+            buf_append_span(&file, buf_span(&body));
+            (void)read_within(dump, &file, max_bytes);
+            assert_true(jitdump_bytes(dump) <= max_bytes);
+            if (max_bytes >= 64 << 10)
+                assert_place(dump, 0x1000, "first", "", 0);
+            jitdump_destroy(dump);
+        }
+    }
 }
 
 /* A search among all functions for each move would take hours. */
@@ -304,6 +336,7 @@ int main(void)
         cmocka_unit_test(what_is_added_later_is_read_later),
         cmocka_unit_test(what_is_broken_ends_the_reading_and_names_that_are_none_are_none),
         cmocka_unit_test(what_there_is_no_room_for_ends_the_reading),
+        cmocka_unit_test(one_record_takes_no_more_than_there_is_room_for),
         cmocka_unit_test(moves_are_cheap),
         cmocka_unit_test(of_records_that_are_huge_only_what_is_needed_is_read),
         cmocka_unit_test(what_is_too_much_at_a_time_is_left_for_the_next),

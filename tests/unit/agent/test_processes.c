@@ -131,6 +131,126 @@ static void what_is_told_too_often_is_asked_of_proc_once(void **state)
     binaries_destroy(binaries);
 }
 
+/* Mappings without a place are told, and then found again, and count once. */
+static void what_has_no_place_is_counted_once(void **state)
+{
+    (void)state;
+    enum { MOST = 65535, MORE = 500, A_SECOND = 200 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    struct processes_counts counts;
+    for (uint64_t i = 0; i < MOST + MORE; i++) {
+        const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                              .time_ns =
+                                                  (int64_t)(10 + i / A_SECOND) * CLOCK_NS_PER_S,
+                                              .process_id = (uint32_t)getpid(),
+                                              .start = UINT64_C(0x100000000) + i * 0x2000,
+                                              .bytes = 0x1000,
+                                              .path = span_text("//anon")};
+        processes_apply(processes, &event);
+    }
+    processes_count(processes, &counts);
+    assert_int_equal(counts.mappings, MOST);
+    assert_int_equal(counts.refused_mappings, MORE);
+    for (int i = 1; i <= 3; i++)
+        processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
+    assert_true(processes_get(processes, (uint32_t)getpid())->has_refused);
+    processes_count(processes, &counts);
+    assert_int_equal(counts.refused_mappings, MORE);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+/* ---- very many mappings ---- */
+
+enum { MANY = 25000, MANY_PAGE = 4096 };
+
+/* So many executable ones, each for itself, which children have, too. */
+static uint8_t *map_many(void)
+{
+    uint8_t *place =
+        mmap(NULL, 2UL * MANY * MANY_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(place, MAP_FAILED);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(mprotect(place + 2 * i * MANY_PAGE, MANY_PAGE, PROT_READ | PROT_EXEC), 0);
+    return place;
+}
+
+static void unmap_many(uint8_t *place)
+{
+    assert_int_equal(munmap(place, 2UL * MANY * MANY_PAGE), 0);
+}
+
+/* How many of the processes have them here. */
+static int count_scanned(struct processes *processes, const pid_t *children, int count)
+{
+    int scanned = 0;
+    for (int i = 0; i < count; i++)
+        scanned += processes_get(processes, (uint32_t)children[i])->mapping_count >= MANY;
+    return scanned;
+}
+
+static void end_children(const pid_t *children, int count)
+{
+    for (int i = 0; i < count; i++) {
+        kill(children[i], SIGKILL);
+        assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
+    }
+}
+
+static pid_t start_pausing(void)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+/* Each has a tenth of the time, and all together have no more. */
+static void processes_of_very_many_mappings_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { COUNT = 6, TOLD = 300 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = map_many();
+    pid_t children[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        children[i] = start_pausing();
+        for (size_t j = 0; j < TOLD; j++) {
+            const struct side_band_event event = {
+                .kind = SIDE_BAND_MAP,
+                .process_id = (uint32_t)children[i],
+                .start = (uint64_t)(uintptr_t)(place + 2 * j * MANY_PAGE),
+                .bytes = MANY_PAGE,
+                .path = span_text("//anon")};
+            processes_apply(processes, &event);
+        }
+    }
+    unmap_many(place);
+    processes_sweep(processes, clock_monotonic_ns());
+    int scanned = count_scanned(processes, children, COUNT);
+    assert_in_range(scanned, 1, COUNT - 1);
+    processes_sweep(processes, clock_monotonic_ns());
+    assert_int_equal(count_scanned(processes, children, COUNT), scanned);
+    /* One after the other has its turn. */
+    for (int i = 1; scanned < COUNT; i++) {
+        processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
+        const int before = scanned;
+        scanned = count_scanned(processes, children, COUNT);
+        assert_true(scanned > before);
+    }
+    end_children(children, COUNT);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
 static void *wait_for_the_end(void *unused)
 {
     (void)unused;
@@ -254,6 +374,49 @@ static void other_threads_show_what_the_first_one_does_no_more(void **state)
     binaries_destroy(binaries);
 }
 
+static void ends_of_first_threads_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { COUNT = 2 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = map_many();
+    pid_t children[COUNT];
+    int tell[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        children[i] = start_survivor(&tell[i]);
+    unmap_many(place);
+    for (int i = 0; i < COUNT; i++) {
+        const uint32_t number = (uint32_t)children[i];
+        const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
+                                             .process_id = number,
+                                             .thread_id = number,
+                                             .is_exec = true},
+                                     thread = {.kind = SIDE_BAND_FORK,
+                                               .process_id = number,
+                                               .thread_id = number + 1,
+                                               .parent_id = number};
+        processes_apply(processes, &exec);
+        processes_apply(processes, &thread);
+        end_first_thread(children[i], tell[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        const struct side_band_event ended = {.kind = SIDE_BAND_EXIT,
+                                              .process_id = (uint32_t)children[i],
+                                              .thread_id = (uint32_t)children[i],
+                                              .time_ns = clock_monotonic_ns()};
+        processes_apply(processes, &ended);
+    }
+    assert_int_equal(count_scanned(processes, children, COUNT), 1);
+    assert_true(processes_get(processes, (uint32_t)children[1])->is_scan_due);
+    processes_sweep(processes, clock_monotonic_ns());
+    assert_int_equal(count_scanned(processes, children, COUNT), COUNT);
+    end_children(children, COUNT);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
 static void a_scan_finds_the_thread_that_is_left(void **state)
 {
     (void)state;
@@ -272,14 +435,65 @@ static void a_scan_finds_the_thread_that_is_left(void **state)
     binaries_destroy(binaries);
 }
 
+static pid_t start_user(uid_t user)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (setresuid(user, user, user))
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    for (int i = 0; i < 1000 && process_file_owner((uint32_t)child) != user; i++)
+        usleep(10000);
+    return child;
+}
+
+/* It is asked once, and what was known of one that ends meanwhile stays. */
+static void whose_a_process_is_stays_known(void **state)
+{
+    (void)state;
+    enum { USER = 65534 };
+    if (getuid() != 0)
+        skip();
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    const pid_t child = start_user(USER);
+    const uint32_t number = (uint32_t)child, next = number + 1000000;
+    struct process *process = processes_find(processes, number, 0);
+    assert_int_equal(process_owner(process), USER);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(process_owner(process), USER);
+    /* A child that nobody has seen alive. */
+    const struct side_band_event fork_event = {
+        .kind = SIDE_BAND_FORK, .process_id = next, .thread_id = next, .parent_id = number};
+    processes_apply(processes, &fork_event);
+    assert_int_equal(process_owner(processes_find(processes, next, 0)), USER);
+    /* By another program it may be another's. */
+    const struct side_band_event exec = {
+        .kind = SIDE_BAND_NAME, .process_id = next, .thread_id = next, .is_exec = true};
+    processes_apply(processes, &exec);
+    assert_int_equal(process_owner(processes_find(processes, next, 0)), process_file_owner(next));
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_at_the_place_of_another_is_that_file),
         cmocka_unit_test(what_is_told_too_often_is_asked_of_proc_once),
+        cmocka_unit_test(what_has_no_place_is_counted_once),
+        cmocka_unit_test(processes_of_very_many_mappings_wait_for_each_other),
+        cmocka_unit_test(ends_of_first_threads_wait_for_each_other),
         cmocka_unit_test(a_loss_during_a_scan_waits_for_the_next_second),
         cmocka_unit_test(a_scan_finds_the_thread_that_is_left),
         cmocka_unit_test(other_threads_show_what_the_first_one_does_no_more),
+        cmocka_unit_test(whose_a_process_is_stays_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
         {.end = 0x2000},
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
         {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
-    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 3, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 3, &run, &err),
                      ERR_NONE);
     walk->state.sp = STACK;
     walk->source.stack_start = STACK;
@@ -456,7 +456,7 @@ static void finds_each_of_many_mappings(void **state)
         starts[i] = 0x10000 + i * 0x2000ULL;
         mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
     }
-    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, COUNT, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, COUNT, &run, &err),
                      ERR_NONE);
     unwind_begin(&walk->state, &run, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -512,7 +512,10 @@ static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
     struct err err;
     Dl_info library;
     uint32_t asked = 0;
-    struct read_budget budget = {.end_ns = INT64_MAX, .is_over = end_at_once, .context = &asked};
+    struct read_budget budget = {.end_cpu_ns = INT64_MAX,
+                                 .end_wall_ns = INT64_MAX,
+                                 .is_over = end_at_once,
+                                 .context = &asked};
     assert_true(dladdr(__extension__(void *) puts, &library));
     const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
     assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
@@ -522,10 +525,15 @@ static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
     assert_int_equal(part->facts.frames.problems[EH_FRAME_TOO_MUCH], 1);
     assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
     unwind_table_destroy(part);
-    budget = (struct read_budget){.end_ns = clock_thread_cpu_ns()};
-    assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
-    assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
-    unwind_table_destroy(part);
+    const int64_t cpu_ns = clock_thread_cpu_ns(), wall_ns = clock_monotonic_ns();
+    for (int i = 0; i < 2; i++) {
+        budget = (struct read_budget){.end_cpu_ns = i ? INT64_MAX : cpu_ns,
+                                      .end_wall_ns = i ? wall_ns : INT64_MAX};
+        assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
+        assert_in_range(part->facts.frames.function_count, 1,
+                        whole->facts.frames.function_count - 1);
+        unwind_table_destroy(part);
+    }
     unwind_table_destroy(whole);
     close(fd);
 }
@@ -569,7 +577,7 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
-    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_NONE);
     const uint64_t stack[] = {0, code(1), 0, 0};
     walk->source.stack_start = walk->state.sp = STACK;
@@ -624,7 +632,7 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
     struct unwind_run run;
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
         ERR_NONE);
     assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
@@ -822,7 +830,7 @@ static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_NONE);
     return run;
 }
@@ -868,12 +876,12 @@ static void refuses_a_run_without_room(void **state)
     struct unwind_run run;
     struct err err;
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
         ERR_NONE);
-    assert_int_equal(unwind_space_put_run(walk->space, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_LIMIT);
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
         ERR_TOO_LARGE);
     mem_free(starts);
     mem_free(mappings);
@@ -902,7 +910,7 @@ static enum err_code put(struct walk *walk, const struct runs *runs, uint64_t ow
                          struct unwind_run *ret_run)
 {
     struct err err;
-    return unwind_space_put_run(walk->space, owner, runs->starts, runs->mappings, count, ret_run,
+    return unwind_space_put_run(walk->space, owner, 0, runs->starts, runs->mappings, count, ret_run,
                                 &err);
 }
 
@@ -988,6 +996,29 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
     unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
     unwind_table_destroy(table);
+    mem_free(put_runs);
+    free_runs(&runs);
+    destroy_walk(walk);
+}
+
+/* Its mappings change a little, again and again. */
+static void who_has_his_share_may_have_it_again(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), run;
+    struct err err;
+    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct unwind_run *old = &put_runs[count - 1 - i];
+        assert_int_equal(put(walk, &runs, 7, 2048, &run), ERR_LIMIT);
+        assert_int_equal(unwind_space_put_run(walk->space, 7, old->count, runs.starts,
+                                              runs.mappings, 2048, &run, &err),
+                         ERR_NONE);
+        unwind_space_drop_run(walk->space, 7, old, 0);
+        unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    }
     mem_free(put_runs);
     free_runs(&runs);
     destroy_walk(walk);
@@ -1127,6 +1158,7 @@ int main(void)
         cmocka_unit_test(refuses_a_run_without_room),
         cmocka_unit_test(shards_without_anything_are_given_up_and_the_limit_makes_no_more),
         cmocka_unit_test(who_takes_much_leaves_bytes_for_others),
+        cmocka_unit_test(who_has_his_share_may_have_it_again),
         cmocka_unit_test(joins_ranges_that_are_given_back),
         cmocka_unit_test(makes_rows_of_a_usual_function),
         cmocka_unit_test(keeps_the_rows_before_what_is_broken),

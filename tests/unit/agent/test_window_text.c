@@ -4,11 +4,11 @@
 
 enum { PIECE_BYTES = 512 };
 
-static uint32_t take_all(struct window_text *text, uint32_t process_id)
+static uint32_t take_all(struct window_text *text, uint64_t owner)
 {
     bool is_first = false;
     uint32_t count = 0;
-    while (window_text_take(text, process_id, PIECE_BYTES, &is_first))
+    while (window_text_take(text, owner, PIECE_BYTES, &is_first))
         count++;
     return count;
 }
@@ -31,7 +31,21 @@ static void each_has_half_of_what_others_left(void **state)
     assert_int_equal(text.used_bytes, 0);
 }
 
-static void a_process_without_room_is_told_once(void **state)
+static void what_has_come_already_may_be_more_than_there_was_room_for(void **state)
+{
+    (void)state;
+    struct window_text text = {0};
+    assert_true(window_text_has_room(&text, 1));
+    window_text_charge(&text, 1, WINDOW_TEXT_MAX_BYTES / 2);
+    assert_false(window_text_has_room(&text, 1));
+    assert_true(window_text_has_room(&text, 2));
+    window_text_charge(&text, 1, WINDOW_TEXT_MAX_BYTES);
+    assert_false(window_text_has_room(&text, 2));
+    assert_int_equal(take_all(&text, 2), 0);
+    window_text_fini(&text);
+}
+
+static void an_owner_without_room_is_told_once(void **state)
 {
     (void)state;
     struct window_text text = {0};
@@ -50,7 +64,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_half_of_what_others_left),
-        cmocka_unit_test(a_process_without_room_is_told_once),
+        cmocka_unit_test(what_has_come_already_may_be_more_than_there_was_room_for),
+        cmocka_unit_test(an_owner_without_room_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
