@@ -137,11 +137,12 @@ def step_web():
 def from_node(status, output):
     passed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )pass (\d+)", output, re.M))
     failed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )fail (\d+)", output, re.M))
-    for ok, bad in re.findall(r"^(\d+) passed, (\d+) failed", output, re.M):
-        passed, failed = passed + int(ok), failed + int(bad)
+    skipped = 0
+    for ok, bad, not_run in re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", output, re.M):
+        passed, failed, skipped = passed + int(ok), failed + int(bad), skipped + int(not_run or 0)
     if (status != 0 or passed == 0) and failed == 0:
         failed = 1
-    return Result(passed, failed, failures=failures.of_not_ok(output))
+    return Result(passed, failed, skipped, failures.of_not_ok(output))
 
 
 def step_integration():

@@ -137,8 +137,8 @@ const laterTogether = {
     "views/empty.tsx", "views/frame_menu.tsx", "views/key_sheet.tsx", "views/labels.tsx", "views/peek.tsx", "views/rule_menu.tsx",
     "views/sandwich.tsx", "views/source_place.tsx", "views/table.tsx", "pages/neighbour.ts",
   ],
-  giving: ["export/dialog.tsx", "pages/comments.tsx", "pages/downloads.tsx", "pages/share_dialogs.tsx"],
-  seldom: ["pages/embed.tsx", "pages/missing_names.tsx", "pages/share_prompts.tsx", "pages/side_problem.tsx", "views/carry_over.ts", "views/find_old.ts"],
+  giving: ["export/dialog.tsx", "pages/comments.tsx", "pages/downloads.tsx", "pages/share_dialogs.tsx", "pages/share_prompts.tsx"],
+  seldom: ["ui/contrast.ts", "pages/embed.tsx", "pages/missing_names.tsx", "pages/side_problem.tsx", "views/carry_over.ts", "views/find_old.ts"],
   account: ["pages/account.tsx", "pages/delete.tsx", "pages/retention.tsx", "pages/senders.tsx", "pages/source_links.tsx"],
 };
 
@@ -224,7 +224,7 @@ async function buildScripts(entryPoints, plugins = []) {
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["app.tsx", "boot.ts", "app.css", "worker.ts", "local_worker.ts", "export_worker.ts", "graph_worker.ts"];
+  const entries = ["app.tsx", "boot.ts", "app.css", "worker.ts", "local_worker.ts", "graph_worker.ts"];
   const metafile = await buildScripts(entries.map((name) => `src/${name}`), [afterFirstLoad]);
   const licenses = licensesOf(metafile);
   writeFileSync(join(dist, "licenses.txt"), licenses);

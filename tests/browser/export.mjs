@@ -80,6 +80,11 @@ export async function testExport(runner, browser, server) {
       assert.deepEqual(asRows(samplesOfTree(json), 0), expected);
       await closeDialog(page);
 
+      await page.check(".rules .check input");
+      await openDialog(page);
+      assert.deepEqual(JSON.parse((await saved(page, ".json")).bytes), json, "what percentages are of on the page changes no file");
+      await closeDialog(page);
+
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
       await page.waitForURL(/[?&]z=/);
@@ -197,6 +202,19 @@ export async function testExport(runner, browser, server) {
         assert.equal(await offline.textContent("h1"), "Saved <b>& \"more\"");
         assert.deepEqual(await tableRows(offline), rows);
         assert.equal(await offline.textContent(".foot-total"), words);
+        // The way back leads to what was saved, forward and another start to what was looked at since.
+        await offline.click("button[title=Icicle]");
+        await offline.waitForSelector(".pane-table", { state: "detached" });
+        await offline.goBack();
+        await viewReady(offline);
+        assert.deepEqual(await tableRows(offline), rows);
+        await offline.goForward();
+        await offline.waitForSelector(".pane-table", { state: "detached" });
+        await offline.reload();
+        await viewReady(offline);
+        assert.equal(await offline.locator(".pane-table").count(), 0);
+        await offline.goBack();
+        await viewReady(offline);
         // By all groups, of the same samples.
         for (const group of ["file", "line", "address", "binary", "function"]) {
           await offline.selectOption("[aria-label=Group]", group);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { atRest, axeFindings, setInPlace, soon, tableRows, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
+import { cpuProfile, cpuSamples, encodeNamesakes, topOf, totalOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
 const count = (value) => value?.toLocaleString("en-US");
@@ -81,9 +81,31 @@ export async function testFilter(runner, browser, server) {
       }),
     );
 
+  await runner.test("by file and binary a rule of functions is the server's", () =>
+    withPage(browser, server, async (page) => {
+      for (const g of ["file", "binary"])
+        for (const [action, text] of [["focus", "^main\\.parse$"], ["ignore", "^main\\.parse$"], ["hide", "Query$"], ["show", "^main\\."]]) {
+          const query = { sample_type: "samples", group_by: g, [action]: text, limit: 0 };
+          const { json } = await server.call("GET", `/api/v1/shares/${shared.id}/top?${new URLSearchParams(query)}`);
+          assert.ok(json.functions.length > 0);
+          await open(page, { v: "table", st: "samples", s: "-cum", g, x: `${action}:${text}`, sv: 2 });
+          await soon(() => assertRows(page, json.functions.map((row) => [row.name, row])));
+        }
+      // It goes on when the group is another, and beside a rule that names a file, which is the page's.
+      await open(page, { v: "table", st: "samples", s: "-cum", x: "focus:^main\\.parse$", sv: 2 });
+      const left = await page.textContent(".rules output");
+      await page.selectOption("[aria-label=Group]", "file");
+      await viewReady(page);
+      assert.equal(await page.textContent(".rules output"), left);
+      await open(page, { v: "table", st: "samples", g: "file", x: "focus:/json\\.go$~focus:^main\\.parse$", sv: 2 });
+      const both = samples.filter(({ stack }) => stack.includes("main.parse") && stack.some((one) => one.startsWith("encoding/json.")));
+      assert.ok(both.length > 0 && both.length < samples.filter(({ stack }) => stack.includes("main.parse")).length);
+      assert.ok((await page.textContent(".foot-total")).startsWith(`${count(totalOf(both, 0))} of `));
+    }),
+  );
+
   const file = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof/profile-with-labels.pb.gz");
-  if (!existsSync(file)) console.log("# no shared profiles here: rules on a real one are not tried");
-  else await runner.test("rules on a real profile have the server's numbers", async () => {
+  await runner.test("rules on a real profile have the server's numbers", async () => {
     const { id } = await server.share(readFileSync(file));
     await withPage(browser, server, async (page) => {
       await page.setViewportSize({ width: 1200, height: 3600 }); // a hundred rows and more are in the document then
@@ -96,6 +118,43 @@ export async function testFilter(runner, browser, server) {
         assert.ok(rows.length >= Math.min(100, expected.size));
         for (const [flat, cum, name] of rows) assert.deepEqual([flat, cum], [count(expected.get(name)?.flat), count(expected.get(name)?.cum)], name);
       }
+    });
+  }, existsSync(file) ? "" : `${file} is not there`);
+
+  await runner.test("rules on files and binaries of a name that is in several have the server's numbers", async () => {
+    const { id } = await server.share(encodeNamesakes([
+      { file: "/opt/app1", source: "one.c", leaf: "work1", value: 5 },
+      { file: "/opt/app2", source: "two.c", leaf: "work2", value: 1 },
+    ]));
+    await withPage(browser, server, async (page, watch) => {
+      const asked = [];
+      page.on("request", (request) => /\/flame\?.*(focus|ignore|hide|show)=/.test(request.url()) && asked.push(request.url()));
+      const chains = [["focus", "app1"], ["focus", "app2"], ["focus", "two\\.c"], ["ignore", "app2"], ["hide", "one\\.c"], ["show", "app2"], ["show", "(?i)APP"]];
+      for (const group of ["function", "line", "address"])
+        for (const [action, text] of chains) {
+          const answer = await server.call("GET", `/api/v1/shares/${id}/top?` + new URLSearchParams({ group_by: group, [action]: text, limit: 0 }));
+          await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", g: group, s: "-cum", x: `${action}:${text}`, sv: 2 }));
+          await viewReady(page);
+          await assertRows(page, answer.json.functions.map((row) => [row.name, row]));
+        }
+      assert.equal(asked.filter((url) => !/group_by=(line|address)/.test(url)).length, chains.length);
+
+      // What names alone decide is the page's, which needs nobody for it.
+      asked.length = 0;
+      await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", s: "-cum", x: "focus:^work2$~hide:^main$", sv: 2 }));
+      await viewReady(page);
+      await assertRows(page, [["work2", { flat: 1, cum: 1 }]]);
+      assert.deepEqual(asked, []);
+
+      // Numbers that the server did not give are not guessed.
+      watch.allowed.add(503);
+      await page.route(/\/flame\?.*focus=/, (route) => route.fulfill({ status: 503, headers: { "Content-Type": "application/problem+json" }, body: JSON.stringify({ type: "about:blank", title: "Busy", status: 503, detail: "too busy" }) }));
+      await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", s: "-cum", x: "focus:app2", sv: 2 }));
+      await page.waitForSelector("text=too busy");
+      await page.unroute(/\/flame\?.*focus=/);
+      await page.click("button:has-text('Try again')");
+      await viewReady(page);
+      await assertRows(page, [["main", { flat: 0, cum: 1 }], ["work2", { flat: 1, cum: 1 }]]);
     });
   });
 
@@ -315,6 +374,21 @@ export async function testFilter(runner, browser, server) {
         assert.deepEqual([was, is], [count(before.get(name)?.cum ?? 0), count(after.get(name)?.cum ?? 0)], name);
       const shares = [31, 32].map((seed) => percent(totalOf(applyRules(cpuSamples(seed), ["focus:json"]), 0), totalOf(cpuSamples(seed), 0)));
       assert.equal(await page.textContent(".rules output"), `${shares[0]} → ${shares[1]} left`);
+    }),
+  );
+
+  await runner.test("the sandwich: what keeps it away is told there, and can be tried again", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(500);
+      await page.route(/\/worker-[^/]*\.js$/, (route) => route.fulfill({ status: 500, body: "" }));
+      await page.goto(at({ v: "sandwich", m: "main.main", sv: 2 }));
+      await page.waitForSelector(".pane-sandwich .problem:has-text('The browser stopped the filter')");
+      await page.unroute(/\/worker-[^/]*\.js$/);
+      await page.click(".pane-sandwich button:has-text('Try again')");
+      await page.waitForSelector(".sandwich-half");
+      await page.goto(at({ v: "sandwich", m: "main.main", x: "focus:(", sv: 2 }));
+      await page.waitForSelector(".pane-sandwich .problem");
+      assert.equal(await page.locator(".pane-sandwich button:has-text('Try again')").count(), 0);
     }),
   );
 

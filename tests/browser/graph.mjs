@@ -1,6 +1,6 @@
 // Peek and the call graph: numbers equal the API's and a brute-force reader's, hands and keys move about.
 import assert from "node:assert/strict";
-import { soon, viewReady, withPage } from "./harness.mjs";
+import { pressAndLeave, soon, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, topOf } from "./profiles.mjs";
 
 /** The exact values of a list of peek: [[name, value], …], from the top. */
@@ -164,6 +164,9 @@ export async function testGraph(runner, browser, server) {
       const scaleOf = (text) => /scale\((.*)\)/.exec(text)[1];
       assert.notEqual(await transform(), near);
       assert.equal(scaleOf(await transform()), scaleOf(near), "the plain wheel zooms nothing");
+      const rested = await transform();
+      await pressAndLeave(page, ".graph-view svg");
+      assert.equal(await transform(), rested, "a pointer that presses nothing moves nothing");
       await page.click("[aria-label='Show all of it (0)']");
       assert.equal(await transform(), whole);
       await page.fill("#search", "json");

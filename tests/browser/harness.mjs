@@ -258,6 +258,16 @@ export const atRest = async (page) => {
   await settled(page);
 };
 
+/** Presses at an element's left edge and lets go beside it, before that is a drag; then the pointer, pressing nothing, goes across. */
+export async function pressAndLeave(page, selector) {
+  const { x, y } = await page.locator(selector).boundingBox();
+  await page.mouse.move(x + 1, y + 60);
+  await page.mouse.down();
+  await page.mouse.move(x - 2, y + 60);
+  await page.mouse.up();
+  for (const right of [20, 100, 200]) await page.mouse.move(x + right, y + 70);
+}
+
 /** Another state of the page that is there, as a step through the history brings it. */
 export const setInPlace = (page, url) =>
   page.evaluate((address) => {
@@ -281,6 +291,7 @@ export const tableRows = (page) =>
 export class Runner {
   passed = 0;
   failed = 0;
+  skipped = 0;
 
   constructor(filter) {
     this.filter = filter;
@@ -289,8 +300,14 @@ export class Runner {
   wants(beginning) {
     return !this.filter || this.filter.startsWith(beginning) || beginning.includes(this.filter);
   }
-  async test(name, run) {
+  /** lacks: what this machine has not, and the test needs. */
+  async test(name, run, lacks = "") {
     if (this.filter && !name.includes(this.filter)) return;
+    if (lacks) {
+      this.skipped++;
+      console.log(`skipped - ${name}: ${lacks}`);
+      return;
+    }
     const begun = Date.now();
     try {
       await run();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { atRest, spoken, viewReady, withPage } from "./harness.mjs";
+import { atRest, pressAndLeave, soon, spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, deepText } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -163,6 +163,9 @@ export async function testIcicle(runner, browser, server) {
       const moved = (400 / box.width) * 0.25;
       assert.ok(Math.abs(from - 0.25 - moved) < 0.002 && Math.abs(to - 0.5 - moved) < 0.002, `${from} to ${to}`);
       assert.equal(parameters(page).get("z"), null);
+      await pressAndLeave(page, ".icicle");
+      await atRest(page);
+      assert.deepEqual(seenPart(page), [from, to], "a pointer that presses nothing moves nothing");
       await page.mouse.move(box.x + 400, box.y + 60);
       await page.keyboard.down("Shift");
       await page.mouse.wheel(0, -5000);
@@ -172,6 +175,34 @@ export async function testIcicle(runner, browser, server) {
       await page.mouse.click(box.x + 100, box.y + rowPx + 8);
       await page.waitForURL(/[?&]z=/);
       assert.equal(parameters(page).get("w"), null);
+    }),
+  );
+
+  await runner.test("nothing is told of while the wheel moves the picture; at rest, what is under the pointer then", () =>
+    withPage(browser, server, async (page) => {
+      const box = await open(page, "?w=0.25-0.5&sv=2");
+      const tip = () => page.evaluate(() => (document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent));
+      const isOverlayOut = () => page.$eval(".icicle canvas:last-child", (canvas) => canvas.hidden);
+      assert.ok(await isOverlayOut(), "nothing is on it yet");
+      const before = await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8);
+      assert.notEqual(before, "");
+      await soon(async () => assert.ok(!(await isOverlayOut())));
+      await page.evaluate(() => {
+        const [tip, overlay] = [document.querySelector(".tip"), document.querySelector(".icicle canvas:last-child")];
+        const note = () => (tip.hidden && overlay.hidden ? (tip.dataset.wentOut = "") : undefined);
+        for (const element of [tip, overlay]) new MutationObserver(note).observe(element, { attributeFilter: ["hidden"] });
+      });
+      await page.keyboard.down("Shift");
+      await page.mouse.wheel(0, 900);
+      await page.keyboard.up("Shift");
+      await page.waitForSelector(".tip[data-went-out]", { state: "attached" });
+      await atRest(page);
+      await soon(async () => assert.notEqual(await tip(), ""));
+      const after = await tip();
+      assert.notEqual(after, before);
+      await page.mouse.move(5, 5);
+      await soon(async () => assert.ok(await isOverlayOut()));
+      assert.equal(await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8), after);
     }),
   );
 
@@ -307,6 +338,15 @@ export async function testIcicle(runner, browser, server) {
       browser, server,
       async (page) => {
         await open(page);
+        const wasSeenAtOnce = await page.evaluate(() => {
+          const viewer = document.querySelector(".viewer");
+          const isSeen = () => getComputedStyle(document.querySelector(".icicle")).visibility === "visible";
+          viewer.classList.add("waiting");
+          const wasHidden = !isSeen();
+          viewer.classList.remove("waiting");
+          return wasHidden && isSeen();
+        });
+        assert.ok(wasSeenAtOnce, "what is shown can have the focus");
         const paints = await page.evaluate(async () => {
           const scroller = document.querySelector(".icicle");
           const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));

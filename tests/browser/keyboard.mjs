@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { looks, pasted, spoken, told, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
+import { looks, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples, matchOf, totalOf } from "./profiles.mjs";
 
-/** Presses Tab until what has the focus matches; a page must reach everything in so many steps. */
+/** Presses Tab until what has the focus matches, which is seen; a page must reach everything in so many steps. */
 async function tabTo(page, selector, { steps = 60, back = false } = {}) {
   for (let i = 0; i < steps; i++) {
-    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector)) return;
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector)) return assertFocusIsSeen(page);
     await page.keyboard.press(back ? "Shift+Tab" : "Tab");
   }
   const at = await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200));
@@ -47,7 +47,6 @@ export async function testKeyboard(runner, browser, server) {
         await chooseByKey(page, "input[type=file]", file);
         await viewReady(page);
         await tabTo(page, "button.primary[type=submit]", { back: true, steps: 120 });
-        await assertFocusIsSeen(page);
         await page.keyboard.press("Enter");
         await page.waitForSelector("a.button.primary[href*='/p/']");
         await tabTo(page, "a.button.primary[href*='/p/']");
@@ -57,19 +56,20 @@ export async function testKeyboard(runner, browser, server) {
 
         const samples = cpuSamples(91);
         await tabTo(page, ".icicle");
-        await assertFocusIsSeen(page);
         await page.keyboard.press("ArrowDown");
         assert.match(await spoken(page), /^main\.main, total /);
         await page.keyboard.press("/");
         await page.keyboard.type("json");
-        assert.match(await page.textContent("#search-result"), /functions? · /);
+        const found = matchOf(samples, 1, /json/i);
+        await soon(async () => assert.ok((await page.textContent("#search-result")).startsWith(`${found.functions} functions · `)));
         await page.keyboard.press("Tab");
         await page.keyboard.press("2");
         await page.waitForSelector(".rows .row");
         await tabTo(page, ".rows .row button");
+        const [[, , first]] = await tableRows(page);
+        assert.match(first, /json/i, "rows that the search finds");
         await page.keyboard.press("Enter");
-        const marked = new URL(page.url()).searchParams.get("m");
-        assert.ok(topOf(samples, 0).has(marked), marked);
+        await page.waitForURL((url) => url.searchParams.get("m") === first);
 
         await tabTo(page, ".profile-tools > button:nth-of-type(2)", { back: true });
         await page.keyboard.press("Enter");
@@ -79,9 +79,8 @@ export async function testKeyboard(runner, browser, server) {
         await page.keyboard.press("Enter");
         await page.waitForURL(/\/d\//);
         await viewReady(page);
-        const total = (await page.textContent(".foot-total")).split(" in ")[0];
-        assert.ok(total.includes("→"), total);
-        assert.notEqual(totalOf(samples, 1), totalOf(cpuSamples(92), 1));
+        const [before, after] = [cpuSamples(92), samples].map((one) => `${Number((totalOf(one, 1) / 1e9).toPrecision(3))} s`);
+        assert.equal((await page.textContent(".foot-total")).split(" in ")[0], `${before} → ${after}`);
         await page.keyboard.press("y");
         await told(page, "Link copied");
         assert.equal(await pasted(page), page.url());
@@ -90,5 +89,61 @@ export async function testKeyboard(runner, browser, server) {
       await context.close();
       rmSync(folder, { recursive: true });
     }
+  });
+
+  await runner.test("keys for a function mean the row, box or half that has the focus, and nothing where it is on none", async () => {
+    const { id } = await server.share(cpuProfile(93), { title: "Keys" });
+    await withPage(browser, server, async (page) => {
+      const open = async (query) => {
+        await page.goto(`${server.url}/p/${id}?${query}&sv=2`);
+        await viewReady(page);
+      };
+      const focusOn = (selector, at = 0) => page.locator(selector).nth(at).focus();
+      const chain = () => new URL(page.url()).searchParams.get("x") ?? "";
+      const ruleFor = (name) => `^${name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$`;
+      const menuOf = async () => {
+        await page.keyboard.press(".");
+        const name = await page.textContent(".frame-menu-title");
+        await page.keyboard.press("Escape");
+        return name;
+      };
+
+      await open("b=table");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      const stands = (await spoken(page)).split(", total")[0];
+      assert.equal(await menuOf(), stands);
+      const name = await page.locator(".rows .row button").nth(3).getAttribute("aria-label");
+      assert.notEqual(name, stands);
+      await focusOn(".rows .row button", 3);
+      assert.equal(await menuOf(), name);
+      await page.keyboard.press("h");
+      await viewReady(page);
+      assert.equal(chain(), `hide:${ruleFor(name)}`);
+      await page.focus(".rows");
+      for (const key of ["f", "m", ".", "l"]) await page.keyboard.press(key);
+      assert.equal(chain(), `hide:${ruleFor(name)}`);
+      assert.equal(await page.locator(".frame-menu, .marked").count(), 0);
+
+      await open("v=sandwich&m=main.main");
+      await page.waitForSelector(".sandwich-half");
+      await focusOn(".sandwich-half .icicle", 1);
+      await page.keyboard.press("ArrowDown");
+      const callee = (await page.textContent("#callees-cursor")).split(", total")[0];
+      assert.notEqual(callee, "main.main");
+      assert.equal(await menuOf(), callee);
+      await page.keyboard.press("i");
+      await viewReady(page);
+      assert.equal(chain(), `ignore:${ruleFor(callee)}`);
+
+      // A frame that is zoomed to in a view that is not shown is none that keys could mean.
+      await open("v=icicle");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "Enter", "2"]) await page.keyboard.press(key);
+      await viewReady(page);
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press("f");
+      assert.equal(chain(), "");
+    });
   });
 }

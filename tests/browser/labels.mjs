@@ -198,8 +198,8 @@ export async function testLabels(runner, browser, server) {
   });
 
   const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof");
-  const real = ["profile-with-labels.pb.gz", "labels.pb.gz"].filter((name) => existsSync(join(folder, name)));
-  const files = [["made.pb.gz", bytes], ...real.map((name) => [name, readFileSync(join(folder, name))])];
+  const real = ["profile-with-labels.pb.gz", "labels.pb.gz"].map((name) => [name, join(folder, name)]);
+  const files = [["made.pb.gz", bytes], ...real.map(([name, path]) => [name, existsSync(path) ? readFileSync(path) : null])];
   for (const [name, content] of files)
     await runner.test(`labels of a preview are counted in the browser: ${name}`, async () => {
       const { id } = await server.share(content, { filename: name });
@@ -218,5 +218,5 @@ export async function testLabels(runner, browser, server) {
         const shown = await sections(page);
         for (const label of kept.labels.slice(1)) if (label.key !== answer.labels[0].key) assert.deepEqual(shown[label.key], rowsOf(kept)[label.key]);
       });
-    });
+    }, content ? "" : `${name} is not in ${folder}`);
 }

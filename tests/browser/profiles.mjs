@@ -74,6 +74,23 @@ export function encodeBinaries(binaries) {
   return gzipSync(Buffer.concat(out));
 }
 
+/** A sample of main > leaf in each of these binaries ({file, source, leaf, value}): main is in all of them, each time in another source file. */
+export function encodeNamesakes(binaries) {
+  const strings = ["", "samples", "count", "main", ...binaries.flatMap(({ file, source, leaf }) => [file, source, leaf])];
+  const out = [bytes(1, Buffer.concat([number(1, 1), number(2, 2)]))];
+  binaries.forEach(({ value }, i) => {
+    const [main, leaf, start, text] = [2 * i + 1, 2 * i + 2, 0x100000 * (i + 1), 4 + 3 * i];
+    out.push(bytes(2, Buffer.concat([packed(1, [leaf, main]), packed(2, [value])])));
+    out.push(bytes(3, Buffer.concat([number(1, i + 1), number(2, start), number(3, start + 0x1000), number(5, text)])));
+    for (const [id, name] of [[main, 3], [leaf, text + 2]]) {
+      out.push(bytes(4, Buffer.concat([number(1, id), number(2, i + 1), number(3, start + id), bytes(4, number(1, id))])));
+      out.push(bytes(5, Buffer.concat([number(1, id), number(2, name), number(4, text + 1)])));
+    }
+  });
+  for (const text of strings) out.push(bytes(6, Buffer.from(text)));
+  return gzipSync(Buffer.concat(out));
+}
+
 /* ---- a small pprof reader, which shares nothing with the pages ---- */
 
 function readVarint(data, at) {

@@ -38,7 +38,7 @@ export async function testRedact(runner, browser, server) {
   await runner.test("what is left out of pprof is nowhere in what the server gets", () =>
     withPage(browser, server, async (page) => {
       await open(page, "ledger.pb.gz", file);
-      await page.selectOption("label:has-text('Paths of files') ~ .select select", "number");
+      await page.selectOption("label:has-text('Paths, also in') ~ .select select", "number");
       await page.check(".redact-labels .check:has-text('customer') input");
       await page.check(".check:has-text('command line') input");
       await page.waitForSelector(".preview-note >> text=This is what would be sent");
@@ -55,7 +55,7 @@ export async function testRedact(runner, browser, server) {
   await runner.test("last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone", () =>
     withPage(browser, server, async (page) => {
       await open(page, "ledger.pb", gunzipSync(file));
-      await page.selectOption("label:has-text('Paths of files') ~ .select select", "base");
+      await page.selectOption("label:has-text('Paths, also in') ~ .select select", "base");
       await page.check(".redact-labels .check:has-text('All') input");
       await page.check(".check:has-text('all comments') input");
       const { text, top } = await send(page);
@@ -69,7 +69,32 @@ export async function testRedact(runner, browser, server) {
       assert.equal((await send(page)).text, "main;run 3\n//main;rest 4\n");
 
       await open(page, "other.cpuprofile", Buffer.from('{"nodes":[]}'));
-      await page.waitForSelector(".redact >> text=Nothing can be left out");
+      await page.waitForSelector(".redact >> text=another format");
+    }),
+  );
+
+  await runner.test("where the browser cannot look at a file, its format is not blamed", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(404);
+      await page.route("**/local_worker*", (route) => route.fulfill({ status: 404 }));
+      await open(page, "stacks.folded", Buffer.from("main;run 3\n"));
+      await page.waitForSelector(".redaction >> text=Nothing can be left out. The browser could not read this file.");
+    }),
+  );
+
+  await runner.test("of many labels all can be found, and left out", () =>
+    withPage(browser, server, async (page) => {
+      const keys = Array.from({ length: 50 }, (_, i) => `key_${String(i).padStart(2, "0")}`);
+      const labels = Object.fromEntries(keys.map((key) => [key, `held by ${key}`]));
+      await open(page, "labels.pb.gz", encodePprof({ types: twoTypes, samples: samples.slice(0, 3).map((sample) => ({ ...sample, labels })), durationNs: 1e9, defaultType: "cpu" }));
+      const listed = () => page.$$eval(".redact-labels .check", (all) => all.slice(1).map((one) => one.textContent));
+      await page.waitForSelector(".redact-labels");
+      assert.deepEqual(await listed(), keys.slice(0, 40));
+      await page.click(".redact-labels button:has-text('10 more')");
+      assert.deepEqual(await listed(), keys);
+      await page.check(".redact-labels .check:has-text('key_49') input");
+      const { text } = await send(page);
+      assert.deepEqual(has(text, ["held by key_48", "held by key_49"]), ["held by key_48"]);
     }),
   );
 }

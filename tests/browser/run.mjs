@@ -2,7 +2,7 @@
 // people use them.
 // Two browsers share the server, since pages wait a good deal for what they asked.
 //   npm run test:browser [-- part of a test's name]     in web/; BUILD chooses build/<BUILD>/perfoliod
-// Screenshots go to build/screenshots. The last line says how many passed and failed.
+// Screenshots go to build/screenshots. The last line says how many passed, failed and were skipped.
 import { launch, Runner } from "./harness.mjs";
 import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
@@ -68,5 +68,5 @@ try {
     console.log(`not ok - the server stopped with ${status}`);
   }
 }
-console.log(`${runner.passed} passed, ${runner.failed} failed`);
+console.log(`${runner.passed} passed, ${runner.failed} failed${runner.skipped ? `, ${runner.skipped} skipped` : ""}`);
 process.exitCode = runner.failed ? 1 : 0;

@@ -1,9 +1,16 @@
 // Links: whatever a view was set to, its link opened elsewhere shows the same picture and the same words.
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { looks, setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, labelledProfile } from "./profiles.mjs";
+import { root } from "./server.mjs";
 
-/** So many random states, which take a second each; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
+const { build } = createRequire(join(root, "web/package.json"))("esbuild");
+
+/** So many random links are read and written again; */
+const addresses = 500;
+/** so many are opened, which takes a second each; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
 const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 16);
 
 let seed = 7;
@@ -102,6 +109,21 @@ export async function testStates(runner, browser, server) {
   const two = await server.share(cpuProfile(72, 120), { title: "Other states" });
   const stacks = cpuSamples(71, 120).map(({ stack }) => stack);
   const names = [...new Set(stacks.flat())].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+
+  await runner.test("a link that is read and written again says the same", async () => {
+    const made = await build({ entryPoints: [join(root, "web/src/state.ts")], bundle: true, format: "esm", write: false });
+    const { formatState, parseState, unknownSettings } = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`);
+    for (let i = 0; i < addresses; i++) {
+      const query = randomQuery(names, stacks, i % 4 === 0);
+      const written = formatState(parseState(query));
+      assert.deepEqual(parseState(written), parseState(query), query);
+      assert.equal(formatState(parseState(written)), written, query);
+      assert.deepEqual(unknownSettings(query), [], query);
+      // Of rules an empty one may go; all else is there, letter for letter.
+      const settings = (text) => [...new URLSearchParams(text)].filter(([name]) => name !== "x" && name !== "sv").sort();
+      assert.deepEqual(settings(written), settings(query), query);
+    }
+  });
 
   for (const [name, path, share] of [["a profile", `/p/${one.id}`, 0.75], ["a comparison", `/d/${one.id}..${two.id}`, 0.25]])
     await runner.test(`a link shows the view it was copied from: ${name}`, async () => {

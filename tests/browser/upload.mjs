@@ -338,7 +338,7 @@ export async function testUpload(runner, browser, server) {
           await dropFiles(page, files.map((name, i) => ({ name, bytes: cpuProfile(i + 2) })));
           await viewReady(page);
           await page.screenshot({ path: join(screenshots, `light-chosen-${files.length}-${width}.png`) });
-          const canvas = await page.locator(".preview canvas").last().boundingBox();
+          const canvas = await page.locator(".preview .icicle canvas").first().boundingBox();
           assert.equal(await page.evaluate(() => scrollY), 0);
           assert.ok(canvas.y + 100 < height, `the tree begins at ${canvas.y}`);
         }

@@ -218,6 +218,33 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
+  await runner.test("an address that the browser refuses for a while is written later, as the step that it was to be", () =>
+    withPage(browser, server, async (page) => {
+      for (const [isSaid, colour, changed] of [[true, "runtime", "value"], [false, "binary", "runtime"]]) {
+        await open(page);
+        await page.evaluate((isSaid) => {
+          let count = 0;
+          for (const name of ["pushState", "replaceState"]) {
+            const write = history[name].bind(history);
+            history[name] = (...all) => {
+              if (++count > 2) return write(...all);
+              if (isSaid) throw new DOMException("too many calls", "SecurityError");
+            };
+          }
+        }, isSaid);
+        await page.selectOption("[aria-label=Colours]", colour);
+        assert.equal(page.url(), at());
+        await page.waitForURL(at(`?c=${colour}&sv=2`));
+        await page.selectOption("[aria-label=Colours]", changed);
+        await page.goBack();
+        assert.equal(page.url(), at(`?c=${colour}&sv=2`));
+        await page.goBack();
+        assert.equal(page.url(), at());
+        assert.equal(await page.inputValue("[aria-label=Colours]"), "package");
+      }
+    }),
+  );
+
   await runner.test("the keys' sheet, the theme and copying", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?q=json&sv=2");
@@ -307,6 +334,29 @@ export async function testViewer(runner, browser, server) {
     });
   });
 
+  await runner.test("a table that did not come is told in its place alone, and can be asked for again", () =>
+    withPage(browser, server, async (page, watch) => {
+      await page.route("**/flame*", (route) => {
+        const url = new URL(route.request().url());
+        url.searchParams.set("limit", "100");
+        return route.continue({ url: url.href });
+      });
+      watch.allowed.add(500);
+      await page.route("**/top*", (route) => route.fulfill({ status: 500, headers: { "Content-Type": "application/problem+json" }, body: JSON.stringify({ type: "about:blank", title: "Broken", status: 500, detail: "no table today" }) }));
+      await page.goto(`${server.url}/p/${shared.id}?b=table&st=samples&sv=2`);
+      await page.waitForSelector(".pane-table .problem");
+      assert.equal(await page.locator(".pane-icicle .icicle").count(), 1);
+      await page.keyboard.press("4");
+      await viewReady(page);
+      assert.equal(await page.locator(".problem").count(), 0);
+      await page.keyboard.press("4");
+      await page.waitForSelector(".pane-table .problem");
+      await page.unroute("**/top*");
+      await page.click(".pane-table button:has-text('Try again')");
+      await page.waitForFunction((count) => document.querySelectorAll(".rows .row").length === count, topOf(samples, 0).size);
+    }),
+  );
+
   await runner.test("a tree that was cut says so, and its table is still whole", () =>
     withPage(browser, server, async (page) => {
       await page.route("**/flame*", (route) => {
@@ -370,6 +420,62 @@ export async function testViewer(runner, browser, server) {
       }
       await page.keyboard.press("Backspace");
       await page.waitForFunction(() => !location.search.includes("root="));
+    }),
+  );
+
+  await runner.test("an “other” box opens under rules of the server's, also where these take out frames above it", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(400); // below that path there is nothing in the tree without the rules
+      const text = Array.from({ length: 400 }, (_, i) => `main;${i % 2 ? "heavy" : "light"};f${i} ${i % 2 ? i + 1000 : 90}`).join("\n");
+      const { id } = await server.share(Buffer.from(text));
+      await page.route("**/flame*", (route) => {
+        const url = new URL(route.request().url());
+        url.searchParams.set("limit", "300");
+        return route.continue({ url: url.href });
+      });
+      for (const [rule, keys] of [["ignore:^f1$", ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown"]], ["hide:^main$", ["ArrowDown", "ArrowRight", "ArrowDown"]]]) {
+        await page.goto(`${server.url}/p/${id}?x=${rule}&sv=2`);
+        await viewReady(page);
+        await page.focus(".icicle");
+        for (const key of keys) await page.keyboard.press(key);
+        assert.match(await spoken(page), /^other, total 18,000 /);
+        await page.keyboard.press("Enter");
+        await page.waitForURL(/root=[0-9a-f]{16}/);
+        for (const again of [false, true]) {
+          if (again) await page.reload();
+          await page.waitForFunction(() => document.querySelector("#icicle-cursor")?.textContent.startsWith("light, total 18,000 "));
+          await viewReady(page);
+          await page.focus(".icicle");
+          await page.keyboard.press("ArrowDown");
+          assert.match(await spoken(page), /^f\d+, total 90 /);
+        }
+      }
+      await page.click(".rules [aria-label^='Remove rule']");
+      await page.waitForFunction(() => !location.search.includes("root="));
+      await viewReady(page);
+      assert.equal(await page.locator(".problem").count(), 0);
+    }),
+  );
+
+  await runner.test("a letter of a search sorts no table anew", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?v=table&sv=2");
+      await page.fill("#search", "x"); // what reads an expression is there
+      await viewReady(page);
+      await page.evaluate(() => {
+        const { sort } = Array.prototype;
+        globalThis.sorted = 0;
+        Array.prototype.sort = function (...all) {
+          globalThis.sorted += Number(this.length > 1 && "baseFlat" in Object(this[0]));
+          return sort.apply(this, all);
+        };
+      });
+      const before = (await tableRows(page)).length;
+      await page.fill("#search", ".");
+      await soon(async () => assert.ok((await tableRows(page)).length > before));
+      assert.equal(await page.evaluate(() => globalThis.sorted), 0);
+      await page.click("[role=columnheader] button:has-text('Function')");
+      assert.equal(await page.evaluate(() => globalThis.sorted), 1, "as it would be counted");
     }),
   );
 
@@ -457,7 +563,7 @@ export async function testViewer(runner, browser, server) {
         }),
       );
       console.log(`# many nodes: ready after ${Math.round(loadMs)} ms of the page's thread, search drawn after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`);
-      assert.ok(loadMs > 0 && loadMs < 10 * loopMs && searchMs > 0 && searchMs < 3 * loopMs);
+      assert.ok(loadMs > 0 && loadMs < 2 * loopMs && searchMs > 0 && searchMs < loopMs / 2);
     });
   });
 
@@ -542,7 +648,27 @@ export async function testViewer(runner, browser, server) {
       await page.selectOption("select[aria-label='Sample type']", { label: "samples" });
       await viewReady(page);
       assert.match(page.url(), /st=samples/);
+      // And from one that is shown: what is chosen is what is asked for, nothing else is saved as it, and there is a way back.
+      await page.keyboard.press("t");
+      await page.waitForSelector("text=too much to be added exactly");
+      assert.equal(await page.locator("select[aria-label='Sample type'] option:checked").textContent(), "cpu");
+      await page.keyboard.press("e");
+      await page.keyboard.press("h");
+      assert.ok(!/[?&]x=/.test(page.url()) && (await page.locator("dialog[open]").count()) === 0);
+      await page.keyboard.press("t");
+      await viewReady(page);
+      assert.equal(await page.locator("select[aria-label='Sample type'] option:checked").textContent(), "samples");
     });
+  });
+
+  await runner.test("a name of a million letters holds nothing up", async () => {
+    const { id } = await server.share(Buffer.from(`main;short 1\nmain;${"x".repeat(1_000_000)};last 5\n`));
+    for (const view of ["icicle", "flame", "table", "sandwich", "graph"])
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${id}?v=${view}`);
+        await viewReady(page);
+        assert.match(await page.locator("#search").evaluate((field) => (field.focus(), document.activeElement.id)), /search/);
+      });
   });
 
   await runner.test("the toolbar is one line in every view, a search stands beside its result, an empty peek says what to do", () =>

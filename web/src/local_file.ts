@@ -17,6 +17,8 @@ export class LocalFile {
   private readonly worker = startWorker("perfolio-local-worker");
   private readonly waiting = new Map<number, { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }>();
   private lastId = 0;
+  /** Why the worker answers nothing any more. */
+  private end: Error | null = null;
 
   constructor(private readonly files: readonly Blob[]) {
     this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
@@ -28,12 +30,14 @@ export class LocalFile {
       job?.reject(error);
     });
     this.worker.addEventListener("error", () => {
-      for (const { reject } of this.waiting.values()) reject(new Error("The browser could not read this file. There may not be enough memory."));
+      const end = (this.end = new Error("The browser could not read this file. There may not be enough memory."));
+      for (const { reject } of this.waiting.values()) reject(end);
       this.waiting.clear();
     });
   }
 
   private ask(request: Body<LocalRequest>): Promise<LocalReply> {
+    if (this.end) return Promise.reject(this.end);
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });

@@ -1,8 +1,9 @@
 /*
- * local_worker: reads a file, or two to compare them, beside the page and makes trees of it; nothing leaves
- * the browser. local_file.ts is the other side.
+ * local_worker: beside the page reads a file, or two to compare them, and makes trees of it, and writes what is seen of a
+ * tree as a file; nothing leaves the browser. local_file.ts and export/make.ts are the other side.
  */
 import "./everywhere.ts";
+import { writeExport, type ExportRequest } from "./export/write.ts";
 import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "./local/encode_flame.ts";
 import { splitPair } from "./local/folded.ts";
 import { joinLabels } from "./local/join_labels.ts";
@@ -22,7 +23,8 @@ export type LocalRequest =
   /** Folded stacks with two values each. */
   | { id: number; paired: Blob }
   /** wish: what to leave out of it; null: what could be. */
-  | { id: number; source: Blob; wish: Redaction | null };
+  | { id: number; source: Blob; wish: Redaction | null }
+  | { id: number; seen: ExportRequest };
 
 /** Of one file, or of both. */
 export interface LocalSummary {
@@ -42,6 +44,7 @@ export type LocalReply =
   | { id: number; redacted: Blob }
   | { id: number; counted: LabelsAnswer }
   | { id: number; pair: [before: Blob, after: Blob] }
+  | { id: number; parts: BlobPart[] }
   /** refusal: the server would refuse the file, too; file: of several, -1 for none of them alone. */
   | { id: number; error: string; refusal: Refusal; file: number };
 
@@ -73,6 +76,7 @@ function count(sides: readonly Side[], question: LabelsQuestion, isNormalised: b
 
 async function answer(request: LocalRequest): Promise<LocalReply> {
   const { id } = request;
+  if ("seen" in request) return { id, parts: await writeExport(request.seen) };
   if ("files" in request) return { id, summary: await readAll(request.files) };
   if ("source" in request) {
     const { source, wish } = request;

@@ -5,7 +5,7 @@ interface TrustedTypes {
 }
 
 /** name is that of the meta element with the worker's address; nothing else may become a script. */
-export function startWorker(name: `perfolio-${"" | "local-" | "export-" | "graph-"}worker`): Worker {
+export function startWorker(name: `perfolio-${"" | "local-" | "graph-"}worker`): Worker {
   const address = document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
   const trusted = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
   const policy = trusted?.createPolicy(name, {

@@ -5,7 +5,7 @@
 import type { Rule } from "./model/chain.ts";
 import { withTree, type Flame } from "./model/flame.ts";
 import { startWorker } from "./start_worker.ts";
-import type { TransformReply, TransformRequest } from "./worker.ts";
+import type { Rest, TransformReply, TransformRequest } from "./worker.ts";
 
 /** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
 export class TransformError extends Error {
@@ -49,6 +49,11 @@ class Transformer {
       this.waiting = { wanted, resolve, reject };
       if (!this.running) this.send();
     });
+  }
+
+  /** Nothing is wanted of it now. */
+  rest(): void {
+    this.worker?.postMessage("rest" satisfies Rest);
   }
 
   private send(): void {

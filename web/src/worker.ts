@@ -1,12 +1,13 @@
 /*
  * worker: applies rules to a tree beside the page, so that the page stays quick while a million nodes
- * are filtered. Holds one tree at a time, with what each rule of the last chain made of it, so that
- * one more rule costs one rule. transformer.ts is the other side.
+ * are filtered. Holds one tree at a time, with what the rules of the last chain made of it. transformer.ts
+ * is the other side.
  */
 import "./everywhere.ts";
-import { sameRule, type Rule } from "./model/chain.ts";
-import { decodeFlame, derive, type Columns, type Derived, type Flame } from "./model/flame.ts";
-import { applyRule, calleesOf, callersOf } from "./model/transform.ts";
+import { AppliedChain, RuleError } from "./model/applied_chain.ts";
+import type { Rule } from "./model/chain.ts";
+import { decodeFlame, derive, type Columns, type Derived } from "./model/flame.ts";
+import { calleesOf, callersOf } from "./model/transform.ts";
 
 export interface TransformRequest {
   id: number;
@@ -30,41 +31,21 @@ export type TransformReply =
   /** rule: position of the one that could not be applied, -1 for another cause. */
   | { id: number; error: string; rule: number };
 
-let held: { source: number; flame: Flame } | null = null;
-let steps: { rule: Rule; tree: Columns }[] = [];
+/** Nothing is under rules any more: what they made may go. */
+export type Rest = "rest";
 
-class RuleError extends Error {
-  constructor(readonly rule: number, cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause));
-  }
-}
-
-function applyChain(flame: Flame, rules: readonly Rule[]): Columns {
-  let known = 0;
-  while (known < steps.length && known < rules.length && sameRule(steps[known].rule, rules[known])) known++;
-  steps.length = known;
-  let tree: Columns = known ? steps[known - 1].tree : flame;
-  for (let i = known; i < rules.length; i++) {
-    try {
-      tree = applyRule(tree, flame.frames, rules[i]);
-    } catch (error) {
-      throw new RuleError(i, error);
-    }
-    steps.push({ rule: rules[i], tree });
-  }
-  return tree;
-}
+let held: { source: number; chain: AppliedChain } | null = null;
 
 const finish = (columns: Columns): TransformedTree => ({ columns, derived: derive(columns) });
 
 function answer(request: TransformRequest): { tree: TransformedTree | null; around: TransformedTree[] } {
   if (request.bytes) {
-    held = { source: request.source, flame: decodeFlame(request.bytes) };
-    steps = [];
+    held = null; // its memory is needed
+    held = { source: request.source, chain: new AppliedChain(decodeFlame(request.bytes)) };
   }
   if (held?.source !== request.source) throw new Error("The tree is no longer at hand: reload the page.");
-  const { flame } = held;
-  const { frame, parentDelta, self, baseSelf } = applyChain(flame, request.rules);
+  const { flame } = held.chain;
+  const { frame, parentDelta, self, baseSelf } = held.chain.apply(request.rules);
   const tree = { frame, parentDelta, self, baseSelf };
   const makers = request.around ? [callersOf, calleesOf] : [];
   return {
@@ -73,7 +54,7 @@ function answer(request: TransformRequest): { tree: TransformedTree | null; arou
   };
 }
 
-/** The derived arrays are the page's from now on; the columns are copied, since steps holds them. */
+/** The derived arrays are the page's from now on; the columns are copied, since the chain holds them. */
 function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[] {
   const buffers = new Set<ArrayBuffer>();
   for (const tree of trees)
@@ -81,7 +62,11 @@ function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[]
   return [...buffers];
 }
 
-addEventListener("message", (event: MessageEvent<TransformRequest>) => {
+addEventListener("message", (event: MessageEvent<TransformRequest | Rest>) => {
+  if (event.data === "rest") {
+    held?.chain.apply([]);
+    return;
+  }
   const { id } = event.data;
   let reply: TransformReply;
   let moved: ArrayBuffer[] = [];

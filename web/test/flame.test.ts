@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFlame, derive, FlameError, hasSigns, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
+import { decodeFlame, derive, FlameError, FrameFlag, hasSigns, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
 import { heatFillOf } from "../src/model/colour.ts";
 import { FrameColours } from "../src/model/frame_colours.ts";
 import { countedAs, countFunctions, frameTitle, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
-import { findByPathHash, pathHash } from "../src/model/path.ts";
+import { findByPathHash, findByPathHashes, pathHash } from "../src/model/path.ts";
 import { exactly } from "../src/model/exactly.ts";
-import { bothMarks, compileRule, compileSearch, filterByName, nextMatch, search } from "../src/model/search.ts";
+import { bothMarks, compileRule, compileSearch, filterByName, namesNothing, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
@@ -146,6 +146,12 @@ test("sorts in both directions, equal rows by name", () => {
   assert.deepEqual(sortFunctions(rows, { column: "name", descending: true }).map((row) => row.name), ["z", "y", "x"]);
 });
 
+test("an expression that names nothing in a tree is told", () => {
+  const flame = decode({ name: "root", children: [{ name: "a", self: 5, file: "/src/a.go", mapping: "/bin/app" }, { name: "other", flags: FrameFlag.Other, self: 2 }] });
+  assert.deepEqual(["^a$", "a\\.go", "bin/", "", "("].map((text) => namesNothing(flame, text)), [false, false, false, false, false]);
+  assert.deepEqual(["root", "other", "^b$"].map((text) => namesNothing(flame, text)), [true, true, true]);
+});
+
 test("searches outermost matches only", () => {
   const flame = decode(small);
   const found = search(flame, compileSearch("^[ab]$"));
@@ -219,6 +225,25 @@ test("finds a node again by the hash of its path, also in another table order", 
   assert.equal(pathHash(decode(small), 5), pathHash(other, place));
   assert.equal(findByPathHash(flame, "0123456789abcdef"), -1);
   assert.equal(findByPathHash(flame, "no hash"), -1);
+});
+
+test("many paths are found as one is, and cost little more", () => {
+  const flame = decode(bigTree(20_000, 300));
+  const hashes = Array.from({ length: 500 }, (_, i) => pathHash(flame, 1 + i * 39));
+  const lost = "0123456789abcdef";
+  const found = findByPathHashes(flame, [...hashes, lost, "no hash"]);
+  assert.deepEqual([...found].sort(), hashes.map((hash): [string, number] => [hash, findByPathHash(flame, hash)]).sort());
+  assert.ok(!found.has(lost));
+  const cpuOf = (run: () => void) => {
+    const before = process.cpuUsage();
+    run();
+    const { user, system } = process.cpuUsage(before);
+    return user + system;
+  };
+  const one = () => cpuOf(() => findByPathHash(flame, lost));
+  const least = Math.min(one(), one(), one(), one(), one());
+  const all = cpuOf(() => findByPathHashes(flame, [...hashes, lost]));
+  assert.ok(all < 50 * least + 2e4, `${all} µs for 500, ${least} µs for one`);
 });
 
 test("keeps the hash of a path, which links in the world hold", () => {

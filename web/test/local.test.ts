@@ -5,7 +5,9 @@ import { seenTree } from "../src/export/seen_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded, splitPair } from "../src/local/folded.ts";
 import { FrameGrouper } from "../src/local/grouping.ts";
+import { countLabels } from "../src/local/labels.ts";
 import { PairError, RefusedError } from "../src/local/profile.ts";
+import { MessageWriter } from "../src/local/protobuf_writer.ts";
 import { readProfile } from "../src/local/read.ts";
 import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
 import { writeFlame } from "../src/model/flame_bytes.ts";
@@ -26,6 +28,14 @@ test("stacks that begin alike are one tree, as on the server", async () => {
   const flame = decodeFlame(encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }));
   assert.deepEqual([...flame.frame].map((frame) => flame.frames.name(frame)), ["root", "main", "run", "b", "a", "rest"]);
   assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
+});
+
+test("labels are counted of stacks that a focus or ignore names by function, file or binary", () => {
+  const profile = decodeFolded("main;read 5\nmain;write 3\n");
+  Object.assign(profile.frames.find(({ name }) => name === "read")!, { file: "io.c", mapping: "/usr/lib/libc.so.6" });
+  const kept = (rules: { focus?: string[]; ignore?: string[] }) => countLabels(profile, 0, { rules: [], focus: [], ignore: [], key: "", limit: 0, ...rules }).answer.kept;
+  assert.deepEqual(["^write$", "io", "libc", "nowhere"].map((text) => kept({ focus: [text] })), [3, 5, 5, 0]);
+  assert.equal(kept({ ignore: ["libc"] }), 3);
 });
 
 test("frames without a name are counted, and white space that is not of ASCII belongs to names", () => {
@@ -72,6 +82,27 @@ test("text that is mostly stacks is folded, whatever its first line is", async (
   const profile = await readProfile(new Blob(["stacks of my program\nmain;run 3\nmain;rest 4\n"]));
   assert.deepEqual([...profile!.values], [3, 4]);
   assert.deepEqual(profile!.notes, ["1 line is no stack with a value."]);
+});
+
+test("a mapping that has the number of none is refused, as by the server", async () => {
+  const of = (id: number) => {
+    const out = new MessageWriter();
+    out.message(1, (type) => (type.number(1, 1), type.number(2, 1)));
+    out.message(2, (sample) => (sample.packed(1, [1]), sample.packed(2, [7])));
+    out.message(3, (mapping) => (mapping.number(1, id), mapping.number(5, 2)));
+    out.message(4, (place) => (place.number(1, 1), place.number(2, id)));
+    for (const text of ["", "cpu", "/bin/x"]) out.bytes(6, new TextEncoder().encode(text));
+    return readProfile(new Blob([out.take()]));
+  };
+  assert.equal((await of(1))!.start.length, 2);
+  await assert.rejects(of(0), /Mapping 1 has the id 0/);
+});
+
+test("lines of stacks may be of any length", async () => {
+  for (const size of [64 * 1024 - 8, 64 * 1024, 300_000]) {
+    const profile = await readProfile(new Blob([`${"frame;".repeat(size / 6)}leaf 3\nmain;rest 4\n`]));
+    assert.deepEqual([...profile!.values], [3, 4], `${size}`);
+  }
 });
 
 test("what only the server reads is left to it", async () => {

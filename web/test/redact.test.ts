@@ -42,6 +42,14 @@ test("without the command line nothing of it is left in labels, whatever they ar
   }
 });
 
+test("without paths there are none in the values of labels", async () => {
+  const file = pprofOf({ labels: { path: "/home/alice/data/secret.csv", note: "see C:\\Users\\alice\\x.txt", region: "eu" } });
+  const [named, numbered, whole] = await Promise.all([redacted(file, { paths: "base" }), redacted(file, { paths: "number" }), redacted(file, {})]);
+  assert.ok(whole.includes("/home/alice/data/secret.csv"));
+  for (const text of [named, numbered]) assert.ok(!text.includes("alice") && text.includes("region") && text.includes("eu"));
+  assert.ok(named.includes("secret.csv") && named.includes("x.txt") && !numbered.includes("secret"));
+});
+
 test("without the command line a program's path has no arguments, and comments that name it go", async () => {
   const programs: [given: string, left: string][] = [
     ["/usr/bin/psql postgres://u:S3CRET@h", "/usr/bin/psql"], ["/usr/bin/psql S3CRET", "/usr/bin/psql"], ["psql\0S3CRET\0x", "psql"],
@@ -67,6 +75,11 @@ test("without the command line no comment that may hold it is left", async () =>
   const text = await redacted(pprofOf({ comments }), { commandLine: true });
   assert.ok(!text.includes("S3CRET"));
   for (const comment of comments.slice(out.length)) assert.ok(text.includes(comment), comment);
+});
+
+test("a file that is larger than a tab may hold is said to be, and not called another format", async () => {
+  const huge = Object.defineProperty(new Blob(["main;run 1\n"]), "size", { value: 2 ** 30 });
+  for (const look of [findRedactable, readProfile]) await assert.rejects(look(huge), /too large/);
 });
 
 test("folded stacks lose comments, and no stack that looks like one", async () => {

@@ -6,8 +6,8 @@ import { describeNode } from "../src/views/describe.ts";
 import { pairText } from "../src/views/graph_box.ts";
 import { decode, small } from "./trees.ts";
 
-const split = (chain: string, group = "function", labels = 0) => {
-  const { served, rest } = splitRules(parseChain(chain), group, labels);
+const split = (chain: string, group = "function", labels = 0, ofFunctions?: boolean[]) => {
+  const { served, rest } = splitRules(parseChain(chain), group, labels, ofFunctions);
   return [formatChain(served), formatChain(rest)];
 };
 
@@ -19,6 +19,15 @@ test("the server is asked for the rules at a chain's begin that it applies as th
   assert.deepEqual(split("focus:a", "file"), ["", "focus:a"], "there the server matches functions, the page files");
   assert.deepEqual(split("focus:a~focus:b", "line", 31), ["focus:a", "focus:b"], "it takes 32 rules, labels included");
   assert.deepEqual(servedRules(parseChain("focus:a~hide:b~show:c~hide:d~focus:e")), { focus: ["a", "e"], ignore: [], hide: ["b", "d"], show: ["c"] });
+});
+
+test("by file and binary the server is asked for the rules of functions, as far as their order is nothing", () => {
+  const chain = "focus:a~ignore:f~hide:b~focus:c";
+  assert.deepEqual(split(chain, "file", 0, [true, true, true, true]), ["focus:a~ignore:f~hide:b", "focus:c"]);
+  assert.deepEqual(split(chain, "file", 0, [false, true, true, true]), ["ignore:f", "focus:a~hide:b~focus:c"]);
+  assert.deepEqual(split(chain, "binary", 0, [true, false, true, true]), ["focus:a", "ignore:f~hide:b~focus:c"]);
+  assert.deepEqual(split("merge:m~focus:a~hide:b", "file", 0, [true, true, true]), ["", "merge:m~focus:a~hide:b"]);
+  assert.deepEqual(split(chain, "label:thread", 0), ["", chain]);
 });
 
 test("numbers of a cut tree say what they may lack", () => {

@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { h, Fragment, type VNode } from "preact";
 import { packageOf } from "../src/model/frame_colours.ts";
+import { sortFunctions } from "../src/model/functions.ts";
 import { shorterNames } from "../src/model/names.ts";
-import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
+import { changeOf, formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { readPasted } from "../src/pages/share_dialogs.tsx";
 import { FrameFlag } from "../src/model/flame.ts";
 import { LabelFitter } from "../src/views/fitter.ts";
@@ -55,6 +56,20 @@ test("shares and changes are exact about nothing, little and all", () => {
   const hour = 3_600_000;
   const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 35, "2 days ago": 47, "23 hours ago": 23.4, "2 hours ago": 1.6, "1 hour ago": 0.995, "just now": 0.001, "1 minute ago": 0.02, "last week": 24 * 8, "next month": -24 * 40, "in a moment": -0.001, "in 1 minute": -0.02, "in 1 hour": -0.9995, "in 30 minutes": -0.499, "in 31 minutes": -0.512, "tomorrow": -23.99, "next week": -24 * 6.999, "in 3 weeks": -24 * 22 };
   for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
+});
+
+test("what sums of a scaled side were rounded by is no change; whole numbers are exact", () => {
+  const after = (0.1 + 0.2) * 1e9; // 300000000.00000006
+  assert.notEqual(after, 3e8);
+  for (const [a, b] of [[3e8, after], [after, 3e8], [-3e8, -after]]) {
+    assert.equal(formatChange(a, b), "±0%");
+    assert.equal(formatSigned(changeOf(a, b), "nanoseconds"), "0");
+  }
+  assert.equal(changeOf(2 ** 53 - 1, 2 ** 53 - 2), -1);
+  assert.equal(changeOf(3e8, 3e8 + 0.5), 0.5);
+  const row = (name: string, baseCum: number, cum: number) => ({ name, file: "", binary: "", frame: 0, flat: 0, baseFlat: 0, cum, baseCum });
+  const rows = [row("dust", 1e9, 1e9 + 0.0000002), row("even", 2e9, 2e9), row("grown", 10, 10.5)];
+  assert.deepEqual(sortFunctions(rows, { column: "change", descending: true }).map(({ name }) => name), ["grown", "even", "dust"]);
 });
 
 test("beside values below zero no percentage is told that says nothing", () => {
@@ -115,6 +130,14 @@ test("names get shorter, never empty", () => {
   for (const row of rows) assert.deepEqual(shorterNames(row[0]), row);
   for (const name of ["", "a", "::", "<", "operator<", "a::", "x/", "/", "(anonymous namespace)::f", ".", "..", "λ.μ"])
     for (const [i, form] of shorterNames(name).entries()) assert.ok(form !== "" || i === 0, `${name} → ${form}`);
+});
+
+test("a name that nobody can read whole has no shorter forms, which would take longer the longer it is", () => {
+  for (const part of ["x", "(", "a::", "f(", " [clone ", "<"]) {
+    const name = part.repeat(400_000 / part.length);
+    assert.deepEqual(shorterNames(name), [name]);
+  }
+  assert.ok(shorterNames(`acme::f<${"int, ".repeat(400)}int>::run()`).length > 2);
 });
 
 /** Tags, texts and link targets of what a component gives. */

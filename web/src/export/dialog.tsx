@@ -1,6 +1,6 @@
 /* dialog: saves what is seen as a file; everything is made in the browser; only a page with all groups asks the server for their trees. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ExportForm } from "../export_worker.ts";
+import type { ExportForm } from "./write.ts";
 import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";

@@ -1,7 +1,8 @@
-/* make: the page's side of export_worker.ts, and what turns its answer into a file that is saved. */
-import type { ExportForm, ExportReply, ExportRequest } from "../export_worker.ts";
+/* make: the page's side of write.ts, and what turns its answer into a file that is saved. */
+import type { LocalReply, LocalRequest } from "../local_worker.ts";
 import type { Flame } from "../model/flame.ts";
 import { startWorker } from "../start_worker.ts";
+import type { ExportForm } from "./write.ts";
 
 export interface Seen {
   /** As it was loaded, and what the rules left. */
@@ -13,18 +14,18 @@ export interface Seen {
 }
 
 export function makeParts({ source, flame, zoom, comment }: Seen, form: ExportForm): Promise<BlobPart[]> {
-  const { frame, parentDelta, self, baseSelf, total, baseTotal } = flame;
+  const { frame, parentDelta, self, baseSelf } = flame;
   const columns = frame === source.frame ? null : { frame, parentDelta, self, baseSelf };
   // A flame's columns are views of the answer it was read from.
-  const request: ExportRequest = { form, bytes: source.frame.buffer as ArrayBuffer, columns, total, baseTotal, zoom, comment };
+  const request: LocalRequest = { id: 1, seen: { form, bytes: source.frame.buffer as ArrayBuffer, columns, zoom, comment } };
   return new Promise((resolve, reject) => {
-    const worker = startWorker("perfolio-export-worker");
+    const worker = startWorker("perfolio-local-worker");
     const end = (done: () => void) => {
       worker.terminate();
       done();
     };
-    worker.addEventListener("message", ({ data }: MessageEvent<ExportReply>) =>
-      end(() => ("error" in data ? reject(new Error(data.error)) : resolve(data.parts))),
+    worker.addEventListener("message", ({ data }: MessageEvent<LocalReply>) =>
+      end(() => ("parts" in data ? resolve(data.parts) : reject(new Error("error" in data ? data.error : "The browser wrote no file.")))),
     );
     worker.addEventListener("error", () => end(() => reject(new Error("The browser could not write the file. There may not be enough memory."))));
     worker.postMessage(request);

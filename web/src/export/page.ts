@@ -39,7 +39,7 @@ async function readFrame(): Promise<string> {
 /** Labels, rules, zoom and sample type are in the trees already. */
 export const ownState = (state: ViewState): ViewState => ({ ...state, labels: [], rules: [], zoom: "", root: "", window: null, sampleType: "", extra: [] });
 
-/** A tree as export_worker.ts packs it; none of its letters is a blank. */
+/** A tree as write.ts packs it; none of its letters is a blank. */
 export interface PackedTree {
   group: string;
   parts: BlobPart[];

@@ -10,6 +10,7 @@ import { LocalError, RefusedError } from "./profile.ts";
 /** Cuts that turn out wrong: a header's bytes can stand in data by chance, but hardly more than once. */
 const maxWrongCuts = 32;
 
+export const tooLarge = "The file is too large to be read in the browser.";
 const notWhole = "The file is not whole: its gzip data cannot be unpacked.";
 
 class TooLarge extends LocalError {}
@@ -24,7 +25,7 @@ async function unpackMember(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): P
       const { done, value } = await reader.read();
       if (done) return parts;
       size += value.length;
-      if (size > maxBytes) throw new TooLarge("The file is too large to be read in the browser.");
+      if (size > maxBytes) throw new TooLarge(tooLarge);
       parts.push(value);
     }
   } catch (error) {

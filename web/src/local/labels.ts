@@ -60,10 +60,10 @@ export function labelTest({ labels }: LocalProfile, texts: readonly string[], kn
   return (sample) => !unwanted.some((test) => test(sample)) && all.every((tests) => tests.some((test) => test(sample)));
 }
 
-/** Which samples have a frame that an expression matches, by name or file. */
+/** Which samples have a frame that an expression matches, by name, file or binary. */
 function frameTest(profile: LocalProfile, expression: string): (sample: number) => boolean {
   const test = boundedTest(compileRule(expression));
-  const matches = profile.frames.map(({ name, file }) => test(name) || (file !== "" && test(file)));
+  const matches = profile.frames.map(({ name, file, mapping }) => [name, file, mapping].some((text) => text !== "" && test(text)));
   return (sample) => {
     for (let at = profile.start[sample]; at < profile.start[sample + 1]; at++) if (matches[profile.stack[at]]) return true;
     return false;

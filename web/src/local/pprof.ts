@@ -143,6 +143,7 @@ function read(data: Uint8Array): Raw {
         break;
       case 3: {
         const { id, mapping } = readMapping(message.message());
+        if (id === 0) throw new LocalError(`Mapping ${raw.mappings.size + 1} has the id 0, which means none.`);
         raw.mappings.set(id, mapping);
         break;
       }

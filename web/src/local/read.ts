@@ -3,18 +3,22 @@
  * never sent anywhere from here.
  */
 import { areStacks, decodeFolded } from "./folded.ts";
-import { gunzip } from "./gunzip.ts";
+import { gunzip, tooLarge } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
-import { RefusedError, type LocalProfile } from "./profile.ts";
+import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
 import { looksLikeJson, refusalOf } from "./refusal.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
-export const maxBytes = 512 * 1024 * 1024;
+const maxBytes = 512 * 1024 * 1024;
+
+const maxHeadBytes = 16 << 20;
 
 /** Folded stacks are text whose first line that is no comment ends in a number, or most lines do. */
 export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
-  const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
+  // Lines are whole there, however long.
+  const end = bytes.subarray(0, maxHeadBytes).indexOf(10, 64 * 1024);
+  const head = new TextDecoder().decode(bytes.subarray(0, end < 0 ? maxHeadBytes : end));
   return !looksLikeJson(head) && areStacks(head);
 }
 
@@ -32,15 +36,15 @@ function decode(bytes: Uint8Array): LocalProfile | null {
   return isPprof(bytes) ? decodePprof(bytes) : null;
 }
 
-/** A file's bytes, unpacked. */
+/** A file's bytes, unpacked. Throws LocalError for more than can be held, as gunzip does. */
 export async function unpack(file: Blob): Promise<Uint8Array> {
+  if (file.size > maxBytes) throw new LocalError(tooLarge);
   const raw = new Uint8Array(await file.arrayBuffer());
   return raw[0] === 0x1f && raw[1] === 0x8b ? gunzip(raw, maxBytes) : raw;
 }
 
-/** null: a format that only the server reads. Throws LocalError for a broken file, RefusedError for what is no profile. */
+/** null: a format that only the server reads. Throws LocalError for a broken or too large file, RefusedError for what is no profile. */
 export async function readProfile(file: Blob): Promise<LocalProfile | null> {
-  if (file.size > maxBytes) return null;
   const bytes = await unpack(file);
   if (bytes.length === 0) throw new RefusedError("The file is empty.");
   const profile = decode(bytes);

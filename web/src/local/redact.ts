@@ -11,7 +11,7 @@ import { isPprof } from "./pprof.ts";
 import { LocalError } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 import { MessageWriter } from "./protobuf_writer.ts";
-import { isFolded, maxBytes, unpack } from "./read.ts";
+import { isFolded, unpack } from "./read.ts";
 import type { Redaction } from "./wish.ts";
 
 /** What could be taken out; null for a format that only the server reads. */
@@ -71,7 +71,7 @@ class Redactor {
     this.mainBinary = nameOf(this.text(mainBinary));
     const keep = (index: number) => this.keep(index);
     const valueType: Kind = { texts: { 1: keep, 2: keep } };
-    const label: Kind = { texts: { 1: keep, 2: keep, 4: keep }, isLeftOut: (message) => this.isLabelOut(message) };
+    const label: Kind = { texts: { 1: keep, 2: (index) => this.withoutPaths(index), 4: keep }, isLeftOut: (message) => this.isLabelOut(message) };
     this.profile = {
       texts: {
         [Field.DropFrames]: keep, [Field.KeepFrames]: keep, [Field.DefaultSampleType]: keep,
@@ -135,8 +135,8 @@ class Redactor {
     return labels === "all" || labels.includes(key) || (commandLine && (isCommandKey(key) || this.isCommandLine(text)));
   }
 
-  /** A comment that stays, without the paths in it. */
-  private comment(index: number): number {
+  /** A comment or a label's value that stays. */
+  private withoutPaths(index: number): number {
     const text = this.text(index);
     const { paths } = this.wish;
     const plain = paths === "keep" ? text : text.replace(/(?:[A-Za-z]:\\|\.{0,2}\/)[^\s"']+/g, (path) => (paths === "base" ? baseName(path) : "…"));
@@ -180,7 +180,7 @@ class Redactor {
       }
     }
     this.rewrite(new Message(rest.take()), this.profile, out);
-    out.packed(Field.Comment, comments.filter((index) => !this.isCommentOut(index)).map((index) => this.comment(index)));
+    out.packed(Field.Comment, comments.filter((index) => !this.isCommentOut(index)).map((index) => this.withoutPaths(index)));
     const encoder = new TextEncoder();
     this.strings.forEach((text, i) => out.bytes(Field.Strings, this.used.has(i) ? text : new Uint8Array(0)));
     for (const text of this.added) out.bytes(Field.Strings, encoder.encode(text));
@@ -215,9 +215,8 @@ function survey(data: Uint8Array) {
   return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary) };
 }
 
-/** The file's bytes unpacked; null for a format that is not read here. */
+/** The file's bytes unpacked; null for a format that is not read here. Throws LocalError for a file that cannot be unpacked here. */
 async function open(file: Blob): Promise<{ bytes: Uint8Array; format: "pprof" | "folded" } | null> {
-  if (file.size > maxBytes) return null;
   const bytes = await unpack(file);
   if (bytes.length === 0) return null;
   if (isFolded(bytes)) return { bytes, format: "folded" };

@@ -44,6 +44,7 @@ const enum Section {
   FrameAddress,
   BaseSelfGap = 15,
   BaseSelf,
+  SharedPlace,
 }
 
 const magic = "PFFLAME2";
@@ -121,6 +122,8 @@ export class FrameTable {
     private readonly addresses: BigUint64Array | null,
     readonly stringOffsets: Uint32Array,
     private readonly stringBytes: Uint8Array,
+    /** Files and binaries of frames that lie in several of them, of which a frame tells the first. */
+    readonly sharedPlaces: Uint32Array | null = null,
   ) {
     this.count = nameId.length;
     this.nameId = nameId;
@@ -323,6 +326,7 @@ function readFrames(sections: Sections, frameCount: number, stringCount: number)
     sections.maybe(Section.FrameAddress, BigUint64Array, frameCount),
     offsets,
     bytes,
+    strings(sections.maybe(Section.SharedPlace, Uint32Array, sections.bytesOf(Section.SharedPlace) / 4)),
   );
 }
 

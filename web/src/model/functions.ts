@@ -5,7 +5,7 @@
  * stands in its stack.
  */
 import { FrameFlag, type Flame } from "./flame.ts";
-import { formatCount } from "./units.ts";
+import { changeOf, formatCount } from "./units.ts";
 
 export interface FunctionSums {
   name: string;
@@ -146,11 +146,11 @@ function sortKey(row: FunctionRow, column: SortColumn): number {
     case "before":
       return row.baseCum;
     case "change":
-      return Math.abs(row.cum - row.baseCum);
+      return Math.abs(changeOf(row.baseCum, row.cum));
     case "flatbefore":
       return row.baseFlat;
     case "flatchange":
-      return Math.abs(row.flat - row.baseFlat);
+      return Math.abs(changeOf(row.baseFlat, row.flat));
     default:
       return row.cum;
   }

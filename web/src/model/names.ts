@@ -10,6 +10,8 @@ const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|
 const afterName = /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
 const inName = /[\w$~\x80-\uffff]$/;
 const maxForms = 8;
+/** What is longer nobody reads, and some of what follows takes time by the square of it. */
+const maxLength = 2048;
 
 /** Where the name of an operator begins; -1: it is none. */
 const operatorAt = (name: string) => name.search(/(?<![\w$~])operator(?!\w)/);
@@ -61,7 +63,7 @@ const isWhole = (name: string) => /^[-+]\[/.test(name) || (name.startsWith("<") 
 /** From the whole name to its last part; without repetitions. */
 export function shorterNames(name: string): string[] {
   const forms = [name];
-  if (isWhole(name)) return forms;
+  if (name.length > maxLength || isWhole(name)) return forms;
   const add = (form: string) => {
     if (form && form.length < forms[forms.length - 1].length && forms.length < maxForms) forms.push(form);
   };

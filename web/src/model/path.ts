@@ -90,14 +90,17 @@ export function pathHash(flame: Flame, node: number): string {
   return hex(high) + hex(low);
 }
 
-function find(flame: Flame, wantHigh: number, wantLow: number, form: Form): number {
+/** Takes what it finds out of what is wanted. */
+function find(flame: Flame, wanted: Set<string>, form: Form, found: Map<string, number>): void {
   const { frames, frame, parentDelta, nodeCount } = flame;
   const frameHigh = new Int32Array(frames.count);
   const frameLow = new Int32Array(frames.count);
   for (let i = 0; i < frames.count; i++) [frameHigh[i], frameLow[i]] = hashFrame(flame, i, form);
   const high = new Int32Array(nodeCount);
   const low = new Int32Array(nodeCount);
-  for (let i = 1; i < nodeCount; i++) {
+  const isLikely = new Uint8Array(0x10000); // by a few bits of the hash: most nodes need no text
+  for (const hash of wanted) isLikely[parseInt(hash.slice(4, 8), 16)] = 1;
+  for (let i = 1; i < nodeCount && wanted.size > 0; i++) {
     if (form === 2 && frames.flags(frame[i]) & FrameFlag.Inlined) {
       high[i] = high[i - parentDelta[i]];
       low[i] = low[i - parentDelta[i]];
@@ -105,18 +108,19 @@ function find(flame: Flame, wantHigh: number, wantLow: number, form: Form): numb
     }
     high[i] = mix(high[i - parentDelta[i]], frameHigh[frame[i]]);
     low[i] = mix(low[i - parentDelta[i]], frameLow[frame[i]]);
-    if (high[i] === wantHigh && low[i] === wantLow) return i;
+    if (isLikely[high[i] & 0xffff] === 0) continue;
+    const hash = hex(high[i]) + hex(low[i]);
+    if (wanted.delete(hash)) found.set(hash, i);
   }
-  return -1;
 }
 
-/** The first node of that hash, or -1. One to three linear loops. */
-export function findByPathHash(flame: Flame, hash: string): number {
-  if (!/^[0-9a-f]{16}$/.test(hash)) return -1;
-  const half = (from: number) => parseInt(hash.slice(from, from + 8), 16) | 0;
-  for (const form of [0, 1, 2] as const) {
-    const found = find(flame, half(0), half(8), form);
-    if (found > 0) return found;
-  }
-  return -1;
+/** The first node of each hash that has one. One to three linear loops, however many are looked for. */
+export function findByPathHashes(flame: Flame, hashes: readonly string[]): Map<string, number> {
+  const found = new Map<string, number>();
+  const wanted = new Set(hashes.filter((hash) => /^[0-9a-f]{16}$/.test(hash)));
+  for (const form of [0, 1, 2] as const) if (wanted.size > 0) find(flame, wanted, form, found);
+  return found;
 }
+
+/** The first node of that hash, or -1. */
+export const findByPathHash = (flame: Flame, hash: string): number => findByPathHashes(flame, [hash]).get(hash) ?? -1;

@@ -8,6 +8,7 @@
  */
 import { FrameFlag, type Flame } from "./flame.ts";
 import { groupFrames } from "./functions.ts";
+import { changeOf } from "./units.ts";
 
 export interface PeekRow {
   /** One of its frames. */
@@ -63,7 +64,7 @@ class Sums {
       const isOther = (flame.frames.flags(frame) & FrameFlag.Other) !== 0;
       rows.push({ frame, name: flame.frames.name(frame), value: this.value[group], baseValue: this.base[group], isOther });
     }
-    const size = (row: PeekRow) => Math.abs(row.value - row.baseValue);
+    const size = (row: PeekRow) => Math.abs(changeOf(row.baseValue, row.value));
     return rows.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   }
 }

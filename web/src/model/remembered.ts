@@ -12,7 +12,7 @@ export interface Remembered {
 export const listRemembered = () => listKept<Remembered>("shares", ({ id }) => typeof id === "string");
 
 /** Without storage the token is still shown once on the page. */
-const store = (list: readonly Remembered[]) => keepList("shares", list, 200);
+const store = (list: readonly Remembered[]) => keepList("shares", list, 2000);
 
 export function remember(entry: Remembered): void {
   store([entry, ...listRemembered().filter((other) => other.id !== entry.id)]);

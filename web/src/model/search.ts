@@ -4,6 +4,7 @@
  * The expression is the subset that the server takes too (regex). It is case-sensitive as soon as it
  * holds an upper-case letter. The whole search has a deadline.
  */
+import type { Rule } from "./chain.ts";
 import { FrameFlag, type Flame, type FrameTable } from "./flame.ts";
 import { exactly, plainName } from "./exactly.ts";
 import { Pattern } from "./regex.ts";
@@ -101,6 +102,19 @@ export function compileSearch(text: string): Pattern {
 /** As the server's filters take it: case counts, unless it begins with "(?i)". */
 export const compileRule = (text: string): Pattern => new Pattern(text, false);
 
+/** Of what is no expression, or takes too long, nothing is said: false. */
+function tells(expression: string, asks: (test: (name: string) => boolean) => boolean): boolean {
+  try {
+    return asks(boundedTest(compileRule(expression)));
+  } catch {
+    return false;
+  }
+}
+
+/** Would one of these rules find files or binaries that frames do not tell of, since they lie in several? */
+export const findSharedPlace = ({ frames }: Flame, rules: readonly Rule[]): boolean =>
+  rules.some(({ text }) => tells(text, (test) => frames.sharedPlaces?.some((id) => test(frames.string(id))) === true));
+
 /** Did exactly() make it? Then it means one name and no other. */
 function isExact(text: string): boolean {
   const inner = /^\^(.*)\$$/s.exec(text)?.[1];
@@ -154,6 +168,15 @@ export function search(flame: Flame, pattern: Pattern): SearchResult {
   const rows = new RowMarks(flame, frameMatches);
   return { frameMatches, functionCount: countMatches(flame, frameMatches), nodeCount: rows.count, value, baseValue, rows };
 }
+
+/** Has no frame of the tree a name, file or binary that a rule's expression matches? */
+export const namesNothing = ({ frames, frame }: Flame, expression: string): boolean =>
+  tells(expression, (test) => {
+    const isThere = new Uint8Array(frames.count);
+    for (const at of frame.subarray(1)) isThere[at] = 1;
+    const isNamed = (at: number) => [frames.name(at), frames.file(at), frames.mapping(at)].some((text) => text !== "" && test(text));
+    return !isThere.some((there, at) => there && !(frames.flags(at) & FrameFlag.Other) && isNamed(at));
+  });
 
 /** The next matching node after (or before) one, in the order of the tree and around its end; -1 if none. */
 export function nextMatch(flame: Flame, result: SearchResult, node: number, step: 1 | -1): number {

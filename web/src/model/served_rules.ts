@@ -1,6 +1,8 @@
 /*
- * served_rules: which rules the server applies where a tree was cut: the page would miss what was merged into "other" boxes.
+ * served_rules: which rules the server applies where the page cannot: of a tree that was cut it would miss what was merged into
+ * "other" boxes, of a frame that is in several files or binaries it knows the first.
  * Those at the chain's begin that mean the same to both; where the server draws a link it cuts the chain there, too (api/view_state.h).
+ * By file and binary a tree has no functions. There a rule that names nothing in it is of these, and the server's.
  */
 import type { Rule } from "./chain.ts";
 import type { Bounds, Flame } from "./flame.ts";
@@ -13,18 +15,29 @@ export type Asked = ServedRules & Partial<Record<"above" | "below", string[]>>;
 
 const groupsByFrame = ["function", "line", "address"];
 
-/** Focus and ignore look at whole stacks, so none that stands behind a hide or show is served. All rules are switched on. */
-export function splitRules(rules: readonly Rule[], group: string, labelCount: number): { served: readonly Rule[]; rest: readonly Rule[] } {
-  let count = 0;
-  let isHidden = false;
-  if (groupsByFrame.includes(group))
-    for (const { action } of rules) {
-      const isLookup = action === "focus" || action === "ignore";
-      if (count + labelCount >= maxLabelRules || (isLookup ? isHidden : action !== "hide" && action !== "show")) break;
-      isHidden ||= !isLookup;
-      count++;
+/** May the group have no frames that a rule of functions names? */
+export const hasNoFunctions = (group: string): boolean => group === "file" || group === "binary";
+
+/**
+ * Focus and ignore look at whole stacks: none that stands behind a hide or show is served, and among themselves their order is
+ * nothing. All rules are switched on; ofFunctions says of which, where the group has none.
+ */
+export function splitRules(rules: readonly Rule[], group: string, labelCount: number, ofFunctions: readonly boolean[] = []): { served: readonly Rule[]; rest: readonly Rule[] } {
+  const served: Rule[] = [];
+  const rest: Rule[] = [];
+  let [mayLookUp, mayDrop] = [true, true];
+  rules.forEach((rule, i) => {
+    const isLookup = rule.action === "focus" || rule.action === "ignore";
+    const isDrop = rule.action === "hide" || rule.action === "show";
+    const isKnown = groupsByFrame.includes(group) || ofFunctions[i];
+    if (isKnown && served.length + labelCount < maxLabelRules && ((isLookup && mayLookUp) || (isDrop && mayDrop))) served.push(rule);
+    else {
+      rest.push(rule);
+      mayDrop = false;
     }
-  return { served: rules.slice(0, count), rest: rules.slice(count) };
+    mayLookUp &&= isLookup;
+  });
+  return { served, rest };
 }
 
 export function servedRules(rules: readonly Rule[]): ServedRules {

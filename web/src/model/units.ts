@@ -102,13 +102,24 @@ export function formatSigned(value: number, unit: string): string {
   return (value > 0 ? "+" : "−") + formatValue(Math.abs(value), unit);
 }
 
+/**
+ * What a comparison's second side has more. Whole numbers are exact; of those of a side that was scaled, which are
+ * not, a difference of a billionth is what their sums were rounded by.
+ */
+export function changeOf(before: number, after: number): number {
+  const change = after - before;
+  const isExact = Number.isInteger(before) && Number.isInteger(after);
+  return isExact || Math.abs(change) > 1e-9 * Math.max(Math.abs(before), Math.abs(after)) ? change : 0;
+}
+
 /** How b relates to a: "+12.3%", "new", "gone"; nothing from or to a value below zero, of which no part can be told. */
 export function formatChange(before: number, after: number): string {
-  if (before === after) return "±0%";
+  const change = changeOf(before, after);
+  if (change === 0) return "±0%";
   if (before === 0) return "new";
   if (after === 0) return "gone";
   if (before < 0 || after < 0) return nothing;
-  const percent = (100 * (after - before)) / before;
+  const percent = (100 * change) / before;
   if (percent >= 1000) return `×${threeDigits(after / before)}`;
   return (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(Math.abs(percent) >= 10 ? 0 : 1) + "%";
 }

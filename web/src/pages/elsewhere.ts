@@ -8,7 +8,8 @@
  *   speedscope        #profileURL=: pprof, folded stacks, perf script, .cpuprofile, its own format
  *   Firefox Profiler  from-url/: perf script, .cpuprofile; not pprof. Folded stacks too, but it makes one
  *                     sample of every count, which no browser survives for nanoseconds or bytes
- *   Perfetto          reads pprof, but its policy forbids it to fetch from other sites: files are opened by hand
+ *   Perfetto          reads pprof, but its policy forbids it to fetch from other sites, and what it takes by message it takes
+ *                     from the window that opened it, which ours is not to any site: files are opened by hand
  */
 import type { Share } from "../api.ts";
 

@@ -1,9 +1,10 @@
 /* redaction_form: what is left out of the files before they are sent. */
 import { useEffect, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import { Problem } from "../api.ts";
 import type { Redactable } from "../local/redact.ts";
 import { isRedacting, nothingRedacted, type Redaction } from "../local/wish.ts";
 import { LocalFile } from "../local_file.ts";
+import { formatCount } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Field, Select } from "../ui/kit.tsx";
 
 async function withLocal<T>(file: Blob, use: (local: LocalFile) => Promise<T>): Promise<T> {
@@ -41,11 +42,14 @@ export function useRedacted(files: readonly File[], wish: Redaction): { shown: r
   return { shown: made?.of === files && made?.wish === wish ? made.shown : undefined, problem };
 }
 
-function useRedactable(files: readonly File[]): (Redactable | null)[] | null {
-  const [found, setFound] = useState<(Redactable | null)[] | null>(null);
+/** Of each file; a problem where it could not be looked at. */
+type Found = Redactable | Problem | null;
+
+function useRedactable(files: readonly File[]): Found[] | null {
+  const [found, setFound] = useState<Found[] | null>(null);
   useEffect(() => {
     let isLeft = false;
-    const looked = files.map((file) => withLocal(file, (local) => local.redactable()).catch(() => null));
+    const looked = files.map((file) => withLocal(file, (local) => local.redactable()).catch(asProblem));
     void Promise.all(looked).then((all) => !isLeft && setFound(all));
     return () => void (isLeft = true);
   }, [files]);
@@ -68,8 +72,13 @@ function Check({ label, isOn, isDisabled, onChange }: CheckProps) {
   );
 }
 
+/** More are listed when they are asked for. */
+const firstKeys = 40;
+
 function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onChange: (wish: Redaction) => void }) {
   const { labels } = wish;
+  const [hasAll, setAll] = useState(false);
+  const shown = hasAll ? keys : keys.slice(0, firstKeys);
   if (keys.length === 0) return <p class="hint">The samples have no labels.</p>;
   const toggle = (key: string, isOn: boolean) => {
     const chosen = new Set(labels === "all" ? keys : labels);
@@ -81,11 +90,21 @@ function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onC
     <fieldset class="redact-labels">
       <legend>Labels to leave out</legend>
       <Check label="All" isOn={labels === "all"} onChange={(isOn) => onChange({ ...wish, labels: isOn ? "all" : [] })} />
-      {keys.slice(0, 40).map((key) => (
+      {shown.map((key) => (
         <Check key={key} label={key} isOn={labels === "all" || labels.includes(key)} onChange={(isOn) => toggle(key, isOn)} />
       ))}
+      {shown.length < keys.length && (
+        <Button look="quiet" onClick={() => setAll(true)}>{formatCount(keys.length - shown.length)} more</Button>
+      )}
     </fieldset>
   );
+}
+
+/** Ends a sentence. */
+function whyNot(found: readonly Found[]): string {
+  const problem = found.find((one) => one instanceof Problem);
+  if (problem) return `. ${problem.message}`;
+  return `: the browser reads only pprof and folded stacks, and ${found.length > 1 ? "one of these is" : "this is"} another format.`;
 }
 
 interface FormProps {
@@ -97,22 +116,22 @@ interface FormProps {
 
 export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
   const found = useRedactable(files);
-  const hasUnread = found?.some((one) => one === null) ?? false;
-  const hasPprof = found?.some((one) => one?.format === "pprof") ?? false;
-  const hasFolded = found?.some((one) => one?.format === "folded") ?? false;
-  const keys = [...new Set(found?.flatMap((one) => one?.labelKeys ?? []))].sort();
   if (!found) return <p class="hint">Looking at what could be left out…</p>;
-  if (hasUnread)
+  const read = found.filter((one): one is Redactable => one !== null && !(one instanceof Problem));
+  if (read.length < found.length)
     return (
       <div class="redaction">
         <p class="hint">
-          Nothing can be left out: the browser reads only pprof and folded stacks, and {files.length > 1 ? "one of these is" : "this is"} another format.
+          Nothing can be left out{whyNot(found)}
           {isRedacting(wish) ? " Nothing is sent as long as something shall be left out." : " It would be sent as it is."}
         </p>
         {isRedacting(wish) && <Button onClick={() => onChange(nothingRedacted)}>Leave nothing out</Button>}
         <ErrorLine error={problem} />
       </div>
     );
+  const hasPprof = read.some(({ format }) => format === "pprof");
+  const hasFolded = read.some(({ format }) => format === "folded");
+  const keys = [...new Set(read.flatMap(({ labelKeys }) => labelKeys))].sort();
   return (
     <div class="redaction">
       <p class="hint">
@@ -121,7 +140,7 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
       </p>
       {hasPprof && (
         <>
-          <Field label="Paths of files and binaries">
+          <Field label="Paths, also in labels and comments">
             {(id) => (
               <Select
                 id={id}

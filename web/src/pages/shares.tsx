@@ -6,6 +6,7 @@ import { asProblem, Button, Empty, Loading, ProblemView, useTitle } from "../ui/
 import { Icon } from "../ui/icons.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
+import { writeAddress } from "../views/view_address.ts";
 import { nameOf, visibilityNames } from "./share.tsx";
 
 function useShares(search: string, isReady: boolean) {
@@ -77,7 +78,7 @@ export function SharesPage({ session }: { session: Session | null }) {
   const input = useRef<HTMLInputElement>(null);
   const seek = (text: string) => {
     setSearch(text);
-    history.replaceState(null, "", text ? `/shares?q=${encodeURIComponent(text)}` : "/shares");
+    writeAddress(text ? `/shares?q=${encodeURIComponent(text)}` : "/shares", "replace");
   };
   const choose = (id: string) => setChosen((old) => (old.includes(id) ? old.filter((one) => one !== id) : [...old.slice(-1), id]));
   // Older first: what was shared earlier is "before".

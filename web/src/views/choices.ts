@@ -18,7 +18,8 @@ interface Known {
 export function typeChoice(flame: Flame | null, { sampleTypes = [], defaultType = 0 }: Known, state: ViewState, update: Update) {
   const types = flame?.metadata.sample_types ?? sampleTypes;
   const wanted = types.findIndex((_, index) => sampleTypeToken(types, index) === state.sampleType);
-  const typeIndex = flame ? shownType(flame, types) : wanted < 0 ? defaultType : wanted;
+  // What is wanted, be it shown yet or not: it may never come, and then another is chosen instead of it.
+  const typeIndex = wanted >= 0 ? wanted : flame ? shownType(flame, types) : defaultType;
   const isKnown = state.sampleType === "" || wanted >= 0;
   return { types, typeIndex, isKnown, chooseType: (index: number) => update({ sampleType: sampleTypeToken(types, index), root: "" }) };
 }

@@ -1,6 +1,6 @@
 /* describe: what is said about one node: in the tooltip, in the line below, to a screen reader. */
 import { FrameFlag, type Flame } from "../model/flame.ts";
-import { formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { changeOf, formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { shownName } from "../model/visible.ts";
 
 export interface Description {
@@ -46,7 +46,7 @@ function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
     ["Before", withShare(before, flame.baseTotal)],
     ["After", withShare(cum, flame.total)],
     ["Self", `${bound}${formatValue(flame.baseSelf[node], unit)} → ${bound}${formatValue(self, unit)}`],
-    ["Change", `${bound && "≈ "}${formatSigned(cum - before, unit)} (${formatChange(before, cum)})`],
+    ["Change", `${bound && "≈ "}${formatSigned(changeOf(before, cum), unit)} (${formatChange(before, cum)})`],
   ];
 }
 

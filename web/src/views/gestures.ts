@@ -31,8 +31,8 @@ export class Gestures {
 
   constructor(
     private readonly stage: Stage,
-    /** The picture moved under the pointer. */
-    private readonly onMoved: (isDrag: boolean) => void,
+    /** The picture moves under the pointer, where nothing is told of until it rests. */
+    private readonly onMoved: () => void,
   ) {}
 
   /** Listens until what is returned is called. */
@@ -60,7 +60,7 @@ export class Gestures {
     else if (Math.abs(x) > Math.abs(y) && !stage.isWhole) stage.panBy(stage.shareOf(x));
     else return;
     event.preventDefault();
-    this.onMoved(false);
+    this.onMoved();
   }
 
   private down(event: PointerEvent): void {
@@ -82,6 +82,8 @@ export class Gestures {
   private move(event: PointerEvent): void {
     const before = this.places.get(event.pointerId);
     if (!before) return;
+    // Let go where nobody here heard of it: beside the picture, before the drag had begun, or in a menu of the browser.
+    if (event.buttons === 0) return this.up(event);
     const place = { x: event.clientX, y: event.clientY };
     if (!this.wasDrag) {
       if (Math.hypot(place.x - this.pressed.x, place.y - this.pressed.y) < slackPx) return;
@@ -94,7 +96,7 @@ export class Gestures {
       this.stage.panBy(this.stage.shareOf(before.x - place.x));
       if (event.pointerType !== "touch") this.stage.scroller.scrollTop += before.y - place.y;
     }
-    this.onMoved(true);
+    this.onMoved();
   }
 
   /** One of two fingers went from `before` to `after`; the other stayed. */

@@ -306,6 +306,7 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
                 <g
                   class={`graph-node ${box.name === state.marked ? "marked" : ""} ${box.name === hovered ? "lit" : ""} ${matches?.[i] ? "match" : ""}`}
                   data-node={i}
+                  data-function={box.name}
                   role="button"
                   tabIndex={i === at ? 0 : -1}
                   aria-pressed={box.name === state.marked}
@@ -363,7 +364,7 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
         {graph.nodes.map((node, i) => (
           <tr key={i}>
             <th scope="row">
-              <button type="button" onClick={() => onChoose(boxes[i].name)}>
+              <button type="button" data-function={boxes[i].name} onClick={() => onChoose(boxes[i].name)}>
                 <bdi>{boxes[i].name}</bdi>
               </button>
             </th>

@@ -96,8 +96,8 @@ export class GraphCamera {
     on("wheel", (event) => this.wheel(event));
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
-    on("pointerup", (event) => this.places.delete(event.pointerId));
-    on("pointercancel", (event) => this.places.delete(event.pointerId));
+    on("pointerup", (event) => this.up(event));
+    on("pointercancel", (event) => this.up(event));
     return () => ended.abort();
   }
 
@@ -137,6 +137,7 @@ export class GraphCamera {
   private move(event: PointerEvent): void {
     const before = this.places.get(event.pointerId);
     if (!before) return;
+    if (event.buttons === 0) return this.up(event); // let go where nobody here heard of it
     const place = this.placeOf(event);
     const isFar = Math.hypot(place[0] - this.pressed[0], place[1] - this.pressed[1]) >= slackPx;
     if (!this.wasDrag && !isFar && this.places.size === 1) return;
@@ -148,5 +149,9 @@ export class GraphCamera {
     const spread = (at: Point) => Math.max(20, Math.hypot(at[0] - other[0], at[1] - other[1]));
     this.panBy((place[0] - before[0]) / 2, (place[1] - before[1]) / 2);
     this.zoomBy(spread(place) / spread(before), [(place[0] + other[0]) / 2, (place[1] + other[1]) / 2]);
+  }
+
+  private up(event: PointerEvent): void {
+    this.places.delete(event.pointerId);
   }
 }

@@ -107,7 +107,7 @@ export function Icicle(props: IcicleProps) {
   const latest = useRef(props);
   latest.current = props;
   const [hover, setHover] = useState(-1);
-  const pointer = useRef({ x: 0, y: 0 });
+  const pointer = useRef({ x: 0, y: 0, isOver: false });
 
   const firstRow = hasRoot ? 0 : 1;
   const scene = { flame, colours, palette, marks, pinned, isFlipped, firstRow, zoom, cursor };
@@ -122,7 +122,11 @@ export function Icicle(props: IcicleProps) {
       onPart(node, part);
     };
     stage.current = made;
-    gestures.current = new Gestures(made, (isDrag) => point(isDrag ? -1 : made.hit(pointer.current.x, pointer.current.y)));
+    made.onRest = () => {
+      const { x, y, isOver } = pointer.current;
+      if (isOver) point(made.hit(x, y));
+    };
+    gestures.current = new Gestures(made, () => point(-1));
     const detach = [gestures.current.attach(), minimap?.attach(made)];
     const observer = new ResizeObserver(() => made.resize());
     observer.observe(scroller.current!);
@@ -169,8 +173,9 @@ export function Icicle(props: IcicleProps) {
     latest.current.onHover(node);
   }
   const move = (event: PointerEvent) => {
-    pointer.current = { x: event.clientX, y: event.clientY };
-    if (event.pointerType !== "touch" && event.buttons === 0) point(stage.current!.hit(event.clientX, event.clientY));
+    const isOver = event.pointerType !== "touch" && event.buttons === 0;
+    pointer.current = { x: event.clientX, y: event.clientY, isOver };
+    if (isOver) point(stage.current!.hit(event.clientX, event.clientY));
     if (tip.current) placeTooltip(tip.current, event.clientX, event.clientY);
   };
   const press = (event: MouseEvent) => {
@@ -230,7 +235,10 @@ export function Icicle(props: IcicleProps) {
         aria-activedescendant={cursorId}
         onScroll={() => stage.current?.paintSoon()}
         onPointerMove={move}
-        onPointerLeave={() => point(-1)}
+        onPointerLeave={() => {
+          pointer.current.isOver = false;
+          point(-1);
+        }}
         onClick={press}
         onContextMenu={openMenu}
         onKeyDown={key}
@@ -240,7 +248,7 @@ export function Icicle(props: IcicleProps) {
         <div class="icicle-space" style={{ height: `${(flame.rowCount - firstRow) * rowHeight}px` }}>
           <div class="icicle-canvases" aria-hidden="true">
             <canvas ref={pictureCanvas} />
-            <canvas ref={overlayCanvas} />
+            <canvas ref={overlayCanvas} hidden />
           </div>
         </div>
         <div id={cursorId} class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1 - firstRow} aria-selected={cursor === zoom}>

@@ -6,6 +6,7 @@
  */
 import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Problem } from "../api.ts";
 import type { Action, Rule } from "../model/chain.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
@@ -32,6 +33,12 @@ export interface SourcePlaceProps {
   frame: number;
 }
 
+export interface Failed {
+  problem: Problem;
+  /** Absent where that would not help. */
+  onRetry?: () => void;
+}
+
 export interface PaneContext {
   state: ViewState;
   update: Update;
@@ -47,9 +54,13 @@ export interface PaneContext {
   isAwaitingRows: boolean;
   /** Of their numbers. */
   rowBound: Bound;
+  /** Why they did not come. */
+  rowsFailed: Failed | null;
   /** Trees around the marked function; null unless the pane wants them, and until they are there. */
   callers: Flame | null;
   callees: Flame | null;
+  /** Why the rules' tree and those around the function did not come. */
+  failed: Failed | null;
   /** The search; null while there is none. */
   pattern: Pattern | null;
   /** Where the marked function stands in flame, and what was searched for. */

@@ -7,7 +7,7 @@ import type { Flame } from "../model/flame.ts";
 import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
-import { formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { changeOf, formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { shownName } from "../model/visible.ts";
 import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
@@ -82,6 +82,7 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
               <div
                 class={`row ${line.isOther ? "own" : ""} ${line.name === hovered ? "hovered" : ""} ${isMatch(line.name) ? "chosen" : ""}`}
                 role="row"
+                data-function={line.isOther ? "" : line.name}
                 aria-rowindex={first + i + 2}
                 key={first + i}
                 style={{ transform: `translateY(${topOf(first + i)}px)` }}
@@ -125,20 +126,23 @@ function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string 
         </thead>
       )}
       <tbody>
-        {rows.map(([label, before, after]) => (
-          <tr key={label}>
-            <th scope="row">{label}</th>
-            {flame.isDiff && <td>{bound}{formatValue(before, unit)}</td>}
-            <td>{bound}{formatValue(after, unit)}</td>
-            {flame.isDiff ? (
-              <td class={after > before ? "more" : after < before ? "less" : ""}>
-                {bound && "≈ "}{formatSigned(after - before, unit)} <em>{formatChange(before, after)}</em>
-              </td>
-            ) : (
-              <td><em>{formatPercent(after, flame.total)}</em></td>
-            )}
-          </tr>
-        ))}
+        {rows.map(([label, before, after]) => {
+          const change = changeOf(before, after);
+          return (
+            <tr key={label}>
+              <th scope="row">{label}</th>
+              {flame.isDiff && <td>{bound}{formatValue(before, unit)}</td>}
+              <td>{bound}{formatValue(after, unit)}</td>
+              {flame.isDiff ? (
+                <td class={change > 0 ? "more" : change < 0 ? "less" : ""}>
+                  {bound && "≈ "}{formatSigned(change, unit)} <em>{formatChange(before, after)}</em>
+                </td>
+              ) : (
+                <td><em>{formatPercent(after, flame.total)}</em></td>
+              )}
+            </tr>
+          );
+        })}
       </tbody>
     </table>
   );

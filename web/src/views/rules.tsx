@@ -38,6 +38,8 @@ interface RuleBarProps {
   /** Of labels, which come before all others. */
   labels: readonly string[];
   error: TransformError | null;
+  /** That it is about. */
+  failed?: Rule;
   /** How much of the whole the rules left. */
   share: string;
   isOfFiltered: boolean;
@@ -60,10 +62,8 @@ function LabelChip({ rule, onChange }: { rule: string; onChange: (rule: string |
   );
 }
 
-export function RuleBar({ rules, labels, error, share, isOfFiltered, onChange, onLabels, onClear, onOfFiltered }: RuleBarProps) {
+export function RuleBar({ rules, labels, error, failed, share, isOfFiltered, onChange, onLabels, onClear, onOfFiltered }: RuleBarProps) {
   if (rules.length === 0 && labels.length === 0) return null;
-  const active = rules.filter((rule) => !rule.isOff);
-  const failed = error && error.rule >= 0 ? active[error.rule] : null;
   const set = (index: number, rule: Rule | null) =>
     onChange(rules.flatMap((old, i) => (i !== index ? [old] : rule ? [rule] : [])));
   return (

@@ -9,10 +9,10 @@ import type { SeenHalf, SeenPart } from "../state.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { Pattern } from "../model/regex.ts";
 import { search, type SearchResult } from "../model/search.ts";
-import { Loading } from "../ui/kit.tsx";
+import { Loading, ProblemView } from "../ui/kit.tsx";
 import { Icicle } from "./icicle.tsx";
 import type { Look } from "./icicle_draw.ts";
-import type { PaneProps } from "./panes.tsx";
+import type { Failed, PaneProps } from "./panes.tsx";
 import { TablePane } from "./table.tsx";
 import { addStyle } from "../ui/style.ts";
 import aroundStyle from "./around.css?text";
@@ -25,6 +25,7 @@ interface SandwichProps {
   name: string;
   callers: Flame | null;
   callees: Flame | null;
+  failed: Failed | null;
   colours: FrameColours;
   unit: string;
   palette: Look;
@@ -38,7 +39,7 @@ interface SandwichProps {
   onMenu: (name: string, x: number, y: number) => void;
 }
 
-interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees" | "above" | "below" | "onSeen"> {
+interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees" | "failed" | "above" | "below" | "onSeen"> {
   flame: Flame;
   /** null is the whole. */
   seen: SeenHalf | null;
@@ -60,6 +61,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, 
   const [cursor, setCursor] = useState(1);
   const marks = useMemo(() => marksOf(flame, pattern), [flame, pattern]);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
+  const stand = Math.min(cursor, flame.nodeCount - 1);
   /** What was moved to by hand is that very node, and needs no search. */
   const moved = useRef<{ flame: Flame; hash: string; node: number } | null>(null);
   const findNode = (hash: string) => (moved.current?.flame === flame && moved.current.hash === hash ? moved.current.node : findByPathHash(flame, hash));
@@ -73,7 +75,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, 
     onSeen(node > 1 || window ? { zoom: hash, window } : null);
   };
   return (
-    <section class="sandwich-half" aria-label={label}>
+    <section class="sandwich-half" aria-label={label} data-function={nameOf(stand)}>
       <h3>{label}</h3>
       <Icicle
         flame={flame}
@@ -87,7 +89,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, 
         part={found > 0 ? seen!.window : null}
         cursorId={`${label.toLowerCase()}-cursor`}
         marks={marks}
-        cursor={Math.min(cursor, flame.nodeCount - 1)}
+        cursor={stand}
         onCursor={setCursor}
         onZoom={(node) => node > 1 && onChoose(nameOf(node))}
         onPart={see}
@@ -99,13 +101,14 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, 
   );
 }
 
-function Sandwich({ name, callers, callees, above, below, onSeen, ...rest }: SandwichProps) {
+function Sandwich({ name, callers, callees, failed, above, below, onSeen, ...rest }: SandwichProps) {
   if (!name)
     return (
       <div class="sandwich-empty">
         <p>Choose a function in any view: its callers stand above it here, what it calls below.</p>
       </div>
     );
+  if (failed) return <ProblemView {...failed} />;
   if (!callers || !callees) return <Loading label="Looking for callers and callees" />;
   if (callees.nodeCount <= 1)
     return (
@@ -125,10 +128,10 @@ function Sandwich({ name, callers, callees, above, below, onSeen, ...rest }: San
 
 /** Alone it has the table at its side, to choose a function from. */
 export function SandwichPane(props: PaneProps) {
-  const { state, callers, callees, colours, unit, palette, pattern, hovered, onHoverName, update, openMenu } = props.context;
+  const { state, callers, callees, failed, colours, unit, palette, pattern, hovered, onHoverName, update, openMenu } = props.context;
   const sandwich = (
     <Sandwich
-      {...{ callers, callees, colours, unit, palette, hovered }}
+      {...{ callers, callees, failed, colours, unit, palette, hovered }}
       onHover={onHoverName}
       name={state.marked}
       pattern={pattern}

@@ -37,7 +37,6 @@ export interface Scene {
 interface Canvas {
   context: CanvasRenderingContext2D;
   painter: IciclePainter;
-  overlay: CanvasRenderingContext2D;
 }
 
 function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number, ratio: number): void {
@@ -75,6 +74,10 @@ export function picturesShown(): Picture[] {
 
 export class Stage {
   private canvas: Canvas | null = null;
+  /** Has nothing on it, and is left out of the page: composing it costs as much as the picture. */
+  private isOverlayBlank = true;
+  /** Has the picture's size. The pixels alone do not tell: where the page is enlarged they stay as many. */
+  private isOverlayFit = false;
   private width = 0;
   private ratio = 1;
   private rows: Rows;
@@ -92,6 +95,8 @@ export class Stage {
   private echoed = new Echo("");
   /** A hand moved the window, and it stands still now. */
   onSettled: (window: Window) => void = () => undefined;
+  /** Nothing has moved for a moment: something else may be under the pointer now. */
+  onRest: () => void = () => undefined;
 
   constructor(
     readonly scroller: HTMLElement,
@@ -124,13 +129,13 @@ export class Stage {
     this.width = scroller.clientWidth;
     this.ratio = devicePixelRatio || 1;
     this.rows = this.rowsOf(scroller.clientHeight);
-    for (const canvas of [this.pictureElement, this.overlayElement]) sizeCanvas(canvas, this.width, this.rows.viewPx, this.ratio);
+    sizeCanvas(this.pictureElement, this.width, this.rows.viewPx, this.ratio);
+    this.isOverlayFit = false;
     // A software canvas: with thousands of small boxes it is several times faster than an emulated GPU.
     const context = this.pictureElement.getContext("2d", { alpha: false, willReadFrequently: true });
-    const overlay = this.overlayElement.getContext("2d");
-    if (!context || !overlay) return;
-    for (const each of [context, overlay]) each.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    this.canvas = { context, overlay, painter: new IciclePainter(context) };
+    if (!context) return;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.canvas = { context, painter: new IciclePainter(context) };
     if (isFirst) {
       this.scrollToRoot();
       this.reveal(this.scene.zoom);
@@ -268,6 +273,7 @@ export class Stage {
     clearTimeout(this.resting);
     this.resting = globalThis.setTimeout(() => {
       this.isResting = true;
+      this.onRest();
       if (this.echoed.name !== "") this.paintOverlaySoon();
     }, settleMs);
   }
@@ -278,14 +284,30 @@ export class Stage {
     if (this.lacksNames) this.paintOverlaySoon();
   }
 
+  /** Of the picture's size and empty; it takes memory from when something is first drawn on it. */
+  private freshOverlay(): CanvasRenderingContext2D | null {
+    const overlay = this.overlayElement.getContext("2d");
+    if (this.isOverlayFit) overlay?.clearRect(0, 0, this.width, this.rows.viewPx);
+    else {
+      sizeCanvas(this.overlayElement, this.width, this.rows.viewPx, this.ratio);
+      overlay?.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      this.isOverlayFit = true;
+    }
+    return overlay;
+  }
+
   private paintOverlay(): void {
     if (!this.canvas) return;
-    const { overlay, painter } = this.canvas;
+    const { painter } = this.canvas;
     const { cursor, palette, pinned } = this.scene;
-    overlay.clearRect(0, 0, this.width, this.rows.viewPx);
+    const isFocused = this.hasKeys;
+    const isBlank = this.hover < 0 && this.echoed.name === "" && !isFocused && !pinned?.size;
+    if (isBlank && this.isOverlayBlank) return;
+    this.overlayElement.hidden = this.isOverlayBlank = isBlank;
+    const overlay = this.freshOverlay();
+    if (isBlank || !overlay) return;
     overlay.strokeStyle = palette.outline;
     this.paintEchoes(overlay, painter.boxes);
-    const isFocused = this.hasKeys;
     for (let i = 0; i < painter.boxes.count; i++) {
       const node = painter.boxes.node[i];
       const isCursor = node === cursor && isFocused;

@@ -9,10 +9,10 @@ import { filterByName } from "../model/search.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
-import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { changeOf, formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { shownName } from "../model/visible.ts";
 import { Icon } from "../ui/icons.tsx";
-import { Menu } from "../ui/kit.tsx";
+import { Menu, ProblemView } from "../ui/kit.tsx";
 import type { PaneContext, PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 import { listSpace } from "./rows.ts";
@@ -180,7 +180,7 @@ export function ValueCell({ value, total, unit, bound, tone = "" }: ValueProps) 
 
 /** Of two numbers that are at least something the change is about something. */
 export function ChangeCell({ before, after, unit, bound }: { before: number; after: number; unit: string; bound: Bound }) {
-  const delta = after - before;
+  const delta = changeOf(before, after);
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
   return (
     <div class={`cell value change ${tone}`} role="cell" title={formatExact(delta, unit)}>
@@ -241,10 +241,9 @@ function Table(props: TableProps) {
   const ids = asked.length ? asked : defaultColumns(flame);
   const isCustom = asked.length > 0 || ids.includes("file");
   const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? { ...nameColumn, label: frameTitle(flame) } : known[id]!]);
-  const sorted = useMemo(() => {
-    const wanted = pattern ? filterByName(rows, pattern) : rows;
-    return sortFunctions(wanted, sort);
-  }, [rows, pattern, sort.column, sort.descending]);
+  // Sorting costs more than finding, so no letter of a search sorts anew.
+  const all = useMemo(() => sortFunctions(rows, sort), [rows, sort.column, sort.descending]);
+  const sorted = useMemo(() => (pattern ? filterByName(all, pattern) : all), [all, pattern]);
   const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
@@ -290,6 +289,7 @@ function Table(props: TableProps) {
               <div
                 class={`row ${row.name === chosen ? "chosen" : ""} ${row.name === props.hovered ? "hovered" : ""}`}
                 role="row"
+                data-function={row.name}
                 aria-rowindex={first + i + 2}
                 key={first + i}
                 style={{ transform: `translateY(${topOf(first + i)}px)` }}
@@ -314,7 +314,8 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, isAwaitingRows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu, placed } = context;
+  const { state, flame, rows, isAwaitingRows, rowBound, rowsFailed, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu, placed } = context;
+  if (rowsFailed) return <ProblemView {...rowsFailed} />;
   return (
     <Table
       {...{ flame, rows, isAwaitingRows, colours, unit, palette, pattern, hovered, placed }}

@@ -2,12 +2,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { formatChain, type Rule } from "../model/chain.ts";
-import { boundsAfter, servedRules, splitRules, type Asked, type ServedRules } from "../model/served_rules.ts";
+import { boundsAfter, hasNoFunctions, servedRules, splitRules, type Asked, type ServedRules } from "../model/served_rules.ts";
 import type { Bounds, Flame } from "../model/flame.ts";
 import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
 import { isOfAddress } from "../model/old_names.ts";
 import { transformer, TransformError, type Transformed } from "../transformer.ts";
 import { asProblem } from "../ui/kit.tsx";
+import { useSearchCode } from "./search_box.tsx";
+import { isOfRoot } from "./use_root.ts";
 
 /** What is loaded may be asked for under rules, all of it by another group, and below a node; a page that cannot do that gives a Load without those parameters. */
 export type Load = (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => Promise<Flame>;
@@ -18,11 +20,11 @@ type Loaded = { flame: Flame; key: string };
 /** The tree for a key, "" for none; the last one stays while the next is under way. */
 function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const [failed, setFailed] = useState<{ problem: Problem; key: string } | null>(null);
   const [attempt, setAttempt] = useState(0);
   const cache = useRef(new Map<string, Flame>());
   useEffect(() => {
-    setProblem(null);
+    setFailed(null);
     if (!key) return;
     const known = cache.current.get(key);
     if (known) return setLoaded({ flame: known, key });
@@ -35,12 +37,20 @@ function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
         setLoaded({ flame, key });
       },
       (error) => {
-        if (!abort.signal.aborted) setProblem(asProblem(error));
+        if (!abort.signal.aborted) setFailed({ problem: asProblem(error), key });
       },
     );
     return () => abort.abort();
   }, [key, attempt]);
+  const problem = failed?.key === key ? failed.problem : null;
   return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
+}
+
+/** Of each rule, whether it names nothing in a tree that has no functions (model/served_rules.ts); null until that is known. */
+function useOfFunctions(flame: Flame | null, rules: readonly Rule[], group: string): readonly boolean[] | null {
+  const isWanted = flame !== null && hasNoFunctions(group) && rules.length > 0;
+  const [code, problem] = useSearchCode(isWanted);
+  return useMemo(() => (isWanted && code ? rules.map(({ text }) => code.namesNothing(flame, text)) : isWanted && !problem ? null : []), [isWanted && flame, formatChain(rules), code, problem]);
 }
 
 /** The tree that rules are applied to here, and those rules. */
@@ -51,26 +61,41 @@ interface Source {
   rest: readonly Rule[];
 }
 
+/** Would the page, which knows one place of each frame, apply these rules wrongly? null until it is known. */
+function useFindsShared(tree: Flame | null, rules: readonly Rule[]): boolean | null {
+  const isWanted = tree !== null && tree.frames.sharedPlaces !== null && rules.length > 0;
+  const [code, problem] = useSearchCode(isWanted);
+  return useMemo(() => isWanted && (code ? code.findSharedPlace(tree, rules) : problem ? true : null), [tree, formatChain(rules), code, problem]);
+}
+
 /**
- * The whole tree; where it was cut, or a rule is of before addresses had names, the server's tree under those rules that it
- * knows, whose numbers are exact. Where the server does not give that, the whole, with numbers that say what they may lack. The last one stays while the next is
- * under way.
+ * The whole tree; where it was cut, or a rule is of functions that it does not have, of before addresses had names, or of files
+ * and binaries that its frames do not tell of, the server's tree under those rules that it knows, whose numbers are exact. Where
+ * the server does not give that, the whole if its numbers say what they may lack. The last one stays while the next is under way.
+ * A part that was opened under rules that take out frames may be below no node of the tree without them.
  */
 export function useSource(flameKey: string, load: Load, rules: readonly Rule[], state: { group: string; labels: readonly string[] }, isServed: boolean) {
   const active = rules.filter((rule) => !rule.isOff);
-  const whole = useFlame(`whole\n${flameKey}`, load);
+  const part = useFlame(`whole\n${flameKey}`, load);
+  const isUnderRules = part.problem !== null && isOfRoot(part.problem) && active.some(({ action }) => action === "hide" || action === "show");
+  const all = useFlame(isUnderRules ? `all\n${flameKey}` : "", (signal) => load(signal, undefined, undefined, ""));
+  const whole = isUnderRules ? all : part;
   const tree = isServed && whole.isCurrent ? whole.flame : null;
+  const ofFunctions = useOfFunctions(tree, active, state.group);
+  const split = tree && ofFunctions ? splitRules(active, state.group, state.labels.length, ofFunctions) : { served: [], rest: active };
+  const findsShared = useFindsShared(tree, split.served);
   // What an address was called before it had a name, the server knows alone.
-  const isAsked = tree !== null && (tree.isCut || (tree.metadata.named_later === true && active.some(({ text }) => isOfAddress(text))));
-  const { served, rest } = isAsked ? splitRules(active, state.group, state.labels.length) : { served: [], rest: active };
+  const isAsked = tree !== null && ofFunctions !== null && (tree.isCut || findsShared || ofFunctions.includes(true) || (tree.metadata.named_later === true && active.some(({ text }) => isOfAddress(text))));
+  const { served, rest } = isAsked ? split : { served: [], rest: active };
   const filtered = useFlame(served.length ? `${flameKey}\n${formatChain(served)}` : "", (signal) => load(signal, servedRules(served)));
+  const problem = whole.problem ?? (findsShared || isUnderRules ? filtered.problem : null);
   const last = useRef<Source | null>(null);
-  const isCurrent = whole.isCurrent && (served.length === 0 || filtered.problem !== null || filtered.isCurrent);
+  const isCurrent = whole.isCurrent && findsShared !== null && ofFunctions !== null && !problem && (served.length === 0 || filtered.problem !== null || filtered.isCurrent);
   if (isCurrent) {
     const isFiltered = served.length > 0 && filtered.isCurrent;
     last.current = isFiltered ? { flame: filtered.flame!, served, rest } : { flame: whole.flame!, served: [], rest: active };
   }
-  return { source: last.current, isCurrent, problem: whole.problem, retry: whole.retry };
+  return { source: last.current, isCurrent, problem, retry: (isUnderRules || whole.problem ? part : filtered).retry };
 }
 
 /**
@@ -82,20 +107,22 @@ export function useRows(flame: Flame | null, isWanted: boolean, source: Source |
   const isOwn = flame !== null && (!flame.isCut || source === null || source.rest.length > 0);
   const own = useMemo(() => (isOwn && isWanted ? listFunctions(flame) : null), [flame, isOwn, isWanted]);
   const [loaded, setLoaded] = useState<{ flame: Flame; rows: FunctionRow[] } | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const [failed, setFailed] = useState<{ flame: Flame; problem: Problem } | null>(null);
+  const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     if (!flame || !source || isOwn || !isWanted) return;
     const abort = new AbortController();
-    setProblem(null);
+    setFailed(null);
     loadRows(abort.signal, servedRules(source.served)).then(
       (sums) => setLoaded({ flame, rows: joinFunctions(flame, sums) }),
-      (error) => abort.signal.aborted || setProblem(asProblem(error)),
+      (error) => abort.signal.aborted || setFailed({ flame, problem: asProblem(error) }),
     );
     return () => abort.abort();
-  }, [flame, isOwn, isWanted]);
+  }, [flame, isOwn, isWanted, attempt]);
   const rows: FunctionRow[] = own ?? (loaded?.flame === flame ? loaded.rows : []);
   const isAwaiting = isWanted && !own && loaded?.flame !== flame;
-  return { rows, isAwaiting, bound: own && flame ? flame.bounds.part : ("" as const), problem };
+  const problem = isAwaiting && failed?.flame === flame ? failed.problem : null;
+  return { rows, isAwaiting, bound: own && flame ? flame.bounds.part : ("" as const), failed: problem && { problem, onRetry: () => setAttempt(attempt + 1) } };
 }
 
 export interface Shown {
@@ -106,6 +133,7 @@ export interface Shown {
   callees: Flame | null;
   isCurrent: boolean;
   error: TransformError | null;
+  retry: () => void;
 }
 
 /** Percentages of what is there, in place of the whole profile. */
@@ -128,9 +156,11 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
   const key = `${around}\n${formatChain(active)}`;
   const [made, setMade] = useState<{ source: Flame; key: string; result: Transformed } | null>(null);
   const [failed, setFailed] = useState<{ source: Flame; key: string; error: TransformError } | null>(null);
+  const [attempt, setAttempt] = useState(0);
   const isPlain = active.length === 0 && around === "";
   useEffect(() => {
-    if (!source || isPlain) return;
+    if (isPlain) return transformer.rest();
+    if (!source) return;
     let isLeft = false;
     transformer.request({ flame: source, rules: active, around }).then(
       (result) => !isLeft && setMade({ source, key, result: bounded(result, boundsAfter(source, active)) }),
@@ -140,7 +170,7 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
       },
     );
     return () => void (isLeft = true);
-  }, [source, key]);
+  }, [source, key, attempt]);
 
   const error = failed && failed.source === source && failed.key === key ? failed.error : null;
   const last = made && made.source === source ? made : null;
@@ -158,5 +188,9 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
     callees: isAround ? last.result.callees : null,
     isCurrent: isPlain || last?.key === key || error !== null,
     error,
+    retry: () => {
+      setFailed(null);
+      setAttempt(attempt + 1);
+    },
   };
 }

@@ -3,13 +3,13 @@
  * sender did. The server is asked (find_old.ts) only where the profile has addresses that got names since, and only for what this
  * tree does not have.
  */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Rule } from "../model/chain.ts";
 import type { Flame, FlameMetadata } from "../model/flame.ts";
 import { isOfAddress, widened } from "../model/old_names.ts";
 import { findByPathHash } from "../model/path.ts";
 import { exactly } from "../model/exactly.ts";
-import type { SeenHalf, ViewState } from "../state.ts";
+import type { ViewState } from "../state.ts";
 import type { Load } from "./use_flame.ts";
 
 interface OldLink {
@@ -36,19 +36,24 @@ function useFound<Found>(key: unknown, ask: (code: typeof import("./find_old.ts"
   }, [key]);
 }
 
+/** Is there a tree, and no such path in it? Kept, since whatever is pointed at renders, and this looks at every node. */
+const useLost = (tree: Flame | null, path = ""): boolean => useMemo(() => tree !== null && path !== "" && findByPathHash(tree, path) < 0, [tree, path]);
+
 /** The frame that the link zooms to, where it is in the tree under another path than the link's. */
 export function useOldZoom(link: OldLink, onFound: (node: number) => void): void {
   const { flame, state, load } = link;
-  const isLost = mayBeOld(link) && state.zoom !== "" && findByPathHash(flame!, state.zoom) < 0;
+  const isLost = useLost(mayBeOld(link) ? flame : null, state.zoom);
   useFound(isLost && flame, ({ findOldZoom }, signal) => findOldZoom(load, state, flame!, signal), (node) => node > 0 && onFound(node));
 }
 
 /** What is seen of the halves of a sandwich, likewise. */
 export function useOldHalves(link: OldLink, halves: Record<"callers" | "callees", Flame | null>, onFound: (found: Pick<ViewState, "above" | "below">) => void): void {
   const { state, load } = link;
-  const isLost = (half: SeenHalf | null, tree: Flame | null) => half !== null && tree !== null && findByPathHash(tree, half.zoom) < 0;
   const { above, below } = state;
-  const key = mayBeOld(link) && (isLost(above, halves.callers) || isLost(below, halves.callees)) && [state.marked, above?.zoom, below?.zoom].join("\n");
+  const mayBe = mayBeOld(link);
+  const isAboveLost = useLost(mayBe ? halves.callers : null, above?.zoom);
+  const isBelowLost = useLost(mayBe ? halves.callees : null, below?.zoom);
+  const key = (isAboveLost || isBelowLost) && [state.marked, above?.zoom, below?.zoom].join("\n");
   useFound(key, ({ findOldHalves }, signal) => findOldHalves(load, state, signal), onFound);
 }
 

@@ -6,8 +6,16 @@ import type { SeenPart, Update, ViewState } from "../state.ts";
 import { say } from "../ui/kit.tsx";
 import { sameNode } from "./rows.ts";
 
-/** opensOthers: the tree below a node can be loaded; hasSandwich: a sandwich is shown, whose halves are zoomed by themselves. */
-export function usePlace(flame: Flame | null, state: ViewState, update: Update, { opensOthers, hasSandwich }: { opensOthers: boolean; hasSandwich: boolean }) {
+interface Ways {
+  /** The tree below a node can be loaded. */
+  opensOthers: boolean;
+  /** Rules were applied by the page, to what is loaded. */
+  hasOwnRules: boolean;
+  /** A sandwich is shown, whose halves are zoomed by themselves. */
+  hasSandwich: boolean;
+}
+
+export function usePlace(flame: Flame | null, state: ViewState, update: Update, { opensOthers, hasOwnRules, hasSandwich }: Ways) {
   const [cursor, setCursor] = useState(0);
   /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
   const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({ flame: null, nodes: new Map() });
@@ -52,7 +60,7 @@ export function usePlace(flame: Flame | null, state: ViewState, update: Update, 
   const openOther = (other: number) => {
     const parent = parentOf(flame!, other);
     if (!opensOthers || parent === 0) return say("These stacks are too small to be shown one by one");
-    if (state.rules.some((rule) => !rule.isOff)) return say("Rules see what is loaded: switch them off to open this");
+    if (hasOwnRules) return say("Rules see what is loaded: switch them off to open this");
     const hash = hashOf(parent);
     if (hash !== state.root) update({ zoom: hash, root: hash, window: null });
   };

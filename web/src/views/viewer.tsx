@@ -11,9 +11,9 @@ import type { Flame, SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
 import type { LoadLabels } from "../model/labels.ts";
 import { exactly } from "../model/exactly.ts";
-import { findByPathHash } from "../model/path.ts";
+import { findByPathHashes } from "../model/path.ts";
 import { views, type Update, type ViewState } from "../state.ts";
-import { Button, Loading, ProblemView } from "../ui/kit.tsx";
+import { asProblem, Button, Loading, ProblemView } from "../ui/kit.tsx";
 import { hearLongPresses } from "../ui/long_press.ts";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
@@ -98,7 +98,7 @@ export function Viewer(props: ViewerProps) {
   const state = comments ? props.state : withoutComments(props.state);
   const opensOthers = props.opensOthers === true;
   const palette = usePalette();
-  const { source: loaded, isCurrent: isLoaded, problem: flameProblem, retry } = useSource(props.flameKey, props.load, state.rules, state, opensOthers);
+  const { source: loaded, isCurrent: isLoaded, problem, retry } = useSource(props.flameKey, props.load, state.rules, state, opensOthers);
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
   for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
@@ -120,14 +120,13 @@ export function Viewer(props: ViewerProps) {
   const marking = useSearch(searchCode, flame, state.marked ? exactly(state.marked) : "");
   const marks = useMemo(() => (flame && searchCode ? searchCode.bothMarks(flame, searching.result, marking.result) : null), [flame, searching.result, marking.result]);
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
-  const { rows, isAwaiting: isAwaitingRows, bound: rowBound, problem: rowsProblem } = useRows(flame, wantsRows, loaded, props.loadRows);
-  const problem = flameProblem ?? rowsProblem;
+  const { rows, isAwaiting: isAwaitingRows, bound: rowBound, failed: rowsFailed } = useRows(flame, wantsRows, loaded, props.loadRows);
   // Of the whole profile, so that no rule changes what a colour means.
   const colours = useMemo(() => (source ? new FrameColours(source, isDiff ? "package" : state.colour) : null), [source, state.colour]);
-  const place = usePlace(flame, state, update, { opensOthers, hasSandwich: shownPanes.includes(panes.sandwich) });
+  const place = usePlace(flame, state, update, { opensOthers, hasOwnRules: texts.rest.length > 0, hasSandwich: shownPanes.includes(panes.sandwich) });
   const { zoom, part, cursor } = place;
   const [commenting, setCommenting] = useState(0);
-  const pinned = useMemo(() => new Set(flame && props.pins?.map((hash) => findByPathHash(flame, hash))), [flame, props.pins]);
+  const pinned = useMemo(() => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()), [flame, props.pins]);
 
   useEffect(hearLongPresses, []);
   useEffect(() => {
@@ -142,7 +141,7 @@ export function Viewer(props: ViewerProps) {
   useOldHalves(link, shown, (halves) => update(halves, "replace"));
   const regroup = useRegrouped(flame, isCurrent, state, place, update);
 
-  const isRootLost = useRoot(flameProblem, state, update);
+  const isRootLost = useRoot(problem, state, update);
 
   const type = typeChoice(flame, props, state, update);
   const { group, groupChoices, nextGroup } = groupChoice(props, state);
@@ -168,7 +167,8 @@ export function Viewer(props: ViewerProps) {
   const save = () => setExporting(true);
   const openSheet = () => setSheet(true);
   useViewerKeys({
-    flame, state, update, place, filters, seen, type, offered, isDiff, cursorName, seekMatch, mark, openMenu,
+    flame: problem ? null : flame, state, update, place, filters, seen, type, offered, isDiff, cursorName, seekMatch, mark, openMenu,
+    hasCursor: shownPanes.some((pane) => pane.hasCursor),
     onNextGroup: () => hasGroups && regroup({ group: nextGroup }),
     onSave: () => !isFile && save(),
     onSheet: openSheet,
@@ -188,9 +188,10 @@ export function Viewer(props: ViewerProps) {
   };
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments, seek, pinned, commenting,
+    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, rowsFailed, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments, seek, pinned, commenting,
     callers: shown.callers,
     callees: shown.callees,
+    failed: shown.error && { problem: asProblem(shown.error), onRetry: shown.error.rule < 0 ? shown.retry : undefined },
     pattern: searching.pattern,
     onCursor: place.setCursor,
     onZoom: place.zoomTo,
@@ -208,6 +209,7 @@ export function Viewer(props: ViewerProps) {
     canGroup: hasGroups,
     regrouped: hasGroups ? { groups: groupChoices.map(({ value }) => value), canServe: opensOthers, load: props.load } : null,
   };
+  const canSave = context !== null && isCurrent && !problem && !isEmpty;
 
   return (
     <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent || isSearching}>
@@ -220,7 +222,7 @@ export function Viewer(props: ViewerProps) {
         tools={props.tools}
         canChooseNames={opensOthers}
         isMoved={place.isMoved}
-        canSave={context !== null && !isEmpty}
+        canSave={canSave}
         onRegroup={regroup}
         onView={(view) => seen.setView(view)}
         onBeside={seen.setBeside}
@@ -236,6 +238,7 @@ export function Viewer(props: ViewerProps) {
         rules={state.rules}
         labels={state.labels}
         error={shown.error}
+        failed={shown.error ? loaded?.rest[shown.error.rule] : undefined}
         share={flame && source ? shareLeft(flame, source) : ""}
         isOfFiltered={state.isOfFiltered}
         onChange={filters.setRules}
@@ -264,7 +267,7 @@ export function Viewer(props: ViewerProps) {
       {flame && colours && !problem && !isEmpty && (
         <ViewerFoot {...{ flame, colours, palette, unit, placed, state, marked: marking.result }} isLost={place.isLost} {...{ isRootLost, isRenamedCut: texts.isCut }} pointed={shownPanes.some((pane) => pane.hasCursor) ? pointed : -1} onUnmark={() => update({ marked: "" })} />
       )}
-      {isExporting && context && !isEmpty && <exporting.Component context={context} onClose={() => setExporting(false)} />}
+      {isExporting && canSave && <exporting.Component context={context} onClose={() => setExporting(false)} />}
       {hasSheet && <keySheet.Component hasComments={comments !== undefined} onClose={() => setSheet(false)} />}
       {menu && <frameMenu.Component place={menu} isMarked={menu.name === state.marked} addRule={filters.addRule} mark={mark} onAround={(name) => seen.setView("sandwich", name)} stack={flame && cursorName() === menu.name ? stackOf(flame, cursor) : ""} onComment={props.mayComment ? comment : undefined} onClose={() => setMenu(null)} />}
     </section>

@@ -19,7 +19,9 @@ interface KeysProps {
   type: ReturnType<typeof typeChoice>;
   offered: readonly View[];
   isDiff?: boolean;
-  /** Of the frame that the keyboard stands on, or "". */
+  /** A tree is shown that the cursor is seen in. */
+  hasCursor: boolean;
+  /** Of the frame that the cursor is on, or "". */
   cursorName: () => string;
   seekMatch: (step: 1 | -1) => void;
   mark: (name: string) => void;
@@ -36,15 +38,27 @@ export const stackOf = (flame: Flame, node: number) => pathOf(flame, node).slice
 const searchField = () => document.querySelector<HTMLInputElement>("#search");
 const rulesByKey: [string, Action][] = [["f", "focus"], ["i", "ignore"], ["h", "hide"], ["m", "merge"], ["r", "recursion"]];
 
-export function useViewerKeys({ flame, state, update, place, filters, seen, type, offered, isDiff, cursorName, seekMatch, mark, onNextGroup, openMenu, onSave, onSheet, extraKeys }: KeysProps): void {
-  const { cursor } = place;
-  /** What is looked from is where the keyboard stands. */
-  const openView = (view: View) => seen.setView(view, panes[view].wantsAround && cursor > 0 && !state.marked ? cursorName() : state.marked);
-  /** Where the menu of the frame that the keyboard stands on opens. */
-  const openMenuAtCursor = () => {
-    const at = document.activeElement?.getBoundingClientRect();
-    if (cursor > 0) openMenu(cursorName(), (at?.left ?? 0) + 40, (at?.top ?? 0) + 40);
+export function useViewerKeys({ flame, state, update, place, filters, seen, type, offered, isDiff, hasCursor, cursorName, seekMatch, mark, onNextGroup, openMenu, onSave, onSheet, extraKeys }: KeysProps): void {
+  /** The node that keys mean: the cursor's, unless the focus is in a view of functions; 0 for none. */
+  const nodeMeant = () => {
+    const pane = document.activeElement?.closest(".pane");
+    return hasCursor && (!pane || pane.matches(".pane-icicle, .pane-flame")) ? place.cursor : 0;
   };
+  /** The function that keys mean, or "": rows, boxes and halves of a sandwich say which they are of. */
+  const nameMeant = () => {
+    const named = document.activeElement?.closest<HTMLElement>("[data-function]");
+    return named?.dataset.function ?? (nodeMeant() > 0 ? cursorName() : "");
+  };
+  const withName = (act: (name: string) => void) => () => {
+    const name = nameMeant();
+    if (name) act(name);
+  };
+  const openView = (view: View) => seen.setView(view, (panes[view].wantsAround && !state.marked && nameMeant()) || state.marked);
+  /** Where the menu of what keys mean opens. */
+  const openMenuThere = withName((name) => {
+    const at = document.activeElement?.getBoundingClientRect();
+    openMenu(name, (at?.left ?? 0) + 40, (at?.top ?? 0) + 40);
+  });
   useFindKey(searchField);
   useKeys({
     "/": () => searchField()?.focus(),
@@ -58,14 +72,14 @@ export function useViewerKeys({ flame, state, update, place, filters, seen, type
     t: () => type.types.length > 1 && type.chooseType((type.typeIndex + 1) % type.types.length),
     g: onNextGroup,
     k: () => !isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
-    l: () => cursor > 0 && mark(cursorName()),
-    ...Object.fromEntries(rulesByKey.map(([key, action]) => [key, () => cursor > 0 && filters.addRule(action, cursorName())])),
+    l: withName(mark),
+    ...Object.fromEntries(rulesByKey.map(([key, action]) => [key, withName((name) => filters.addRule(action, name))])),
     u: () => filters.step("undo"),
     U: () => filters.step("redo"),
-    ".": openMenuAtCursor,
-    ContextMenu: openMenuAtCursor,
-    c: () => cursor > 0 && void copyText(cursorName(), "Name"),
-    C: () => cursor > 0 && flame && void copyText(stackOf(flame, cursor), "Stack"),
+    ".": openMenuThere,
+    ContextMenu: openMenuThere,
+    c: withName((name) => void copyText(name, "Name")),
+    C: () => flame && nodeMeant() > 0 && void copyText(stackOf(flame, nodeMeant()), "Stack"),
     y: () => void copyText(location.href, "Link"),
     e: onSave,
     "?": onSheet,

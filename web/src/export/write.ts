@@ -1,13 +1,9 @@
-/*
- * export_worker: writes what is seen of a tree as a file, beside the page; one request, then it is done
- * with. export/make.ts is the other side.
- */
-import "./everywhere.ts";
-import { toFlameBytes } from "./export/flame_form.ts";
-import { toPprof } from "./export/pprof_form.ts";
-import { seenTree, type SeenTree } from "./export/seen_tree.ts";
-import { toFolded, toJson } from "./export/text_forms.ts";
-import { decodeFlame, derive, withTree, type Columns } from "./model/flame.ts";
+/* write: what is seen of a tree as a file; in local_worker.ts, for export/make.ts. */
+import { toFlameBytes } from "./flame_form.ts";
+import { toPprof } from "./pprof_form.ts";
+import { seenTree, type SeenTree } from "./seen_tree.ts";
+import { toFolded, toJson } from "./text_forms.ts";
+import { decodeFlame, derive, withTree, type Columns } from "../model/flame.ts";
 
 /** page: the tree in the viewer's own form, packed as text for a page that holds it. */
 export type ExportForm = "pprof" | "folded" | "json" | "page";
@@ -17,15 +13,10 @@ export interface ExportRequest {
   /** The answer that the whole tree came in, and what the rules left of it; null without rules. */
   bytes: ArrayBuffer;
   columns: Columns | null;
-  /** What percentages are of. */
-  total: number;
-  baseTotal: number;
   /** The frame below which all is seen; 0 is the root. */
   zoom: number;
   comment: string;
 }
-
-export type ExportReply = { parts: BlobPart[] } | { error: string };
 
 async function gzip(parts: BlobPart[]): Promise<Uint8Array<ArrayBuffer>> {
   const packed = new Blob(parts).stream().pipeThrough(new CompressionStream("gzip"));
@@ -53,16 +44,8 @@ async function write(form: ExportForm, tree: SeenTree, comment: string): Promise
   }
 }
 
-async function answer(request: ExportRequest): Promise<BlobPart[]> {
+export async function writeExport(request: ExportRequest): Promise<BlobPart[]> {
   const source = decodeFlame(request.bytes);
   const flame = request.columns ? withTree(source, request.columns, derive(request.columns)) : source;
-  const { total, baseTotal } = request;
-  return write(request.form, seenTree({ ...flame, total, baseTotal }, request.zoom), request.comment);
+  return write(request.form, seenTree(flame, request.zoom), request.comment);
 }
-
-addEventListener("message", (event: MessageEvent<ExportRequest>) => {
-  answer(event.data).then(
-    (parts) => postMessage({ parts } satisfies ExportReply),
-    (error) => postMessage({ error: error instanceof Error ? error.message : String(error) } satisfies ExportReply),
-  );
-});
