@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { looks, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, cpuSamples, matchOf, totalOf } from "./profiles.mjs";
+import { cpuProfile, cpuSamples, encodePprof, matchOf, totalOf } from "./profiles.mjs";
 
 /** Presses Tab until what has the focus matches, which is seen; a page must reach everything in so many steps. */
 async function tabTo(page, selector, { steps = 60, back = false } = {}) {
@@ -65,7 +65,8 @@ export async function testKeyboard(runner, browser, server) {
         await page.keyboard.press("Tab");
         await page.keyboard.press("2");
         await page.waitForSelector(".rows .row");
-        await tabTo(page, ".rows .row button");
+        await tabTo(page, ".rows");
+        await page.keyboard.press("ArrowDown");
         const [[, , first]] = await tableRows(page);
         assert.match(first, /json/i, "rows that the search finds");
         await page.keyboard.press("Enter");
@@ -89,6 +90,45 @@ export async function testKeyboard(runner, browser, server) {
       await context.close();
       rmSync(folder, { recursive: true });
     }
+  });
+
+  await runner.test("the rows of a table are one stop of Tab; arrows, pages, Home and End go from row to row, as far as there are any", async () => {
+    const stacks = Array.from({ length: 2000 }, (_, i) => ({ stack: ["main", `work ${String(i).padStart(4, "0")}`], values: [10_000 - i] }));
+    const { id } = await server.share(encodePprof({ types: [["work", "count"]], samples: stacks }), { title: "Rows" });
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${id}?v=table&sv=2`);
+      await page.waitForSelector(".rows .row");
+      const focused = () => page.evaluate(() => [document.activeElement.closest(".row")?.getAttribute("aria-rowindex") - 2, document.activeElement.getAttribute("aria-label")]);
+      const press = async (key, row) => {
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal((await focused())[0], row, key));
+        const isSeen = await page.evaluate(() => {
+          const [row, rows] = [document.activeElement, document.querySelector(".rows")].map((one) => one.getBoundingClientRect());
+          return row.top >= rows.top && row.bottom <= rows.bottom;
+        });
+        assert.ok(isSeen, `the row is in sight after ${key}`);
+      };
+      await tabTo(page, ".rows");
+      await press("ArrowDown", 0);
+      await press("ArrowUp", 0);
+      await press("ArrowDown", 1);
+      assert.deepEqual(await focused(), [1, "work 0001"]);
+      await press("End", 2000); // main itself is the last: it has nothing of its own
+      assert.deepEqual(await focused(), [2000, "main"]);
+      await press("ArrowDown", 2000);
+      const pageRows = await page.evaluate(() => Math.floor(document.querySelector(".rows").clientHeight / 30) - 1);
+      await press("PageUp", 2000 - pageRows);
+      await press("PageDown", 2000);
+      await press("Home", 0);
+      for (let row = 1; row <= 40; row++) await press("ArrowDown", row);
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.searchParams.get("m") === "work 0040");
+      await page.keyboard.press("Tab");
+      assert.equal(await page.evaluate(() => document.activeElement.closest(".rows")), null);
+
+      await page.keyboard.press("?");
+      assert.match(await page.textContent("dialog[open]"), /PageDown/);
+    });
   });
 
   await runner.test("keys for a function mean the row, box or half that has the focus, and nothing where it is on none", async () => {

@@ -43,9 +43,9 @@ function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: Pa
     <div class="cell name" role="cell" title={place ? `${whole}\n${place}` : whole}>
       {!context.flame.isDiff && <span class="swatch" style={{ background: swatch }} />}
       {line.isOther ? (
-        <em>{whole}</em>
+        <em tabIndex={-1}>{whole}</em>
       ) : (
-        <button type="button" {...name}>
+        <button type="button" tabIndex={-1} {...name}>
           <bdi>{shown}</bdi>
         </button>
       )}
@@ -56,7 +56,7 @@ function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: Pa
 function List({ context, label, header, lines, whole, isMatch }: ListProps) {
   const { flame, colours, unit, palette, hovered, onHoverName, openMenu } = context;
   const bound = flame.bounds.part;
-  const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(lines.length);
+  const { list, scroller, nameWidth, first, last, spacePx, topOf } = useSeenRows(lines.length);
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return shownName(name);
@@ -76,7 +76,7 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
             <div class="cell name" role="columnheader">{header}</div>
           </div>
         </div>
-        <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label={label}>
+        <div class="rows" role="rowgroup" aria-label={label} {...list}>
           <div class="rows-space" style={{ height: `${spacePx}px` }} role="presentation">
             {lines.slice(first, last).map((line, i) => (
               <div

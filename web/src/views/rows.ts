@@ -62,6 +62,10 @@ export function listSpace(wholePx: number, viewPx: number, scrollTop: number): {
   return { spacePx: maxSpacePx, top, shift: scrollTop - top };
 }
 
+/** Where to scroll to, so that what stands at `top` of such a list is at the view's upper edge. */
+export const listScroll = (wholePx: number, viewPx: number, top: number): number =>
+  wholePx <= maxSpacePx ? top : (top / (wholePx - viewPx)) * (maxSpacePx - viewPx);
+
 /** The frame beside, above or below the cursor as it is seen; the cursor itself where there is none. */
 export function neighbour(flame: Flame, node: number, key: string, isFlipped = false): number {
   if (key === (isFlipped ? "ArrowDown" : "ArrowUp")) return Math.max(0, parentOf(flame, node));

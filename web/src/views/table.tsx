@@ -15,7 +15,7 @@ import { Icon } from "../ui/icons.tsx";
 import { Menu, ProblemView } from "../ui/kit.tsx";
 import type { PaneContext, PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
-import { listSpace } from "./rows.ts";
+import { listScroll, listSpace } from "./rows.ts";
 
 const rowPx = 30;
 const spareRows = 8;
@@ -190,12 +190,21 @@ export function ChangeCell({ before, after, unit, bound }: { before: number; aft
   );
 }
 
-/** Which rows are seen, where they stand and how wide their names may be, kept up to date; columns tells when others are shown. */
+/** How many rows a key goes on; pages are of so many. */
+const stepOf = (key: string, page: number): number | undefined =>
+  ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity })[key];
+
+/**
+ * Which rows are seen, where they stand and how wide their names may be, kept up to date; columns tells when others are shown.
+ * The rows are one stop of the Tab key: press moves the focus from row to row, and from what scrolls them into them.
+ */
 export function useSeenRows(count: number, columns = "") {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 40, shift: 0, nameWidth: 0 });
   const latest = useRef(count);
   latest.current = count;
+  /** The row that the focus goes to once it is in the document; -1: none. */
+  const wanted = useRef(-1);
   const update = () => {
     const element = scroller.current;
     if (!element) return;
@@ -205,6 +214,29 @@ export function useSeenRows(count: number, columns = "") {
     const nameWidth = element.querySelector(".cell.name")?.clientWidth ?? 0;
     setSeen((old) => (old.first === first && old.last === last && old.shift === shift && old.nameWidth === nameWidth ? old : { first, last, shift, nameWidth }));
   };
+  const focusWanted = () => {
+    const name = scroller.current?.querySelector<HTMLElement>(`[aria-rowindex="${wanted.current + 2}"] > .name > [tabindex]`);
+    if (!name) return;
+    wanted.current = -1;
+    name.focus({ preventScroll: true });
+  };
+  const press = (event: KeyboardEvent) => {
+    const element = scroller.current!;
+    const { clientHeight, scrollTop } = element;
+    const whole = count * rowPx;
+    const { top } = listSpace(whole, clientHeight, scrollTop);
+    const step = stepOf(event.key, Math.max(1, Math.floor(clientHeight / rowPx) - 1));
+    if (!step || !count || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const index = (event.target as Element).closest(".row")?.getAttribute("aria-rowindex");
+    const from = index ? Number(index) - 2 : Math.ceil(top / rowPx) - (step === 1 ? 1 : 0);
+    const row = Math.min(count - 1, Math.max(0, from + step));
+    const edge = Math.min(row * rowPx, Math.max(top, (row + 1) * rowPx - clientHeight));
+    if (edge !== top) element.scrollTop = listScroll(whole, clientHeight, edge);
+    wanted.current = row;
+    update();
+    focusWanted();
+  };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(update);
     observer.observe(scroller.current!);
@@ -213,8 +245,11 @@ export function useSeenRows(count: number, columns = "") {
     return () => observer.disconnect();
   }, [columns]);
   useLayoutEffect(update, [count, columns]);
+  useLayoutEffect(focusWanted);
   return {
-    scroller, update,
+    /** Of what scrolls the rows. */
+    list: { ref: scroller, onScroll: update, onKeyDown: press, tabIndex: 0 },
+    scroller,
     nameWidth: seen.nameWidth,
     first: Math.min(seen.first, Math.max(0, count - 1)),
     last: Math.min(count, seen.last),
@@ -244,7 +279,7 @@ function Table(props: TableProps) {
   // Sorting costs more than finding, so no letter of a search sorts anew.
   const all = useMemo(() => sortFunctions(rows, sort), [rows, sort.column, sort.descending]);
   const sorted = useMemo(() => (pattern ? filterByName(all, pattern) : all), [all, pattern]);
-  const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
+  const { list, scroller, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return shownName(name);
@@ -259,6 +294,7 @@ function Table(props: TableProps) {
       {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
       <button
         type="button"
+        tabIndex={-1}
         aria-pressed={row.name === chosen}
         {...spoken(row.name)}
         onClick={(event) => {
@@ -283,7 +319,7 @@ function Table(props: TableProps) {
         <div role="rowgroup">
           <Header columns={columns} sort={sort} onSort={props.onSort} />
         </div>
-        <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label="Rows">
+        <div class="rows" role="rowgroup" aria-label="Rows. Arrow keys move between them." {...list}>
           <div class="rows-space" style={{ height: `${spacePx}px` }} role="presentation">
             {sorted.slice(first, last).map((row, i) => (
               <div
