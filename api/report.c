@@ -25,7 +25,7 @@
 #include <inttypes.h>
 
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
-static const int report_version = 3;
+static const int report_version = 4;
 
 /*
  * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
@@ -158,7 +158,7 @@ static void read_page(struct request *request, struct report *report)
     report->zoom = state->zoom;
     report->search = state->search;
     report->marked = state->marked;
-    report->is_by_value = state->is_by_value;
+    report->colouring = state->colouring;
     report->is_upright = state->is_upright;
     report->window = state->window;
     report->mode = state->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE;
@@ -241,8 +241,8 @@ void report_append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->function);
     buf_append_text(key, " key=");
     buf_append_url(key, report->label_key);
-    if (report->is_by_value)
-        buf_append_text(key, " c=value");
+    if (report->colouring)
+        buf_printf(key, " c=%d", (int)report->colouring);
     if (report->is_upright)
         buf_append_text(key, " v=flame");
     if (picture_window_is_part(&report->window))

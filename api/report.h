@@ -21,6 +21,7 @@
 #include "lib/profile/diff.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/picture.h"
+#include "lib/profile/picture_fills.h"
 #include "lib/profile/rule_chain.h"
 #include "lib/profile/view.h"
 #include "lib/symbols/symbol_name.h"
@@ -76,12 +77,12 @@ struct report {
     /* Of what is made of a query (api/query.h); zeros: the setting, and without end. */
     int64_t cpu_deadline_ns;
     struct patience patience;
-    uint64_t zoom;                /* hash of the path of the node that is shown alone; 0: all */
-    struct span search;           /* of the page, which a picture marks; empty: none */
-    struct span marked;           /* likewise, a function's name */
-    bool is_by_value;             /* likewise: colours say what functions hold themselves */
-    bool is_upright;              /* likewise: the root is at the bottom */
-    struct picture_window window; /* likewise */
+    uint64_t zoom;                    /* hash of the path of the node that is shown alone; 0: all */
+    struct span search;               /* of the page, which a picture marks; empty: none */
+    struct span marked;               /* likewise, a function's name */
+    enum picture_colouring colouring; /* likewise */
+    bool is_upright;                  /* likewise: the root is at the bottom */
+    struct picture_window window;     /* likewise */
     /* Per enum view_side: of samples that a query's answer is without, but counts in its whole. */
     int64_t left_out[VIEW_SIDE_COUNT];
     uint32_t left_out_count; /* rules of the page that a file does not show */

@@ -15,7 +15,7 @@
 #include "lib/profile/flame_zoom.h"
 #include "lib/profile/labels.h"
 #include "lib/profile/picture.h"
-#include "lib/profile/picture_heat.h"
+#include "lib/profile/picture_fills.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/raw_path.h"
@@ -424,7 +424,7 @@ static enum err_code make_picture(const struct report *report, struct arena *are
         .title = describe_shares(report, arena),
         .subtitle = describe_seen(arena, flame, node, &marks),
         .marks = marks.frames,
-        .heat = report->is_by_value ? picture_heat_steps(arena, flame) : NULL,
+        .fills = picture_fills(arena, flame, report->colouring),
         .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
         .is_upright = report->is_upright,

@@ -219,6 +219,16 @@ static bool is_upright(const struct request *request)
     return false;
 }
 
+static enum picture_colouring read_colouring(const struct request *request)
+{
+    struct span colour;
+    if (!request_query(request, "c", &colour))
+        return PICTURE_BY_PACKAGE;
+    if (span_equal_text(colour, "value"))
+        return PICTURE_BY_VALUE;
+    return span_equal_text(colour, "binary") ? PICTURE_BY_BINARY : PICTURE_BY_PACKAGE;
+}
+
 void view_state_read(const struct request *request, struct view_state *ret_state)
 {
     *ret_state = (struct view_state){.zoom = read_zoom(request)};
@@ -231,9 +241,7 @@ void view_state_read(const struct request *request, struct view_state *ret_state
     struct span normalised;
     ret_state->is_normalised =
         request_query(request, "norm", &normalised) && span_equal_text(normalised, "1");
-    struct span colour;
-    ret_state->is_by_value =
-        request_query(request, "c", &colour) && span_equal_text(colour, "value");
+    ret_state->colouring = read_colouring(request);
     ret_state->is_upright = is_upright(request);
     ret_state->window = read_window(request);
     read_labels(request, ret_state);

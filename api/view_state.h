@@ -4,7 +4,7 @@
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
  *   lb=<a rule of lib/profile/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
- *   c=value, colours say what functions hold themselves
+ *   c=<what colours tell apart>: binary or value; else packages
  *   v=flame (or b=flame beside what is no picture), the root is at the bottom
  *   w=<from>-<to>, the part of the width that is seen, of what z zooms to
  *   names=<how functions of symbol tables are called>, which the API has, too
@@ -28,6 +28,7 @@
 #include "lib/base/buf.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/picture.h"
+#include "lib/profile/picture_fills.h"
 #include "lib/profile/rule_chain.h"
 
 struct request;
@@ -43,7 +44,7 @@ struct view_state {
     struct span search;
     struct span marked; /* a function's name */
     bool is_normalised;
-    bool is_by_value;
+    enum picture_colouring colouring;
     bool is_upright;
     struct picture_window window; /* of a picture alone */
     uint32_t left_out_count;      /* rules that are switched on and among neither */

@@ -192,6 +192,17 @@ size_t span_utf8_size(struct span span)
     return span.size ? utf8_sequence(span.data, span.size) : 0;
 }
 
+uint32_t span_take_code_point(struct span *span)
+{
+    const uint8_t *data = span->data;
+    const size_t size = span_utf8_size(*span), used = size ? size : span_broken_utf8_size(*span);
+    uint32_t code_point = size == 1 ? data[0] : size ? data[0] & (0x7fu >> size) : 0xfffd;
+    for (size_t i = 1; i < size; i++)
+        code_point = code_point << 6 | (data[i] & 0x3fu);
+    *span = span_of(data + used, span->size - used);
+    return code_point;
+}
+
 bool span_is_utf8(struct span span)
 {
     for (size_t at = 0; at < span.size;) {

@@ -56,6 +56,8 @@ size_t span_utf8_size(struct span span);
 /* Of what begins with no character: the bytes that one U+FFFD stands for, as in browsers (Unicode
  * 15, 3.9: maximal subparts). */
 size_t span_broken_utf8_size(struct span span);
+/* The first code point of a text that is not empty, taken off it; U+FFFD for what is no UTF-8. */
+uint32_t span_take_code_point(struct span *span);
 /* At most max_bytes of it: of UTF-8, no part of a character. */
 struct span span_cut_utf8(struct span span, size_t max_bytes);
 /* Itself where it is UTF-8, else a copy in the arena: without the start of a character at its end,

@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/picture_fills.h"
 #include "lib/profile/picture_layout.h"
 
 #include <ft2build.h>
@@ -31,18 +32,22 @@ enum {
 enum { SIZE_GOAL = 30000 };
 
 /*
- * Palette: the background; every colour with the shades between it and the text on it; the text
- * colours of the heading with theirs.
+ * Palette: the background; the text colours of the heading with the shades between it and them;
+ * those of text on boxes; every colour that the picture has with the shades between it and the text
+ * on it.
  */
 enum {
     LABEL_LEVELS = 4,
     HEAD_LEVELS = 8,
-    INDEX_COLOURS = 1,
-    INDEX_FRAME_TEXT = INDEX_COLOURS + PICTURE_COLOUR_COUNT * LABEL_LEVELS,
-    INDEX_TEXT,
+    INDEX_TEXT = 1,
     INDEX_FAINT_TEXT = INDEX_TEXT + HEAD_LEVELS,
-    INDEX_COUNT = INDEX_FAINT_TEXT + HEAD_LEVELS
+    INDEX_INKS = INDEX_FAINT_TEXT + HEAD_LEVELS,
+    INDEX_COLOURS = INDEX_INKS + PICTURE_INKS,
+    /* No picture has those of packages and those of values or changes. */
+    COLOURS_MOST = PICTURE_FRAME_COLOURS + PICTURE_COLOUR_COUNT - PICTURE_ROOT_COLOUR,
+    INDEX_COUNT = INDEX_COLOURS + COLOURS_MOST * LABEL_LEVELS
 };
+_Static_assert(INDEX_COUNT <= 256, "an index is a byte");
 
 enum { GLYPHS_CACHED = 128 };
 
@@ -68,9 +73,12 @@ struct face {
 struct canvas {
     const struct flame *flame;
     const uint8_t *marks;
-    const uint8_t *heat;
+    const uint8_t *fills;
     struct face *face;
     struct picture_theme theme;
+    uint8_t slots[PICTURE_COLOUR_COUNT]; /* of fills that are drawn: one more than which they are */
+    uint32_t colours[COLOURS_MOST];      /* which fills those are */
+    uint8_t colour_count;
     uint8_t *pixels;
     int row_height;
     int row_count;
@@ -140,17 +148,7 @@ static const struct glyph *find_glyph(struct face *face, uint32_t code_point)
 /* Cuts one character off *text; what is no UTF-8 and control characters become U+FFFD. */
 static uint32_t take_code_point(struct span *text)
 {
-    uint8_t first = text->data[0];
-    size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    uint32_t code_point = length == 1 ? first : first & (0x7fu >> length);
-    if (length > text->size || !span_is_utf8(span_of(text->data, length))) {
-        const size_t broken = span_broken_utf8_size(*text);
-        *text = span_of(text->data + broken, text->size - broken);
-        return 0xfffd;
-    }
-    for (size_t i = 1; i < length; i++)
-        code_point = code_point << 6 | (text->data[i] & 0x3fu);
-    *text = span_of(text->data + length, text->size - length);
+    const uint32_t code_point = span_take_code_point(text);
     return code_point < 0x20 || code_point == 0x7f ? 0xfffd : code_point;
 }
 
@@ -212,7 +210,17 @@ static void fill(struct canvas *canvas, int left, int top, int right, int bottom
         memset(canvas->pixels + y * PICTURE_PNG_WIDTH + left, index, (size_t)(right - left));
 }
 
-static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int left, int right,
+/* Index of a fill in the palette. */
+static uint8_t index_of(struct canvas *canvas, uint32_t colour)
+{
+    if (!canvas->slots[colour]) {
+        canvas->colours[canvas->colour_count] = colour;
+        canvas->slots[colour] = ++canvas->colour_count;
+    }
+    return (uint8_t)(INDEX_COLOURS + (canvas->slots[colour] - 1) * LABEL_LEVELS);
+}
+
+static void draw_label(struct canvas *canvas, uint32_t node, uint32_t colour, int left, int right,
                        int top)
 {
     enum { PADDING = 5, LEAST_ROOM = 34 };
@@ -229,7 +237,9 @@ static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int 
         name = shorter.forms[i];
     int baseline = top + (canvas->row_height + canvas->face->size * 7 / 10) / 2;
     draw_text(canvas, name, left + PADDING, baseline, room,
-              (struct ink){.base = index, .full = INDEX_FRAME_TEXT, .levels = LABEL_LEVELS});
+              (struct ink){.base = index_of(canvas, colour),
+                           .full = (uint8_t)(INDEX_INKS + canvas->theme.ink_of[colour]),
+                           .levels = LABEL_LEVELS});
 }
 
 static void draw_box(const struct picture_box *box, void *context)
@@ -238,18 +248,14 @@ static void draw_box(const struct picture_box *box, void *context)
     int left = MARGIN + (int)lround(box->left), right = MARGIN + (int)lround(box->right);
     int row = canvas->is_upright ? canvas->row_count - 1 - (int)box->depth : (int)box->depth;
     int top = GRAPH_TOP + row * canvas->row_height;
-    bool is_run = box->node == UINT32_MAX;
-    uint32_t colour = is_run
-                          ? PICTURE_SHADE_COLOUR
-                          : picture_colour(canvas->flame, canvas->marks, canvas->heat, box->node);
-    uint8_t index = (uint8_t)(INDEX_COLOURS + colour * LABEL_LEVELS);
+    uint32_t colour = picture_colour(canvas->flame, canvas->marks, canvas->fills, box->node);
     if (right <= left)
         return;
     /* A line of background between neighbours, where there is room for it. */
-    int gap = right - left > 2 ? 1 : 0;
-    fill(canvas, left, top, right - gap, top + canvas->row_height - 1, index);
-    if (!is_run)
-        draw_label(canvas, box->node, index, left, right, top);
+    int gap = !box->is_run && right - left > 2;
+    fill(canvas, left, top, right - gap, top + canvas->row_height - 1, index_of(canvas, colour));
+    if (!box->is_run)
+        draw_label(canvas, box->node, colour, left, right, top);
 }
 
 static struct ink heading_ink(uint8_t first)
@@ -325,47 +331,50 @@ static void draw(struct canvas *canvas, const struct picture_options *options, d
                                           .width = GRAPH_WIDTH,
                                           .window = canvas->window,
                                           .narrow_width = narrow_width,
+                                          .run_width = 2 * narrow_width,
                                           .max_depth = shown_count,
                                           .draw = draw_box,
                                           .context = canvas};
     draw_foot(canvas, options, picture_layout_run(&layout).level_count, shown_count);
 }
 
-static void set_entry(uint8_t palette[INDEX_COUNT][3], int index, uint32_t from, uint32_t to,
-                      double part)
+static void set_entry(uint8_t entry[3], uint32_t from, uint32_t to, double part)
 {
-    for (int i = 0; i < 3; i++) {
-        double a = from >> (16 - 8 * i) & 0xff, b = to >> (16 - 8 * i) & 0xff;
-        palette[index][i] = (uint8_t)lround(a + (b - a) * part);
-    }
+    const uint32_t mixed = picture_mix(from, to, part);
+    for (unsigned i = 0; i < 3; i++)
+        entry[i] = (uint8_t)(mixed >> (16 - 8 * i));
 }
 
-static void make_palette(const struct picture_theme *theme, uint8_t palette[INDEX_COUNT][3])
+static void make_palette(const struct canvas *canvas, uint8_t palette[INDEX_COUNT][3])
 {
-    set_entry(palette, 0, theme->background, theme->background, 0);
-    for (int colour = 0; colour < PICTURE_COLOUR_COUNT; colour++) {
-        for (int level = 0; level < LABEL_LEVELS; level++)
-            set_entry(palette, INDEX_COLOURS + colour * LABEL_LEVELS + level,
-                      theme->colours[colour], theme->frame_text, (double)level / LABEL_LEVELS);
-    }
-    set_entry(palette, INDEX_FRAME_TEXT, theme->frame_text, theme->frame_text, 0);
+    const struct picture_theme *theme = &canvas->theme;
+    set_entry(palette[0], theme->background, theme->background, 0);
     for (int level = 1; level <= HEAD_LEVELS; level++) {
-        double part = (double)level / HEAD_LEVELS;
-        set_entry(palette, INDEX_TEXT + level - 1, theme->background, theme->text, part);
-        set_entry(palette, INDEX_FAINT_TEXT + level - 1, theme->background, theme->faint_text,
+        const double part = (double)level / HEAD_LEVELS;
+        set_entry(palette[INDEX_TEXT + level - 1], theme->background, theme->text, part);
+        set_entry(palette[INDEX_FAINT_TEXT + level - 1], theme->background, theme->faint_text,
                   part);
+    }
+    for (int i = 0; i < PICTURE_INKS; i++)
+        set_entry(palette[INDEX_INKS + i], theme->inks[i], theme->inks[i], 0);
+    for (int i = 0; i < canvas->colour_count; i++) {
+        const uint32_t colour = canvas->colours[i];
+        for (int level = 0; level < LABEL_LEVELS; level++)
+            set_entry(palette[INDEX_COLOURS + i * LABEL_LEVELS + level], theme->fills[colour],
+                      theme->inks[theme->ink_of[colour]], (double)level / LABEL_LEVELS);
     }
 }
 
 static enum err_code encode(const struct canvas *canvas, struct buf *png, struct err *err)
 {
     uint8_t palette[INDEX_COUNT][3];
-    make_palette(&canvas->theme, palette);
+    make_palette(canvas, palette);
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = PICTURE_PNG_WIDTH,
                        .height = PICTURE_PNG_HEIGHT,
                        .format = PNG_FORMAT_RGB | PNG_FORMAT_FLAG_COLORMAP,
-                       .colormap_entries = INDEX_COUNT};
+                       .colormap_entries =
+                           INDEX_COLOURS + (png_uint_32)canvas->colour_count * LABEL_LEVELS};
     png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
     uint8_t *room = buf_reserve(png, size);
     if (!room || !png_image_write_to_memory(&image, room, &size, 0, canvas->pixels,
@@ -418,10 +427,13 @@ enum err_code picture_png(const struct flame *flame, const struct picture_option
     enum err_code code = open_face(&face, font, err);
     if (code)
         return code;
+    arena_auto arena = arena_create();
     struct canvas canvas = {.flame = flame,
                             .face = &face,
                             .marks = options ? options->marks : NULL,
-                            .heat = options ? options->heat : NULL,
+                            .fills = options && options->fills
+                                         ? options->fills
+                                         : picture_fills(arena, flame, PICTURE_BY_PACKAGE),
                             .is_upright = options && options->is_upright,
                             .window = options ? options->window : none.window};
     canvas.pixels = mem_alloc(PICTURE_PNG_WIDTH, PICTURE_PNG_HEIGHT);

@@ -2,10 +2,10 @@
  * picture: a flame graph as a still picture: SVG to look at and embed, PNG for link previews.
  *
  * Both show the icicle, root at the top, or turned round; width is the value, children by
- * descending value. Nodes
- * narrower than a pixel are not drawn one by one but as a shade, so that cost and size depend on
- * the picture, not on the graph; the SVG leaves out shades of less than a quarter of a pixel and
- * says of how many frames. In a diff, orange grew, blue shrank, grey is equal.
+ * descending value. Colours are the page's (picture_theme.h, picture_fills.h). In a diff, orange
+ * grew, blue shrank, grey is equal. Nodes narrower than a pixel are not drawn one by one but as a
+ * run that has the colour of its widest, so that cost and size depend on the picture, not on the
+ * graph; the SVG leaves out runs of less than a quarter of a pixel and says of how many frames.
  *
  * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, no
  * style sheet, no font file, no link; every frame has a <title> that browsers show on hover.
@@ -39,8 +39,8 @@ struct picture_options {
     struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
     struct span note;     /* may be empty: what was asked for and is not shown; for the foot */
     const uint8_t *marks; /* per frame of the graph: where one is 0 it is pale; NULL: none is */
-    /* Per frame of the graph, of picture_heat.h: colours say that, but of a comparison; or NULL */
-    const uint8_t *heat;
+    /* Per frame of the graph, of picture_fills.h; NULL: by package. Of a comparison none counts. */
+    const uint8_t *fills;
     bool is_dark;
     bool is_upright; /* the root is at the bottom: a flame graph */
     struct picture_window window;

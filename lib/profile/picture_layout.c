@@ -12,6 +12,8 @@ struct run {
     double left;
     double right;
     uint32_t node_count;
+    uint32_t widest_node; /* of whom the run has its colour */
+    double widest;
 };
 
 struct walk {
@@ -23,83 +25,13 @@ struct walk {
     struct picture_extent extent;
 };
 
-/* Hue, saturation (per cent) and the lightness of three shades. Warm for most, one cool pair, so
- * that neighbours differ and dark text stays readable (contrast above 4.5:1). */
-static const struct {
-    double hue;
-    double saturation;
-} hues[PICTURE_HUES] = {{28, 88}, {42, 90},  {14, 82},  {54, 78},
-                        {84, 52}, {168, 44}, {200, 62}, {338, 66}};
-
-/* From little to much: lightness tells the steps apart, and dark text stays readable on the last.
- */
-static const uint32_t heat_colours[PICTURE_HEAT_STEPS] = {0xf0ece7, 0xf9d9ab, 0xf5c18d, 0xf2a875,
-                                                          0xee8e64, 0xe7725a, 0xdd5559};
-
-static double channel(double position, double low, double high)
-{
-    position = fmod(position + 360, 360);
-    if (position < 60)
-        return low + (high - low) * position / 60;
-    if (position < 180)
-        return high;
-    return position < 240 ? low + (high - low) * (240 - position) / 60 : low;
-}
-
-static uint32_t colour_of(double hue, double saturation, double lightness)
-{
-    double l = lightness / 100, s = saturation / 100;
-    double high = l < 0.5 ? l * (1 + s) : l + s - l * s, low = 2 * l - high;
-    uint32_t red = (uint32_t)lround(255 * channel(hue + 120, low, high));
-    uint32_t green = (uint32_t)lround(255 * channel(hue, low, high));
-    uint32_t blue = (uint32_t)lround(255 * channel(hue - 120, low, high));
-    return red << 16 | green << 8 | blue;
-}
-
-static uint32_t mix(uint32_t from, uint32_t to, double part)
-{
-    uint32_t mixed = 0;
-    for (unsigned shift = 0; shift <= 16; shift += 8) {
-        double a = from >> shift & 0xff, b = to >> shift & 0xff;
-        mixed |= (uint32_t)lround(a + (b - a) * part) << shift;
-    }
-    return mixed;
-}
-
-void picture_theme_init(struct picture_theme *theme, bool is_dark)
-{
-    *theme = (struct picture_theme){
-        .background = is_dark ? 0x16181d : 0xffffff,
-        .text = is_dark ? 0xf2f3f5 : 0x1b1f26,
-        .faint_text = is_dark ? 0x9aa2af : 0x5b6472,
-        .frame_text = 0x17130c,
-    };
-    for (int i = 0; i < PICTURE_HUES; i++) {
-        for (int shade = 0; shade < PICTURE_SHADES; shade++)
-            theme->colours[i * PICTURE_SHADES + shade] =
-                colour_of(hues[i].hue, hues[i].saturation, 66 + 6 * shade);
-    }
-    uint32_t *diff = &theme->colours[PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS];
-    for (int step = 0; step <= PICTURE_DIFF_STEPS; step++) {
-        double part = sqrt((double)step / PICTURE_DIFF_STEPS); /* small changes show, too */
-        diff[step] = mix(0xdcdfe4, 0xe8822a, part);
-        diff[-step] = mix(0xdcdfe4, 0x4f8df0, part);
-    }
-    for (int step = 0; step < PICTURE_HEAT_STEPS; step++)
-        theme->colours[PICTURE_HEAT_COLOUR + step] = heat_colours[step];
-    theme->colours[PICTURE_ROOT_COLOUR] = is_dark ? 0xaab1bd : 0xd5d9e0;
-    theme->colours[PICTURE_OTHER_COLOUR] = is_dark ? 0x8b93a1 : 0xc3c8d1;
-    theme->colours[PICTURE_PALE_COLOUR] = is_dark ? 0x848a94 : 0xe4e7ec;
-    theme->colours[PICTURE_SHADE_COLOUR] = is_dark ? 0x6e5a45 : 0xe3cfb4;
-}
-
 static double magnitude(int64_t value)
 {
     return fabs((double)value);
 }
 
 /* By what is not yet rounded: of a diff scaled to a few samples, most boxes would have no width. */
-static void weigh(const struct flame *flame, double *weight)
+void picture_weigh(const struct flame *flame, double *weight)
 {
     const int64_t *self = flame->unscaled_self ? flame->unscaled_self : flame->node_self;
     double scale = flame->unscaled_self ? fabs(flame->view->scale) : 1;
@@ -116,10 +48,12 @@ static void flush_run(struct walk *walk, uint32_t depth)
     if (run->right - run->left < walk->layout->least_width)
         walk->extent.undrawn_count += run->node_count;
     else if (run->right > run->left)
-        walk->layout->draw(
-            &(struct picture_box){
-                .node = UINT32_MAX, .depth = depth, .left = run->left, .right = run->right},
-            walk->layout->context);
+        walk->layout->draw(&(struct picture_box){.node = run->widest_node,
+                                                 .is_run = true,
+                                                 .depth = depth,
+                                                 .left = run->left,
+                                                 .right = run->right},
+                           walk->layout->context);
     *run = (struct run){0};
 }
 
@@ -140,11 +74,15 @@ static void place(struct walk *walk, uint32_t node, double left, double right)
             layout->context);
         return;
     }
-    if (run->node_count && left - run->right > 0.5)
+    if (run->node_count && (left - run->right > 0.5 || right - run->left > layout->run_width))
         flush_run(walk, depth);
     if (run->node_count == 0)
         run->left = left;
     run->right = right;
+    if (run->node_count == 0 || right - left > run->widest) {
+        run->widest = right - left;
+        run->widest_node = node;
+    }
     run->node_count++;
 }
 
@@ -182,7 +120,7 @@ struct picture_extent picture_layout_run(const struct picture_layout *layout)
                         .next = mem_new(double, count),
                         .depth = mem_new(uint32_t, count),
                         .runs = mem_new(struct run, layout->max_depth)};
-    weigh(layout->flame, walk.weight);
+    picture_weigh(layout->flame, walk.weight);
     walk_nodes(&walk);
     mem_free(walk.weight);
     mem_free(walk.next);
@@ -196,7 +134,7 @@ uint32_t picture_layout_depth(const struct flame *flame, double least_part)
     double *weight = mem_new(double, flame->node_count);
     uint32_t *depth = mem_new(uint32_t, flame->node_count);
     uint32_t deepest = 0;
-    weigh(flame, weight);
+    picture_weigh(flame, weight);
     for (uint32_t i = 1; i < flame->node_count; i++) {
         depth[i] = depth[flame->node_parent[i]] + 1;
         if (depth[i] > deepest && weight[i] >= weight[0] * least_part)
@@ -205,58 +143,6 @@ uint32_t picture_layout_depth(const struct flame *flame, double least_part)
     mem_free(weight);
     mem_free(depth);
     return deepest + 1;
-}
-
-/* How much of a name its colour is made of: a megabyte may stand in thousands of boxes. */
-enum { COLOURED_BYTES = 4096 };
-
-static struct span coloured_part(struct span name)
-{
-    return span_of(name.data, name.size < COLOURED_BYTES ? name.size : COLOURED_BYTES);
-}
-
-/* FNV-1a: stable for ever, so that a picture does not change its colours with a library. */
-static uint32_t hash_name(struct span name)
-{
-    uint32_t hash = 2166136261u;
-    name = coloured_part(name);
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ name.data[i]) * 16777619u;
-    hash ^= hash >> 15;
-    return hash * 0x2c1b3c6du >> 8;
-}
-
-/* What a function belongs to: its package ("net/http" of net/http.(*conn).serve), class or name
- * space, else its binary or file. */
-static struct span family_of(const struct frame *frame)
-{
-    const struct span name = coloured_part(frame->name);
-    size_t end = 0;
-    bool has_path = false;
-    for (size_t i = 0; i < name.size; i++) {
-        uint8_t byte = name.data[i];
-        if (byte == '(' || byte == '<' || (byte == '.' && has_path && end))
-            break;
-        if (byte == '/') {
-            has_path = true;
-            end = 0;
-        } else if (byte == '.' || byte == ':') {
-            end = i;
-        }
-    }
-    if (end)
-        return span_of(name.data, end);
-    return frame->mapping.size ? frame->mapping : frame->file;
-}
-
-static uint32_t diff_colour(const struct flame *flame, uint32_t node)
-{
-    /* By how much of the larger side the node changed; equal totals are not assumed. */
-    double base = magnitude(flame->base_cum[node]), value = magnitude(flame->node_cum[node]);
-    double larger = base > value ? base : value;
-    double change = larger > 0 ? (value - base) / larger : 0;
-    int step = (int)lround(change * PICTURE_DIFF_STEPS);
-    return (uint32_t)(PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS + step);
 }
 
 struct span picture_name(const struct flame *flame, uint32_t node)
@@ -271,22 +157,14 @@ void picture_shorten(const struct flame *flame, uint32_t node, struct short_name
         short_name_make(picture_name(flame, node), ret_short);
 }
 
-uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *heat,
+uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *fills,
                         uint32_t node)
 {
-    const struct frame *frame = &flame->frames[flame->node_frame[node]];
     if (marks && node && !marks[flame->node_frame[node]])
         return PICTURE_PALE_COLOUR;
-    if (frame->flags & FRAME_OTHER)
-        return PICTURE_OTHER_COLOUR;
     if (flame->base_self)
-        return diff_colour(flame, node);
-    if (node == 0)
-        return PICTURE_ROOT_COLOUR;
-    if (heat)
-        return PICTURE_HEAT_COLOUR + (uint32_t)heat[flame->node_frame[node]];
-    uint32_t hue = hash_name(family_of(frame)) % PICTURE_HUES;
-    return hue * PICTURE_SHADES + hash_name(frame->name) % PICTURE_SHADES;
+        return picture_diff_colour(flame->base_cum[node], flame->node_cum[node]);
+    return node ? fills[flame->node_frame[node]] : PICTURE_ROOT_COLOUR;
 }
 
 static void append_value(const struct flame *flame, int64_t value, struct buf *text)

@@ -1,6 +1,8 @@
 #include "lib/profile/picture.h"
 
+#include "lib/base/mem.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/picture_fills.h"
 #include "lib/profile/picture_layout.h"
 
 #include <math.h>
@@ -20,7 +22,7 @@ static const double FONT_SIZE = 11, CHARACTER_WIDTH = 6.65, TITLE_CHARACTER_WIDT
 struct svg {
     const struct flame *flame;
     const uint8_t *marks;
-    const uint8_t *heat;
+    const uint8_t *fills;
     struct picture_theme theme;
     struct buf *output;
     double width;
@@ -65,7 +67,7 @@ static int top_of(const struct svg *svg, const struct picture_box *box)
     return HEAD_HEIGHT + (int)row * ROW_HEIGHT;
 }
 
-static void append_label(struct svg *svg, const struct picture_box *box)
+static void append_label(struct svg *svg, const struct picture_box *box, uint32_t colour)
 {
     double room_pixels = box->right - box->left - 6;
     if (room_pixels < 3 * CHARACTER_WIDTH)
@@ -78,8 +80,12 @@ static void append_label(struct svg *svg, const struct picture_box *box)
         picture_shorten(svg->flame, box->node, &shorter);
     for (size_t i = 1; i < shorter.count && count_characters(name) > room; i++)
         name = shorter.forms[i];
-    buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\">", MARGIN + box->left + 3,
+    buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\"", MARGIN + box->left + 3,
                top_of(svg, box) + 13);
+    const uint32_t ink = svg->theme.inks[svg->theme.ink_of[colour]];
+    if (ink != svg->theme.text)
+        buf_printf(svg->output, " fill=\"#%06x\"", ink);
+    buf_append_text(svg->output, ">");
     append_fitting(svg->output, name, room);
     buf_append_text(svg->output, "</text>");
 }
@@ -110,23 +116,21 @@ static void append_title(struct svg *svg, uint32_t node)
 static void draw_box(const struct picture_box *box, void *context)
 {
     struct svg *svg = context;
-    bool is_run = box->node == UINT32_MAX;
     if (buf_failed(svg->output))
         return;
-    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR
-                             : picture_colour(svg->flame, svg->marks, svg->heat, box->node);
-    if (!is_run) {
+    uint32_t colour = picture_colour(svg->flame, svg->marks, svg->fills, box->node);
+    if (!box->is_run) {
         buf_append_text(svg->output, "<g>");
         append_title(svg, box->node);
     }
     /* Half a pixel stays free to the right, so that neighbours of one colour can be told apart. */
     double width = box->right - box->left;
-    buf_printf(svg->output,
-               "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#%06x\"/>",
-               MARGIN + box->left, top_of(svg, box), width > 2 ? width - 0.5 : width,
-               ROW_HEIGHT - 1, svg->theme.colours[colour]);
-    if (!is_run) {
-        append_label(svg, box);
+    buf_printf(
+        svg->output, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#%06x\"/>",
+        MARGIN + box->left, top_of(svg, box), width > 2 && !box->is_run ? width - 0.5 : width,
+        ROW_HEIGHT - 1, svg->theme.fills[colour]);
+    if (!box->is_run) {
+        append_label(svg, box, colour);
         buf_append_text(svg->output, "</g>");
     }
     buf_append_byte(svg->output, '\n');
@@ -190,9 +194,10 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
 {
     static const struct picture_options none;
     options = options ? options : &none;
+    arena_auto arena = arena_create();
     struct svg svg = {.flame = flame, .output = output, .width = clamp_width(options->svg_width)};
     svg.marks = options->marks;
-    svg.heat = options->heat;
+    svg.fills = options->fills ? options->fills : picture_fills(arena, flame, PICTURE_BY_PACKAGE);
     svg.is_upright = options->is_upright;
     picture_theme_init(&svg.theme, options->is_dark);
     uint32_t most = options->svg_depth ? options->svg_depth : DEFAULT_DEPTH;
@@ -207,11 +212,12 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
                "<rect width=\"100%%\" height=\"100%%\" fill=\"#%06x\"/>\n",
                svg.width, height, svg.width, height, FONT_SIZE, svg.theme.background);
     append_heading(&svg, options);
-    buf_printf(output, "<g fill=\"#%06x\">\n", svg.theme.frame_text);
+    buf_printf(output, "<g fill=\"#%06x\">\n", svg.theme.text);
     const struct picture_layout layout = {.flame = flame,
                                           .width = svg.width - 2 * MARGIN,
                                           .window = options->window,
                                           .narrow_width = 1,
+                                          .run_width = 16,
                                           .least_width = LEAST_WIDTH_DRAWN,
                                           .max_depth = shown,
                                           .draw = draw_box,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { atRest, pressAndLeave, soon, spoken, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, deepText } from "./profiles.mjs";
+import { cpuProfile, deepText, encodePprof } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
 const { build } = createRequire(join(root, "web/package.json"))("esbuild");
@@ -522,4 +522,26 @@ export async function testIcicle(runner, browser, server) {
       }
     }),
   );
+
+  await runner.test("pictures of the server have the page's colours, by package, binary and value", async () => {
+    // More packages than there are hues, so that the heaviest have theirs and the others what is free.
+    const packages = ["main.", "net/http.", "github.com/acme/store.(*DB).", "std::", "größe::", "java.util.concurrent.A.", "", "日本::"];
+    const many = Array.from({ length: 22 }, (_, i) => `crate${i}::`);
+    const samples = [...packages, ...many].map((name, i) => ({ stack: ["main.main", `${name}first`, `${name}second${i}`], values: [i % 3 ? 900 - 17 * i : 40 + i] }));
+    const { id } = await server.share(encodePprof({ types: [["work", "count"]], samples, binary: "/opt/app/worker" }), { title: "Colours" });
+    const rgb = (colour) => (colour.startsWith("#") ? [1, 3, 5].map((from) => parseInt(colour.slice(from, from + 2), 16)) : colour.match(/\d+/g).map(Number)).join();
+    await withPage(browser, server, async (page) => {
+      for (const [colour, leastColours] of [["package", 16], ["binary", 3], ["value", 3]]) {
+        const query = colour === "package" ? "" : `&c=${colour}`;
+        await page.goto(`${server.url}/p/${id}?v=table${query}&sv=2`);
+        await page.waitForSelector(".rows .row .swatch");
+        const painted = await page.$$eval(".rows .row", (rows) => rows.map((row) => [row.dataset.function, row.querySelector(".swatch").style.background]));
+        const { bytes } = await server.call("GET", `/p/${id}.svg?sv=2${query}`);
+        const drawn = new Map([...bytes.toString().matchAll(/<title>([^<]*) \([^<]*<\/title><rect [^>]*fill="(#[0-9a-f]{6})"/g)].map(([, name, fill]) => [name, fill]));
+        assert.ok(painted.length >= 20);
+        assert.ok(new Set(painted.map(([, shown]) => shown)).size >= leastColours, colour);
+        for (const [name, shown] of painted) assert.equal(rgb(drawn.get(name)), rgb(shown), `${name} by ${colour}`);
+      }
+    });
+  });
 }

@@ -129,7 +129,7 @@ def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
     assert by_value["at0"] == by_value["none"] and "tiny" not in by_value
     filtered = fills("c=value&x=ignore:gone")
     assert filtered["much"] == by_value["much"] and filtered["tiny"] not in by_value.values(), "shares are of the whole"
-    assert fills("c=binary") == fills("") != by_value
+    assert fills("c=runtime") == fills("") != by_value
     pictures = [anonymous.get(f"/p/{made}.png?sv=2&c={colour}").body for colour in ("value", "package")]
     assert pictures[0] != pictures[1]
     assert "c=value" in meta(anonymous.get(f"/p/{made}?sv=2&c=value"), "og:image")

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { contrast, diffFillOf, diffFills, diffStep, diffSteps, heatFillOf, heatFills, heatShares, luminance, makePalette, oklch } from "../src/model/colour.ts";
 import { FrameFlag } from "../src/model/flame.ts";
@@ -182,6 +183,13 @@ test("the legend tells parts by what they hold, most first", () => {
   });
   const parts = heaviestParts(flame, new FrameColours(flame, "binary")).map(([part, { value }]) => [part, value]);
   assert.deepEqual(parts, [["libz.so", 30], ["kernel", 20], ["app", 10], ["(no binary)", 5]]);
+});
+
+test("colours are those of the server's pictures", () => {
+  const table = readFileSync(new URL("../../tests/picture_theme.txt", import.meta.url), "utf8");
+  const rows = table.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  const [light, dark] = [false, true].map(makePalette);
+  assert.deepEqual(rows, light.fills.map((fill, i) => [String(i), fill, light.inks[i], dark.fills[i], dark.inks[i]]));
 });
 
 test("signs stand only where they tell frames apart", () => {

@@ -102,25 +102,11 @@ test("numbers and dates are written as the browser's own formats would", () => {
     assert.equal(formatDate(time), new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
 });
 
-test("packages of Go, C++, Rust, Java and unnamed code", () => {
-  assert.equal(packageOf("github.com/acme/store.(*DB).Query", "", ""), "github.com/acme/store");
-  assert.equal(packageOf("runtime.mallocgc", "", ""), "runtime");
-  assert.equal(packageOf("std::vector<a::b>::push_back", "", ""), "std");
-  assert.equal(packageOf("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "", ""), "alloc");
-  assert.equal(packageOf("Foo::operator->() const", "", ""), "Foo");
-  assert.equal(packageOf("ns::Widget::operator()(int) const", "", ""), "ns");
-  assert.equal(packageOf("bool std::operator< <char>(char const*)", "", ""), "std");
-  assert.equal(packageOf("std::vector<int> shop::list<double>(int)", "", ""), "shop");
-  assert.equal(packageOf("unsigned long shop::count(int)", "", ""), "shop");
-  assert.equal(packageOf("shop::Cart::operator std::string() const", "", ""), "shop");
-  assert.equal(packageOf("0x46e53a runtime.mcall", "/usr/bin/app", ""), "runtime");
-  assert.equal(packageOf("/usr/src/net/http/server.go", "/usr/bin/app", "/usr/src/net/http/server.go"), "/usr/src/net/http");
-  assert.equal(packageOf("java.util.concurrent.FutureTask.run", "", ""), "java.util");
-  assert.equal(packageOf("memcpy", "/lib/libc.so.6", ""), "libc.so.6");
-  assert.equal(packageOf("render", "", "src/page/render.py"), "src/page");
-  assert.equal(packageOf("LazyCompile:*fib /usr/src/app/main.js:1", "", ""), "/usr/src/app");
-  assert.equal(packageOf("Function:^processTimers node:internal/timers:497", "", ""), "node:internal");
-  assert.equal(packageOf("<unknown>", "", ""), "");
+test("packages of functions, as pictures of the server have them", () => {
+  const table = readFileSync(new URL("../../tests/frame_packages.txt", import.meta.url), "utf8");
+  const rows = table.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  assert.ok(rows.length > 50);
+  for (const [name, mapping, file, wanted] of rows) assert.equal(packageOf(name, mapping, file), wanted, name);
 });
 
 test("names get shorter, never empty", () => {

@@ -5,6 +5,7 @@
 #include "lib/profile/diff.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/folded.h"
+#include "lib/profile/frame_package.h"
 #include "lib/profile/picture.h"
 #include "lib/profile/picture_layout.h"
 
@@ -302,7 +303,7 @@ static void a_diff_is_drawn_in_its_own_colours(void **state)
     const struct view_options options = {.sample_type = SPAN_LITERAL("")};
     assert_int_equal(diff_view_create(arena, a, b, DIFF_ABSOLUTE, &options, &view, &err), 0);
     const struct flame *flame = flame_of(arena, view);
-    uint32_t equal = PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS;
+    const uint32_t equal = PICTURE_DIFF_COLOUR + PICTURE_DIFF_STEPS;
     for (uint32_t i = 0; i < flame->node_count; i++) {
         struct span name = flame->frames[flame->node_frame[i]].name;
         uint32_t colour = picture_colour(flame, NULL, NULL, i);
@@ -319,31 +320,74 @@ static void a_diff_is_drawn_in_its_own_colours(void **state)
     profile_destroy(b);
 }
 
-static double luminance(uint32_t colour)
+/* Rows of a table in tests/, cut at its tabs; the texts are those of line. Returns how many there
+ * are, 0 at the end. */
+static size_t read_row(FILE *table, char line[2048], char *cells[], size_t most)
 {
-    double sum = 0;
-    static const double weights[] = {0.2126, 0.7152, 0.0722};
-    for (int i = 0; i < 3; i++) {
-        double part = (double)(colour >> (16 - 8 * i) & 0xff) / 255;
-        part *= part; /* near enough to sRGB's curve for a bound */
-        sum += weights[i] * part;
+    while (fgets(line, 2048, table)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        size_t count = 0;
+        for (char *cell = line; cell && count < most; cell = strchr(cell, '\t')) {
+            if (count)
+                *cell++ = '\0';
+            cells[count++] = cell;
+        }
+        return count;
     }
-    return sum;
+    return 0;
 }
 
-static void text_is_readable_on_every_colour(void **state)
+static void colours_are_the_pages(void **state)
 {
     (void)state;
-    for (int is_dark = 0; is_dark < 2; is_dark++) {
-        struct picture_theme theme;
-        picture_theme_init(&theme, is_dark);
-        for (int i = 0; i < PICTURE_SHADE_COLOUR; i++)
-            assert_true(
-                (luminance(theme.colours[i]) + 0.05) / (luminance(theme.frame_text) + 0.05) > 4.5);
-        double text = luminance(theme.text), background = luminance(theme.background);
-        assert_true((is_dark ? (text + 0.05) / (background + 0.05)
-                             : (background + 0.05) / (text + 0.05)) > 7);
+    struct picture_theme themes[2];
+    for (int is_dark = 0; is_dark < 2; is_dark++)
+        picture_theme_init(&themes[is_dark], is_dark);
+    char line[2048], *cells[5];
+    FILE *table = fopen("tests/picture_theme.txt", "r");
+    assert_non_null(table);
+    uint32_t at = 0;
+    for (; read_row(table, line, cells, 5) == 5; at++) {
+        for (int is_dark = 0; is_dark < 2; is_dark++) {
+            const struct picture_theme *theme = &themes[is_dark];
+            char fill[8], ink[8];
+            snprintf(fill, sizeof(fill), "#%06x", theme->fills[at]);
+            snprintf(ink, sizeof(ink), "#%06x", theme->inks[theme->ink_of[at]]);
+            assert_string_equal(fill, cells[1 + 2 * is_dark]);
+            assert_string_equal(ink, cells[2 + 2 * is_dark]);
+        }
     }
+    assert_int_equal(at, PICTURE_COLOUR_COUNT);
+    fclose(table);
+}
+
+static void packages_are_those_of_the_page(void **state)
+{
+    (void)state;
+    char line[2048], *cells[4];
+    FILE *table = fopen("tests/frame_packages.txt", "r");
+    assert_non_null(table);
+    size_t count = 0;
+    for (; read_row(table, line, cells, 4) == 4; count++) {
+        const struct frame frame = {.name = span_text(cells[0]),
+                                    .mapping = span_text(cells[1]),
+                                    .file = span_text(cells[2])};
+        const struct span made = frame_package(&frame);
+        if (!span_equal_text(made, cells[3]))
+            fail_msg("%s: %.*s, not %s", cells[0], (int)made.size, (const char *)made.data,
+                     cells[3]);
+        /* Each part of a name: nothing beyond it is read. */
+        for (size_t size = 0; size < frame.name.size; size++) {
+            uint8_t *part = mem_new(uint8_t, size + 1);
+            memcpy(part, cells[0], size);
+            frame_package(&(struct frame){.name = span_of(part, size)});
+            mem_free(part);
+        }
+    }
+    assert_true(count > 50);
+    fclose(table);
 }
 
 static void a_font_that_is_none_is_refused(void **state)
@@ -372,7 +416,8 @@ int main(void)
         cmocka_unit_test(a_busy_png_stays_small),
         cmocka_unit_test(a_normalised_diff_is_laid_out_before_it_is_rounded),
         cmocka_unit_test(a_diff_is_drawn_in_its_own_colours),
-        cmocka_unit_test(text_is_readable_on_every_colour),
+        cmocka_unit_test(colours_are_the_pages),
+        cmocka_unit_test(packages_are_those_of_the_page),
         cmocka_unit_test(a_font_that_is_none_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
