@@ -18,14 +18,15 @@ struct export
     struct otlp_result result;
 };
 
-/* Of the first profile; 0 when one of them had none of its own. */
+/* Of the first profile that has one of its own; 0 when none has. One is enough: what comes with the
+ * same content and that time has come before, whatever the others lack. */
 static int64_t time_of(const struct batch *batch, int64_t now_ns)
 {
     for (uint32_t i = 0; i < batch->profile_count; i++) {
-        if (batch->profiles[i].time_ns == now_ns)
-            return 0;
+        if (batch->profiles[i].time_ns != now_ns)
+            return batch->profiles[i].time_ns;
     }
-    return batch->profiles[0].time_ns;
+    return 0;
 }
 
 static enum err_code put_batch(const struct request *request, struct export *export,

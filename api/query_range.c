@@ -60,6 +60,8 @@ static enum err_code read_groups(const struct request *request, struct question 
         if (count == GROUP_LABELS_MAX)
             return err_set(err, ERR_INVALID, "group_by: there are more than %d labels",
                            GROUP_LABELS_MAX);
+        if (!name.size)
+            return err_set(err, ERR_INVALID, "group_by must be a label's name");
         for (size_t i = 0; i < count; i++) {
             if (span_equal(question->group_by[i], name))
                 return err_set(err, ERR_INVALID, "group_by: '%.*s' is there twice",

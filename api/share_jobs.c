@@ -18,6 +18,8 @@
 
 /* How much one call does at most, so that the jobs thread comes round in seconds. */
 enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
+/* After so many objects that cannot be deleted it is the store itself that is down, it seems. */
+enum { TRASH_FAILURES = 10 };
 
 /* An object that is this old and has no row is nobody's: its upload ended long ago. */
 static const int64_t orphan_age_ns = 3600 * CLOCK_NS_PER_S;
@@ -242,27 +244,46 @@ static enum err_code forget_keys(struct job *job, struct err *err)
     return code ? err_add(err, "forgetting idempotency keys") : ERR_NONE;
 }
 
+/* What cannot be deleted now is tried again in a minute, after all others: it holds none of them
+ * up. */
 static enum err_code empty_trash(struct job *job, struct err *err)
 {
     struct pg_result *result;
-    enum err_code code = pg_query_values(job->connection, PG_NO_TENANT,
-                                         "SELECT object_key FROM object_trash LIMIT $1::bigint",
-                                         job->arena, &result, err, PG_I64(TRASH_BATCH));
-    int count = code ? 0 : pg_row_count(result);
-    const char **keys = arena_new(job->arena, const char *, (size_t)count);
-    for (int row = 0; !code && row < count; row++) {
-        keys[row] = pg_get_text(result, row, 0);
-        code = object_delete(job->server->objects, keys[row], err);
+    enum err_code code =
+        pg_query_values(job->connection, PG_NO_TENANT,
+                        "SELECT object_key FROM object_trash"
+                        " WHERE tried_at IS NULL OR tried_at < now() - interval '1 minute'"
+                        " ORDER BY tried_at NULLS FIRST, added_at LIMIT $1::bigint",
+                        job->arena, &result, err, PG_I64(TRASH_BATCH));
+    const int count = code ? 0 : pg_row_count(result);
+    const char **gone = arena_new(job->arena, const char *, (size_t)count);
+    const char *kept[TRASH_FAILURES];
+    size_t gone_count = 0, kept_count = 0;
+    struct err failure = {0};
+    for (int row = 0; row < count && kept_count < TRASH_FAILURES; row++) {
+        const char *key = pg_get_text(result, row, 0);
+        if (object_delete(job->server->objects, key, &failure)) /* the last one is told */
+            kept[kept_count++] = key;
+        else
+            gone[gone_count++] = key;
     }
-    if (!code && count)
+    if (gone_count)
         code = pg_query_values(job->connection, PG_NO_TENANT,
                                "DELETE FROM object_trash WHERE object_key = ANY ($1::text[])",
                                job->arena, &result, err,
-                               PG_SPAN(text_array(job->arena, keys, (size_t)count)));
-    if (code)
-        return err_add(err, "emptying the trash");
-    job->has_more = count == TRASH_BATCH;
-    return ERR_NONE;
+                               PG_SPAN(text_array(job->arena, gone, gone_count)));
+    if (!code && kept_count)
+        code = pg_query_values(job->connection, PG_NO_TENANT,
+                               "UPDATE object_trash SET tried_at = now()"
+                               " WHERE object_key = ANY ($1::text[])",
+                               job->arena, &result, err,
+                               PG_SPAN(text_array(job->arena, kept, kept_count)));
+    if (!code && kept_count) {
+        *err = failure;
+        code = failure.code;
+    }
+    job->has_more = !code && count == TRASH_BATCH;
+    return code ? err_add(err, "emptying the trash") : ERR_NONE;
 }
 
 struct sweep {

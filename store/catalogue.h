@@ -300,9 +300,13 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
 /* Blocks and parts of segments that are older than any of their tenant's rules keeps go whole. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 
-/* Of writers that ended less than a day ago: calls visit with each number. */
+/* Writers that have ended, until all their objects were looked at a day after that: what they put
+ * last is there by then. */
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
                                    const int64_t **ret_writer_ids, uint32_t *ret_count,
+                                   struct err *err) MUST_USE;
+enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t *writer_ids, uint32_t count,
                                    struct err *err) MUST_USE;
 /* Of these keys, those that no row knows go to object_trash. */
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,

@@ -160,7 +160,8 @@ enum err_code catalogue_settle_deletions(struct pg_connection *connection, struc
         "UPDATE store_deletion d SET done_at = now() WHERE d.done_at IS NULL"
         " AND NOT EXISTS (SELECT FROM block b WHERE b.deletions <> '{}' AND d.id = ANY"
         " (b.deletions)) AND NOT EXISTS (SELECT FROM segment_tenant s WHERE s.deletions <> '{}'"
-        " AND d.id = ANY (s.deletions))",
+        " AND d.id = ANY (s.deletions)) AND NOT EXISTS (SELECT FROM object_trash t"
+        " WHERE t.deletions <> '{}' AND d.id = ANY (t.deletions))",
         NULL, 0, arena, &result, err);
     return code ? code
                 : pg_query_values(connection, PG_NO_TENANT,

@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue_claims.h"
+#include "store/catalogue_lists.h"
 #include "store/catalogue_marks.h"
 #include "store/catalogue_places.h"
 
@@ -449,7 +450,8 @@ enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT id FROM store_writer WHERE ended_at > now() - interval '1 day' "
+                        "SELECT id FROM store_writer WHERE ended_at IS NOT NULL AND "
+                        "(swept_at IS NULL OR swept_at < ended_at + interval '1 day') "
                         "ORDER BY id",
                         NULL, 0, arena, &result, err);
     if (code)
@@ -460,6 +462,24 @@ enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
     *ret_writer_ids = ids;
     *ret_count = (uint32_t)pg_row_count(result);
     return ERR_NONE;
+}
+
+enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t *writer_ids, uint32_t count, struct err *err)
+{
+    buf_auto list;
+    buf_init(&list, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++)
+        catalogue_append_number(&list, writer_ids[i]);
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET swept_at = now() "
+                               "WHERE id = ANY ($1::bigint[])",
+                               arena, &result, err, PG_TEXT(catalogue_end_list(arena, &list)));
+    return code;
 }
 
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,

@@ -93,7 +93,11 @@ static enum err_code find_orphans(struct upkeep *upkeep, struct err *err)
             code = object_list(upkeep->options.objects, prefix, visit, &orphans, err);
         }
     }
-    return code ? code : discard(&orphans, err);
+    if (!code)
+        code = discard(&orphans, err);
+    return code || !count
+               ? code
+               : catalogue_mark_swept(upkeep->options.jobs_database, arena, writers, count, err);
 }
 
 /* ---- by the clock ---- */

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import random
+import time
 import sys
 
 import pytest
@@ -104,6 +105,23 @@ def test_otlp_that_is_sent_again_counts_once(server):
             "Content-Type": X_PROTO, "Content-Encoding": encoding})
         assert answer.status == 200, answer
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
+
+
+@pytest.mark.parametrize("timed, counted", [(1, 1), (0, 3)])
+def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted):
+    """Without any, two requests may be equal by chance."""
+    client = Tenant(server).api("ingest", "read")
+    request = json.loads(make_export(random.Random(1), store_oracle.Oracle(), "x", BEGIN).json())
+    profiles = [profile for resource in request["resourceProfiles"] for scope in resource["scopeProfiles"]
+                for profile in scope["profiles"]]
+    for profile in profiles[timed:]:
+        del profile["timeUnixNano"]
+    now = time.time_ns()
+    for _ in range(3):
+        assert client.post(OTLP, json=request).status == 200
+    listed = client.get("/api/v1/profiles", query={"query": '{__profile_type__=~".*",k8s_pod_name="x"}', "start": 0,
+                                                   "end": now + 60 * 10**9}).json()["data"]
+    assert len(listed) == counted * len(profiles)
 
 
 @pytest.mark.parametrize("mebibytes", [9, 40])

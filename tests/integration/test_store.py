@@ -428,6 +428,11 @@ def test_wrong_parameters_are_named(server, options, wanted):
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
 
 
+def test_an_empty_group_of_a_plot_is_refused(server):
+    answer = Tenant(server).api("read").get("/api/v1/query_range", query={"query": "cpu", "group_by": ""})
+    assert answer.status == 400 and "group_by must be" in answer.json()["detail"], answer
+
+
 @pytest.mark.parametrize("query, body, wanted", [
     ([("label", "x")], b"main 1\n", "no name=value"),
     ([("label", "=y")], b"main 1\n", "a label has no name"),

@@ -10,7 +10,7 @@ import stored
 from conftest import PERFOLIOD
 from people import Tenant
 from test_backup import run
-from test_store import BEGIN, HOUR, compact, objects_of, rows_of
+from test_store import BEGIN, HOUR, compact, objects_of, rows_of, until
 from test_store_deletion import push
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
@@ -71,6 +71,33 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
     text = run("store", "verify", "--data-dir", server.data_dir, check=False)
     assert text.returncode == 1 and f"missing  {blocks[1]} (tenant {tenant.id})" in text.stdout
     assert "1 missing, 1 differs, 1 orphan" in text.stdout
+
+
+@pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
+def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept):
+    """As long as its objects were not looked at a day after its end: what was put last may have come late."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    push(client, "pod=a", BEGIN)
+    kept, = objects_of(server)
+    writer = kept.split("/")[1]
+    server.stop()
+    server.start()
+    left = server.data_dir / "objects" / "segment" / writer / "of-nobody"
+    until(lambda: rows_of(server, f"SELECT swept_at IS NOT NULL FROM store_writer WHERE id = {writer}") == {True},
+          "the writer is not looked at")
+    server.stop()
+    left.write_bytes(b"x")
+    server.start()
+    with server.database().cursor() as cursor:
+        cursor.execute(f"UPDATE store_writer SET ended_at = now() - interval '3 days' WHERE id = {writer}")
+        cursor.execute(f"UPDATE store_writer SET swept_at = {swept} WHERE id = {writer}")
+    server.stop()
+    server.start()
+    until(lambda: not left.exists(), "the orphan is still there")
+    until(lambda: rows_of(server, "SELECT ended_at + interval '1 day' < swept_at FROM store_writer"
+                          f" WHERE id = {writer}") == {True}, "it will be looked at for ever")
+    assert kept in objects_of(server) or rows_of(server, "SELECT id FROM block"), "what rows know stays"
 
 
 @pytest.mark.parametrize("arguments, wanted", [

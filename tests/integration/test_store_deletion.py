@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import stored
 from people import Tenant
 from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, NAMES, check, compact, folded,
                         make_profile, make_sources, objects_of, rows_of, send, some_match, store_oracle, until)
@@ -43,6 +44,44 @@ def push(client, label, time_ns, value=1, stack=("main", "work")):
 def is_done(client, which):
     found = {one["id"]: one for one in client.get("/api/v1/deletions").json()["deletions"]}
     return found[which["id"]]["done_at"]
+
+
+@pytest.mark.skipif(stored.is_in_bucket(), reason="a folder is made read-only")
+def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin", "share")
+    trash = "SELECT object_key FROM object_trash"
+
+    def make_old():
+        with server.database().cursor() as cursor:
+            for table in ("segment", "block"):
+                cursor.execute(f"UPDATE {table} SET created_at = created_at - interval '1 hour',"
+                               " swapped_at = swapped_at - interval '1 hour'")
+        return True
+
+    push(client, "service_name=secret", BEGIN, stack=("main", "vault-7"))
+    segment, = objects_of(server)
+    folder = (server.data_dir / "objects" / segment).parent
+    deletion = delete(client, '{service_name="secret"}')
+    folder.chmod(0o555)
+    try:
+        until(lambda: make_old() and rows_of(server, trash + " WHERE tried_at IS NOT NULL") == {segment},
+              "the segment was not tried")
+        assert not rows_of(server, "SELECT id FROM segment"), "only the trash knows it"
+        share = client.post("/api/v1/shares", body=b"main;work 3\n").json()["id"]
+        (raw,) = rows_of(server, f"SELECT object_key FROM share WHERE id = '{share}'")
+        assert raw in server.objects.keys("share/")
+        assert client.delete(f"/api/v1/shares/{share}").status == 204
+        until(lambda: raw not in server.objects.keys("share/"), "what came later waits for what cannot go")
+        time.sleep(5)  # the catalogue is tidied every two seconds
+        assert segment in objects_of(server) and is_done(client, deletion) is None
+        assert rows_of(server, trash) == {segment} and "emptying the trash" in server.log()
+    finally:
+        folder.chmod(0o755)
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE object_trash SET tried_at = tried_at - interval '1 hour'")
+    until(lambda: is_done(client, deletion), "the deletion is never done")
+    assert segment not in objects_of(server) and not rows_of(server, trash)
 
 
 @pytest.mark.parametrize("seed", range(3))
