@@ -14,7 +14,10 @@
 #include "lib/profile/profile.h"
 #include "store/store.h"
 
+#include <string.h>
 #include <strings.h>
+
+enum { WARNING_MAX_BYTES = 2000 };
 
 /* A place has room for the expanded body, a profile expanded from it, and three times as much for
  * what they are decoded to. JSON takes twelve times its text. */
@@ -81,7 +84,8 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
     enum err_code code = compress_expand(method, request->body, &expanded, err);
     if (code == ERR_TOO_LARGE && attempt->is_last)
         return err_set(err, ERR_TOO_LARGE,
-                       "the body expands to more than %zu bytes: send fewer profiles at once",
+                       "the body expands to more than %zu bytes, the most of one request, which no "
+                       "setting changes: send fewer profiles at once",
                        attempt->expanded_bytes);
     if (code)
         return err_add(err, "the body is not what Content-Encoding says");
@@ -144,6 +148,18 @@ void intake_add_warning(struct request *request, struct response *response)
     response_add(request, response, "perfolio-warning", text);
 }
 
+/* What was left out, of all profiles of the request: each thing once, and as much as fits. */
+static void tell_left_out(struct request *request, struct span what)
+{
+    const char *told = request->partial_error;
+    if (!what.size || (told && memmem(told, strlen(told), what.data, what.size)))
+        return;
+    if (!told)
+        request->partial_error = arena_strndup(request->arena, what.data, what.size);
+    else if (strlen(told) + what.size < WARNING_MAX_BYTES)
+        request->partial_error = arena_printf(request->arena, "%s; %.*s", told, SPAN_PRINT(what));
+}
+
 enum err_code intake_put(struct request *request, const struct intake_profile *profile,
                          struct admission *admission, struct err *err)
 {
@@ -156,6 +172,7 @@ enum err_code intake_put(struct request *request, const struct intake_profile *p
     };
     if (source->time_ns == 0)
         source->time_ns = clock_wall_ns();
+    tell_left_out(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
         admission_check_labels(admission, source->labels, source->label_count, err);
     if (!code)
@@ -166,8 +183,8 @@ enum err_code intake_put(struct request *request, const struct intake_profile *p
         return code;
     }
     source->profile = NULL;
-    if (batch->notice && !request->partial_error)
-        request->partial_error = arena_strdup(request->arena, batch->notice);
+    if (batch->notice)
+        tell_left_out(request, span_text(batch->notice));
     code = put_batch(request, profile, batch, admission, err);
     batch_destroy(batch);
     return code;

@@ -107,6 +107,19 @@ def test_otlp_that_is_sent_again_counts_once(server):
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
+def test_each_thing_that_is_left_out_is_told_once(server):
+    client = Tenant(server).api("ingest", "read")
+    answer = client.post("/ingest", b"a;b 3\nbad\na;b 4\n", query={"name": "app", "from": BEGIN // 10**9})
+    assert answer.status == 200 and answer.headers["perfolio-warning"] == "1 line was skipped: no stack with a value"
+    assert "perfolio-warning" not in client.post("/ingest", b"a;b 3\n", query={"name": "app"}).headers
+    body = make_profile(CPU, BEGIN, {("main",): [1, 2]}, ("cpu", "nanoseconds"), MINUTE)
+    answer = client.post(PUSH, push_protobuf([
+        ({"service_name": "app", "__name__": "process_cpu", name: "1", name.replace(".", "_"): "2"}, [body, body])
+        for name in ("a.b", "c.d")]), headers={"Content-Type": PROTO})
+    first, second = answer.headers["perfolio-warning"].split("; ")
+    assert "a_b" in first and "c_d" in second, answer.headers
+
+
 @pytest.mark.parametrize("timed, counted", [(1, 1), (0, 3)])
 def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted):
     """Without any, two requests may be equal by chance."""
