@@ -24,7 +24,7 @@ static struct span first(struct span text, size_t size)
 
 static struct span from(struct span text, size_t at)
 {
-    return span_of(text.data + at, text.size - at);
+    return at ? span_of(text.data + at, text.size - at) : text; /* of none, data is NULL */
 }
 
 static bool starts_with(struct span text, const char *begin)

@@ -33,7 +33,9 @@ def test_without_a_terminal_tables_follow_one_another(record, program, tmp_path)
     assert "\033" not in done.stdout
     last = done.stdout.rsplit(" samples, ", 1)[1]
     rows = {line.split("  ")[-1].split()[0]: line.split() for line in last.splitlines()[3:] if line.strip()}
-    assert float(rows["inner"][2].rstrip("%")) > 50 and rows["outer"][0] == "·"
+    assert float(rows["inner"][2].rstrip("%")) > 50
+    # Of two thousand samples one may meet the two instructions of its own.
+    assert rows["outer"][0] == "·" or float(rows["outer"][2].rstrip("%")) < 1, rows["outer"]
     assert not (tmp_path / "profile.pb.gz").exists()
 
 
