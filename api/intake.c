@@ -49,6 +49,14 @@ bool intake_knows_encoding(const struct request *request)
     return find_method(request, &method);
 }
 
+enum err_code intake_check_encoding(const struct request *request, struct err *err)
+{
+    return intake_knows_encoding(request)
+               ? ERR_NONE
+               : err_set(err, ERR_UNSUPPORTED,
+                         "Content-Encoding must be one of identity, gzip and zstd");
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -99,8 +107,7 @@ enum err_code intake_read(struct request *request, struct admission *admission, 
     const uint64_t samples = request->server->settings->max_profile_samples;
     enum compress_method method;
     if (!find_method(request, &method))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "Content-Encoding must be one of identity, gzip and zstd");
+        return intake_check_encoding(request, err);
     for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;

@@ -28,6 +28,8 @@ enum {
 
 /* False for a Content-Encoding that is not understood. */
 bool intake_knows_encoding(const struct request *request);
+/* Handles: ERR_UNSUPPORTED, where it is not. */
+enum err_code intake_check_encoding(const struct request *request, struct err *err) MUST_USE;
 
 /* Reads the whole body; may be called again with larger limits when it returned ERR_TOO_LARGE: what
  * it put into the admission is forgotten then. body is borrowed. */

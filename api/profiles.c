@@ -31,7 +31,7 @@ static enum err_code read_labels(const struct request *request, struct incoming 
     for (size_t i = 0; request_query_nth(request, "label", i, &text); i++) {
         struct batch_text_label *label = &incoming->labels[i];
         if (i == LABELS_MAX)
-            return err_set(err, ERR_INVALID, "label: there are more than %d", LABELS_MAX);
+            return err_set(err, ERR_INVALID, "label: at most %d are taken", LABELS_MAX);
         if (!span_split(text, '=', &label->name, &label->value))
             return err_set(err, ERR_INVALID, "label: '%.*s' is no name=value", SPAN_PRINT(text));
         incoming->source.label_count = i + 1;
@@ -99,6 +99,8 @@ static enum err_code post_profile(struct request *request, struct response *resp
     struct incoming *incoming = arena_new(request->arena, struct incoming, 1);
     struct store_receipt receipt;
     enum err_code code = read_parameters(request, incoming, err);
+    if (!code)
+        code = intake_check_encoding(request, err);
     if (!code && !request->body.size)
         code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
     if (!code)

@@ -6,6 +6,10 @@
  * made of the types where it is missing; `time` is the begin, else that of the profile, else now. A
  * profile that is sent twice counts once: by the field Perfolio-Batch-Id, or else, when it has a
  * time, by labels, time and content.
+ *
+ * A profile may be gzip or zstd, which is told by its bytes, whether Content-Encoding says so or
+ * not: one layer, since a saved profile is compressed already. What else that field says is
+ * refused.
  */
 #ifndef API_PROFILES_H
 #define API_PROFILES_H

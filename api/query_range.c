@@ -15,7 +15,6 @@ enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
 struct question {
     struct store_range_query range;
     struct span group_by[GROUP_LABELS_MAX];
-    bool is_rate;
 };
 
 /* ---- parameters ---- */
@@ -125,7 +124,7 @@ static enum err_code read_question(struct request *request, struct question *que
     if (!code)
         code = read_filter(request, range, err);
     if (!code)
-        code = read_bool(request, "rate", &question->is_rate, err);
+        code = read_bool(request, "rate", &range->is_rate, err);
     if (!code)
         code = read_bool(request, "moments", &range->is_by_moments, err);
     if (!code)
@@ -149,7 +148,7 @@ static void append_unit(const struct question *question, const struct store_type
     buf_init(&unit, 1 << 16);
     if (!type)
         buf_append_text(&unit, "");
-    else if (!question->is_rate)
+    else if (!question->range.is_rate)
         buf_append_span(&unit, type->parts[STORE_TYPE_SAMPLE_UNIT]);
     else if (!is_in_nanoseconds(type))
         buf_printf(&unit, "%.*s/s", SPAN_PRINT(type->parts[STORE_TYPE_SAMPLE_UNIT]));
@@ -160,13 +159,26 @@ static void append_unit(const struct question *question, const struct store_type
     buf_append_json(json, buf_span(&unit));
 }
 
+/* All of it, however long and however short: a step may be years, and begin between two
+ * milliseconds. */
+static void append_ms(int64_t ns, struct buf *json)
+{
+    const char *sign = ns < 0 ? "-" : "";
+    const uint64_t magnitude = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+    buf_printf(json, "%s%" PRIu64, sign, magnitude / CLOCK_NS_PER_MS);
+    if (magnitude % CLOCK_NS_PER_MS)
+        buf_printf(json, ".%06" PRIu64, magnitude % CLOCK_NS_PER_MS);
+}
+
 static void append_point(const struct question *question, const struct store_type *type,
                          const struct store_point *point, struct buf *json)
 {
     const struct store_range_query *range = &question->range;
     const int64_t begin_ns = range->query.start_ns + point->step * range->step_ns;
-    buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
-    if (!question->is_rate) {
+    buf_append_text(json, "[");
+    append_ms(begin_ns, json);
+    buf_append_text(json, ",");
+    if (!range->is_rate) {
         buf_printf(json, "%" PRId64 "]", point->value);
         return;
     }
@@ -188,14 +200,6 @@ static void append_series(const struct question *question, const struct store_ra
         append_point(question, answer->type, &series->points[i], json);
     }
     buf_append_text(json, "]}");
-}
-
-/* All of it, however long: a step may be years. */
-static void append_ms(int64_t ns, struct buf *json)
-{
-    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
-    if (ns % CLOCK_NS_PER_MS)
-        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
 }
 
 static void append_answer(const struct question *question, const struct store_range *answer,
@@ -230,8 +234,6 @@ static enum err_code get_query_range(struct request *request, struct response *r
         code = store_range(request->server->store, request->arena, &question->range, &answer, err);
     if (code)
         return code;
-    if (question->is_rate && answer.type && answer.type->rule == STORE_MEAN)
-        return err_set(err, ERR_INVALID, "rate: %s is a level, which has none", answer.type->name);
     buf_auto json;
     buf_init(&json, STORE_JSON_MAX_BYTES);
     append_answer(question, &answer, begin_ns, &json);

@@ -553,6 +553,9 @@ static enum err_code answer_range(struct walk *walk, void *context)
         return err_set(walk->err, ERR_INVALID,
                        "moments: %s is no delta: what it tells is of its profiles' begins",
                        walk->types[0].name);
+    if (range->query->is_rate && range->rule == STORE_MEAN)
+        return err_set(walk->err, ERR_INVALID, "rate: %s is a level, which has none",
+                       walk->types[0].name);
     range_fini(range); /* of another try */
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);

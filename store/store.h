@@ -345,6 +345,8 @@ struct store_range_query {
      * in equal parts, and not in that of its profile's begin. Those outside the window are left
      * out. */
     bool is_by_moments;
+    /* The values are to be read by time: levels, which have no rate, are refused. */
+    bool is_rate;
 };
 
 /* What the profiles that begin in a step have together, by their type's rule; differences are in

@@ -433,6 +433,24 @@ def test_an_empty_group_of_a_plot_is_refused(server):
     assert answer.status == 400 and "group_by must be" in answer.json()["detail"], answer
 
 
+def test_steps_begin_where_they_do_to_the_nanosecond(server):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body).status == 200
+    window = {"start": BEGIN - 1_500_001, "end": BEGIN + 10**9, "step": "1ms"}
+    series = client.get("/api/v1/query_range", query={"query": CPU_NAMES[0], **window}).text
+    assert f'"points":[[{(BEGIN - 500_001) // 10**6}.499999,1]]' in series, series
+
+
+def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
+    client = Tenant(server).api("ingest")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    for encoding in ("identity", "gzip", "GZIP"):
+        assert client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": encoding}).status == 200, encoding
+    answer = client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": "br"})
+    assert answer.status == 415 and "identity, gzip and zstd" in answer.json()["detail"], answer
+
+
 @pytest.mark.parametrize("query, body, wanted", [
     ([("label", "x")], b"main 1\n", "no name=value"),
     ([("label", "=y")], b"main 1\n", "a label has no name"),
@@ -479,7 +497,7 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
     window = {"start": BEGIN, "end": BEGIN + 1}
     paths = ("/api/v1/query", "/api/v1/query_range")
     for path in paths:  # nothing at all is no error
-        assert client.get(path, query={"query": "cpu:samples", **window}).status == 200
+        assert client.get(path, query={"query": CPU_NAMES[0], **window}).status == 200
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
     heap = make_profile(HEAP, BEGIN + 1, {("main",): [1, 10]}, ("space", "bytes"))
