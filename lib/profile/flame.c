@@ -330,14 +330,15 @@ static uint64_t count_nodes(struct build *build)
     return nodes;
 }
 
+/* What the flame's own arrays are made of is its own, the rest is scratch (write_flame). */
 static void allocate_tree(struct build *build, uint64_t capacity)
 {
     struct tree *tree = &build->tree;
-    tree->frame = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
+    tree->frame = arena_new_raw(build->arena, uint32_t, (size_t)capacity);
     tree->parent = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
-    tree->self[VIEW_SIDE_B] = arena_new_raw(build->scratch, int64_t, (size_t)capacity);
+    tree->self[VIEW_SIDE_B] = arena_new_raw(build->arena, int64_t, (size_t)capacity);
     if (build->view->is_diff)
-        tree->self[VIEW_SIDE_A] = arena_new_raw(build->scratch, int64_t, (size_t)capacity);
+        tree->self[VIEW_SIDE_A] = arena_new_raw(build->arena, int64_t, (size_t)capacity);
     if (build->least_kept)
         tree->hidden = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
 }
@@ -353,13 +354,17 @@ static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64
     return cum;
 }
 
-static int64_t *scatter(struct arena *arena, const int64_t *values, const uint32_t *place,
-                        uint32_t count)
+static int64_t *scatter(const int64_t *values, const uint32_t *place, uint32_t count, int64_t *to)
 {
-    int64_t *scattered = arena_new_raw(arena, int64_t, count);
     for (uint32_t i = 0; i < count; i++)
-        scattered[place[i]] = values[i];
-    return scattered;
+        to[place[i]] = values[i];
+    return to;
+}
+
+static int64_t *scatter_anew(struct arena *arena, const int64_t *values, const uint32_t *place,
+                             uint32_t count)
+{
+    return scatter(values, place, count, arena_new_raw(arena, int64_t, count));
 }
 
 static void add_cut_value(struct flame *flame, const int64_t *self, uint32_t node)
@@ -406,6 +411,8 @@ static void scale_self(const struct view *view, int64_t *self, uint32_t count)
     }
 }
 
+/* Touching memory for the first time costs more than what is done with it here: what is read for
+ * the last time is written over. */
 static void write_flame(struct build *build)
 {
     const struct tree *tree = &build->tree;
@@ -421,24 +428,24 @@ static void write_flame(struct build *build)
         if (tree->self[side])
             cum[side] = sum_up(build->scratch, tree, tree->self[side]);
     }
-    const uint32_t *place = flame_order(build->scratch, tree->parent, tree->count, cum);
     uint32_t count = tree->count;
     uint32_t *frame = arena_new_raw(build->arena, uint32_t, count);
-    uint32_t *parent = arena_new_raw(build->arena, uint32_t, count);
-    for (uint32_t i = 0; i < count; i++) {
+    const uint32_t *place = flame_order(build->scratch, tree->parent, count, cum, frame);
+    for (uint32_t i = 0; i < count; i++)
         frame[place[i]] = tree->frame[i];
+    uint32_t *parent = tree->frame;
+    for (uint32_t i = 0; i < count; i++)
         parent[place[i]] = place[tree->parent[i]];
-    }
     flame->node_count = count;
     flame->node_frame = frame;
     flame->node_parent = parent;
-    flame->node_self = scatter(build->arena, tree->self[VIEW_SIDE_B], place, count);
-    flame->node_cum = scatter(build->arena, cum[VIEW_SIDE_B], place, count);
+    flame->node_self = scatter_anew(build->arena, tree->self[VIEW_SIDE_B], place, count);
+    flame->node_cum = scatter(cum[VIEW_SIDE_B], place, count, tree->self[VIEW_SIDE_B]);
     if (unscaled)
-        flame->unscaled_self = scatter(build->arena, unscaled, place, count);
+        flame->unscaled_self = scatter_anew(build->arena, unscaled, place, count);
     if (cum[VIEW_SIDE_A]) {
-        flame->base_self = scatter(build->arena, tree->self[VIEW_SIDE_A], place, count);
-        flame->base_cum = scatter(build->arena, cum[VIEW_SIDE_A], place, count);
+        flame->base_self = scatter_anew(build->arena, tree->self[VIEW_SIDE_A], place, count);
+        flame->base_cum = scatter(cum[VIEW_SIDE_A], place, count, tree->self[VIEW_SIDE_A]);
     }
     write_cuts(build, place);
 }

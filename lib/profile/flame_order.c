@@ -34,14 +34,12 @@ static void sort_siblings(struct ranked *siblings, uint32_t count)
     }
 }
 
-static uint32_t *subtree_sizes(struct arena *scratch, const uint32_t *parent, uint32_t count)
+static void find_subtree_sizes(const uint32_t *parent, uint32_t count, uint32_t *sizes)
 {
-    uint32_t *size = arena_new_raw(scratch, uint32_t, count);
     for (uint32_t i = 0; i < count; i++)
-        size[i] = 1;
+        sizes[i] = 1;
     for (uint32_t i = count - 1; i > 0; i--)
-        size[parent[i]] += size[i];
-    return size;
+        sizes[parent[i]] += sizes[i];
 }
 
 static int64_t rank_of(int64_t *const *cum, uint32_t node)
@@ -53,22 +51,22 @@ static int64_t rank_of(int64_t *const *cum, uint32_t node)
 /* As a subtree has its nodes one after the other, a child's place follows from the sizes of those
  * that come before it. Most nodes have one child, which follows its parent. */
 uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t count,
-                      int64_t *const *cum)
+                      int64_t *const *cum, uint32_t *sizes)
 {
-    const uint32_t *size = subtree_sizes(scratch, parent, count);
     uint32_t *place = arena_new_raw(scratch, uint32_t, count);
     struct ranked *children = NULL;
     uint32_t capacity = 0;
+    find_subtree_sizes(parent, count, sizes);
     place[0] = 0;
     for (uint32_t node = 0; node < count; node++) {
-        uint32_t end = node + size[node], next = place[node] + 1, child_count = 0;
+        uint32_t end = node + sizes[node], next = place[node] + 1, child_count = 0;
         if (node + 1 == end)
             continue;
-        if (node + 1 + size[node + 1] == end) {
+        if (node + 1 + sizes[node + 1] == end) {
             place[node + 1] = next;
             continue;
         }
-        for (uint32_t child = node + 1; child < end; child += size[child]) {
+        for (uint32_t child = node + 1; child < end; child += sizes[child]) {
             if (child_count == capacity) {
                 capacity = capacity ? capacity * 2 : 256;
                 children = mem_resize(children, capacity, sizeof(*children));
@@ -78,7 +76,7 @@ uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t co
         sort_siblings(children, child_count);
         for (uint32_t i = 0; i < child_count; i++) {
             place[children[i].node] = next;
-            next += size[children[i].node];
+            next += sizes[children[i].node];
         }
     }
     mem_free(children);

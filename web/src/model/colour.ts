@@ -39,8 +39,8 @@ export function luminance(colour: string): number {
 }
 
 export function contrast(a: string, b: string): number {
-  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-  return (high + 0.05) / (low + 0.05);
+  const [x, y] = [luminance(a), luminance(b)];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
 /** `share` of a colour over another. */
@@ -110,9 +110,13 @@ function diffColour(step: number, isDark: boolean): string {
 
 const minContrast = 4.5;
 
-/** The first of some inks that can be read on a fill. */
-function inkOn(fill: string, inks: readonly string[]): string {
-  return inks.find((ink) => contrast(ink, fill) >= minContrast) ?? inks[inks.length - 1];
+/** The first of some inks that can be read on a fill, of each fill. */
+function inksOn(fills: readonly string[], inks: readonly string[]): string[] {
+  const lights = inks.map((ink) => luminance(ink) + 0.05);
+  return fills.map((fill) => {
+    const light = luminance(fill) + 0.05;
+    return inks.find((_, i) => Math.max(lights[i] / light, light / lights[i]) >= minContrast) ?? inks[inks.length - 1];
+  });
 }
 
 export function makePalette(isDark: boolean): Palette {
@@ -128,9 +132,9 @@ export function makePalette(isDark: boolean): Palette {
   return {
     isDark,
     fills,
-    inks: fills.map((fill, i) => inkOn(fill, i === dimmedFill ? soft : strong)),
+    inks: [...inksOn(fills.slice(0, dimmedFill), strong), ...inksOn(fills.slice(dimmedFill), soft)],
     faded,
-    fadedInks: faded.map((fill) => inkOn(fill, soft)),
+    fadedInks: inksOn(faded, soft),
     background,
     outline: isDark ? "#fff6e8" : "#1f1a14",
     mark: isDark ? "#ff9c57" : "#b8420a",

@@ -33,8 +33,10 @@ export function packageOf(wholeName: string, mapping: string, file: string): str
   // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
   const script = name.includes(" ") && /^\w+:(?!:)[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
   if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
-  // What C++ writes that a function of a template returns is not its name.
-  const begin = name.replace(/^(?:<|&|\*|dyn |impl )+|^(?:(?:[^ <(]|<[^()<>]*>)+ )+(?<!operator )(?=\w+::)/, "");
+  // What C++ writes that a function of a template returns is not its name; it ends with a space, before any "(".
+  const paren = name.indexOf("(");
+  const mayBegin = "<&*".includes(name[0]) || name.lastIndexOf(" ", paren < 0 ? undefined : paren) >= 0;
+  const begin = !mayBegin ? name : name.replace(/^(?:<|&|\*|dyn |impl )+|^(?:(?:[^ <(]|<[^()<>]*>)+ )+(?<!operator )(?=\w+::)/, "");
   const bracket = begin.search(/[<({[]/);
   const plain = bracket < 0 ? begin : begin.slice(0, bracket);
   if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));

@@ -45,10 +45,16 @@ export function Messages() {
       clearTimeout(timer);
       timer = window.setTimeout(() => setText(""), 2200 + 40 * detail.length);
     };
-    const told = readNext();
-    if (told) show(new CustomEvent("", { detail: told }));
     messages.addEventListener("say", show);
-    return () => messages.removeEventListener("say", show);
+    // A browser stops everything while it opens the storage: not before the page has begun.
+    const opening = window.setTimeout(() => {
+      const told = readNext();
+      if (told) show(new CustomEvent("", { detail: told }));
+    }, 300);
+    return () => {
+      clearTimeout(opening);
+      messages.removeEventListener("say", show);
+    };
   }, []);
   return (
     <div class={`message ${text ? "shown" : ""}`} role="status" aria-live="polite">
