@@ -159,25 +159,12 @@ static void append_unit(const struct question *question, const struct store_type
     buf_append_json(json, buf_span(&unit));
 }
 
-/* All of it, however long and however short: a step may be years, and begin between two
- * milliseconds. */
-static void append_ms(int64_t ns, struct buf *json)
-{
-    const char *sign = ns < 0 ? "-" : "";
-    const uint64_t magnitude = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-    buf_printf(json, "%s%" PRIu64, sign, magnitude / CLOCK_NS_PER_MS);
-    if (magnitude % CLOCK_NS_PER_MS)
-        buf_printf(json, ".%06" PRIu64, magnitude % CLOCK_NS_PER_MS);
-}
-
 static void append_point(const struct question *question, const struct store_type *type,
                          const struct store_point *point, struct buf *json)
 {
     const struct store_range_query *range = &question->range;
     const int64_t begin_ns = range->query.start_ns + point->step * range->step_ns;
-    buf_append_text(json, "[");
-    append_ms(begin_ns, json);
-    buf_append_text(json, ",");
+    buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
     if (!range->is_rate) {
         buf_printf(json, "%" PRId64 "]", point->value);
         return;
@@ -200,6 +187,14 @@ static void append_series(const struct question *question, const struct store_ra
         append_point(question, answer->type, &series->points[i], json);
     }
     buf_append_text(json, "]}");
+}
+
+/* All of it, however long: a step may be years. */
+static void append_ms(int64_t ns, struct buf *json)
+{
+    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
+    if (ns % CLOCK_NS_PER_MS)
+        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
 }
 
 static void append_answer(const struct question *question, const struct store_range *answer,

@@ -433,15 +433,6 @@ def test_an_empty_group_of_a_plot_is_refused(server):
     assert answer.status == 400 and "group_by must be" in answer.json()["detail"], answer
 
 
-def test_steps_begin_where_they_do_to_the_nanosecond(server):
-    client = Tenant(server).api("ingest", "read")
-    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-    assert client.post("/api/v1/profiles", body=body).status == 200
-    window = {"start": BEGIN - 1_500_001, "end": BEGIN + 10**9, "step": "1ms"}
-    series = client.get("/api/v1/query_range", query={"query": CPU_NAMES[0], **window}).text
-    assert f'"points":[[{(BEGIN - 500_001) // 10**6}.499999,1]]' in series, series
-
-
 def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
     client = Tenant(server).api("ingest")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
