@@ -107,7 +107,9 @@ static const char *kept_text(struct arena *arena, const struct view *view)
     const char *text = value_text(arena, &shown);
     if (kept == total || total == 0)
         return text;
-    return arena_printf(arena, "%s (%.1f %%)", text, 100 * (double)kept / (double)total);
+    char share[PICTURE_VALUE_BYTES];
+    return arena_printf(arena, "%s (%s)", text,
+                        picture_percent(100 * (double)kept / (double)total, share));
 }
 
 static enum err_code write_badge(const struct report *report, struct arena *arena,

@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/picture.h"
 
 #include <string.h>
 
@@ -77,13 +78,14 @@ static struct span describe(struct arena *arena, const struct flame *flame, stru
                             const uint8_t *matches)
 {
     enum { SHOWN_BYTES = 100 };
+    char share[PICTURE_VALUE_BYTES];
     size_t size = search.size < SHOWN_BYTES ? search.size : SHOWN_BYTES;
     while (size < search.size && size && (search.data[size] & 0xc0) == 0x80)
         size--; /* not within a character */
-    return span_text(
-        arena_printf(arena, "search %.*s%s: %s%.1f %%", (int)size, (const char *)search.data,
-                     size < search.size ? "\xe2\x80\xa6" : "",
-                     flame->cut_count ? "\xe2\x89\xa5 " : "", share_of(flame, matches)));
+    return span_text(arena_printf(
+        arena, "search %.*s%s: %s%s", (int)size, (const char *)search.data,
+        size < search.size ? "\xe2\x80\xa6" : "", flame->cut_count ? "\xe2\x89\xa5 " : "",
+        picture_percent(share_of(flame, matches), share)));
 }
 
 void picture_marks_find(struct arena *arena, const struct flame *flame, struct span search,

@@ -189,8 +189,11 @@ void picture_summary(const struct flame *flame, struct buf *text)
     if (view->kept[VIEW_SIDE_B] != view->total[VIEW_SIDE_B] && view->total[VIEW_SIDE_B]) {
         buf_append_text(text, ", shown: ");
         append_value(flame, view->kept[VIEW_SIDE_B], text);
-        buf_printf(text, " (%.1f %%)",
-                   100 * (double)view->kept[VIEW_SIDE_B] / (double)view->total[VIEW_SIDE_B]);
+        char share[PICTURE_VALUE_BYTES];
+        buf_printf(text, " (%s)",
+                   picture_percent(100 * (double)view->kept[VIEW_SIDE_B] /
+                                       (double)view->total[VIEW_SIDE_B],
+                                   share));
     }
 }
 
@@ -230,6 +233,20 @@ static void write_steps(double value, const char *const *names, const double *st
     while (steps[i] > 0 && fabs(value) >= steps[i])
         value /= steps[i++];
     write_scaled(value, names[i], text);
+}
+
+/* Halves are rounded up, as browsers do. */
+const char *picture_percent(double percent, char text[PICTURE_VALUE_BYTES])
+{
+    if (percent > 0 && percent < 0.01)
+        return strcpy(text, "<0.01 %");
+    const double size = fabs(percent);
+    const int decimals = size >= 99.95 || size == 0 ? 0 : size >= 10 ? 1 : 2;
+    const double scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1, scaled = percent * scale;
+    const bool is_half = scaled - floor(scaled) == 0.5 && fma(percent, scale, -scaled) == 0;
+    snprintf(text, PICTURE_VALUE_BYTES, "%.*f %%", decimals,
+             is_half ? nextafter(percent, INFINITY) : percent);
+    return text;
 }
 
 const char *picture_value(double value, struct span unit, char text[PICTURE_VALUE_BYTES])

@@ -285,6 +285,17 @@ static struct span last_part(struct span name)
     return from(name, start);
 }
 
+/* "operator()" and "run" say little: the class, and what that is in, are left out last. */
+static void add_scoped(struct short_name *made, struct span bare)
+{
+    const struct span last = last_part(bare);
+    const size_t start = bare.size - last.size;
+    const size_t near = start >= 2 ? part_before(bare, start - 2) : start;
+    add(made, from(bare, near >= 2 ? part_before(bare, near - 2) : near));
+    add(made, from(bare, near));
+    add(made, last);
+}
+
 /* Without "main." of "main.run", but not of "libc.6" and "a..b". */
 static struct span without_package(struct span name)
 {
@@ -354,7 +365,7 @@ void short_name_make(struct span name, struct short_name *ret_short)
     const struct span bare = without_arguments(pathless, made);
     add(made, bare);
     if (find(bare, "::") != NOWHERE) {
-        add(made, last_part(bare));
+        add_scoped(made, bare);
         return;
     }
     struct span rest = bare;

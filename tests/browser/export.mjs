@@ -175,12 +175,20 @@ export async function testExport(runner, browser, server) {
     }),
   );
 
+  /** What each colour is said to stand for. */
+  const legendColours = async (page) => {
+    await page.waitForSelector(".legend .swatch");
+    return page.$$eval(".legend li:has(.swatch)", (items) => items.map((item) => [item.textContent, getComputedStyle(item.querySelector(".swatch")).backgroundColor]));
+  };
+
   await runner.test("a saved page opens from the disk without a network, with the same numbers", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}?v=table&b=icicle&${rules}&sv=2`);
       await viewReady(page);
       const rows = await tableRows(page);
       const words = await page.textContent(".foot-total");
+      const colours = await legendColours(page);
+      assert.ok(colours.length > 3);
       await openDialog(page);
       const { bytes, path } = await saved(page, ".html");
       assert.ok(!bytes.includes(shared.id) && !bytes.includes(server.url), "the link is not given away");
@@ -202,6 +210,7 @@ export async function testExport(runner, browser, server) {
         assert.equal(await offline.textContent("h1"), "Saved <b>& \"more\"");
         assert.deepEqual(await tableRows(offline), rows);
         assert.equal(await offline.textContent(".foot-total"), words);
+        assert.deepEqual(await legendColours(offline), colours);
         // The way back leads to what was saved, forward and another start to what was looked at since.
         await offline.click("button[title=Icicle]");
         await offline.waitForSelector(".pane-table", { state: "detached" });

@@ -230,7 +230,7 @@ export async function testGraph(runner, browser, server) {
         browser, server,
         async (page) => {
           await open(page, `/p/${shared.id}?v=graph&sv=2`, ".graph-node");
-          const { smallest, isSeen, values, struck } = await page.evaluate(() => {
+          const { smallest, isSeen, values, heads, struck } = await page.evaluate(() => {
             const texts = [...document.querySelectorAll(".graph-view svg text")];
             const { a } = document.querySelector(".graph-view svg > g").transform.baseVal.consolidate().matrix;
             const view = document.querySelector(".graph-view").getBoundingClientRect();
@@ -242,12 +242,18 @@ export async function testGraph(runner, browser, server) {
               smallest: Math.min(...texts.map((text) => parseFloat(text.getAttribute("font-size")))) * a,
               isSeen: box.left >= view.left && box.right <= view.right && box.top >= view.top && box.bottom <= view.bottom,
               values: values.length,
+              // From the point to the middle of the other side.
+              heads: [...document.querySelectorAll(".graph-edge path:last-child")].map((path) => {
+                const [x, y, leftX, leftY, rightX, rightY] = path.getAttribute("d").match(/-?[\d.]+/g).map(Number);
+                return Math.hypot(x - (leftX + rightX) / 2, y - (leftY + rightY) / 2);
+              }),
               struck: values.filter((value) => lines.some((line) => goesThrough(line, value.getBBox()))).map((value) => value.textContent),
             };
           });
           assert.ok(smallest >= 11, `text of ${smallest} pixels`);
           assert.ok(isSeen, "the largest function");
           assert.ok(values > 5);
+          assert.ok(heads.length > 5 && heads.every((length) => length >= 5.5), `heads of arrows: ${heads.map((length) => length.toFixed(1))}`);
           assert.deepEqual(struck, []);
         },
         { look },

@@ -302,7 +302,7 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
 @pytest.mark.parametrize("query,wanted", [
     ({"x": "focus:parse"}, "15 samples (15.0 %)"), ({"x": "hide:serve~focus:parse~merge:parse"}, "15 samples (15.0 %)"),
     ({"x": "only:go"}, "85 samples (85.0 %)"), ({"x": "merge:serve"}, "100 samples"), ({"focus": "parse"}, None),
-    ({"q": "alloc"}, "100 samples · search alloc: 55.0 %"), ({"q": "nothing"}, "100 samples · search nothing: 0.0 %"),
+    ({"q": "alloc"}, "100 samples · search alloc: 55.0 %"), ({"q": "nothing"}, "100 samples · search nothing: 0 %"),
     ({"x": "hide:serve~focus:parse", "q": "ALLOC|alloc"}, "15 samples (15.0 %) · search ALLOC|alloc: 10.0 %"),
     ({"x": "!focus:parse"}, "100 samples"), ({"x": "later:parse"}, "100 samples"),
 ])

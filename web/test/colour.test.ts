@@ -172,17 +172,18 @@ test("values colour a function by what it holds itself, wherever it stands", () 
   assert.deepEqual([steps.get("hot"), steps.get("a"), steps.get("b"), steps.get("cold"), steps.get("c")], [6, 5, 3, 0, 6]);
 });
 
-test("the legend tells parts by what they hold, most first", () => {
+test("the legend tells parts and what they hold, those first of which the picture shows most", () => {
   const flame = decode({
     name: "root",
     children: [
       { name: "x", mapping: "/bin/app", self: 10, children: [{ name: "y", mapping: "/lib/libz.so", self: 30 }] },
       { name: "sys", mapping: "[kernel]", flags: FrameFlag.Kernel, self: 20 },
       { name: "?", self: 5 },
+      { name: "calls", mapping: "/lib/libcalls.so", self: 0, children: [{ name: "y", mapping: "/lib/libz.so", self: 15 }] },
     ],
   });
   const parts = heaviestParts(flame, new FrameColours(flame, "binary")).map(([part, { value }]) => [part, value]);
-  assert.deepEqual(parts, [["libz.so", 30], ["kernel", 20], ["app", 10], ["(no binary)", 5]]);
+  assert.deepEqual(parts, [["libz.so", 45], ["app", 10], ["kernel", 20], ["libcalls.so", 0], ["(no binary)", 5]]);
 });
 
 test("colours are those of the server's pictures", () => {

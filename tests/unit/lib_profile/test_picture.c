@@ -82,6 +82,20 @@ static void values_are_written_as_people_read_them(void **state)
     }
 }
 
+static void shares_have_the_digits_of_the_page(void **state)
+{
+    static const struct {
+        double percent;
+        const char *text;
+    } cases[] = {{0, "0 %"},         {0.004, "<0.01 %"}, {5.255, "5.25 %"},
+                 {5.245, "5.25 %"},  {5.125, "5.13 %"},  {56.25, "56.3 %"},
+                 {70.588, "70.6 %"}, {99.94, "99.9 %"},  {99.96, "100 %"}};
+    char text[PICTURE_VALUE_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(picture_percent(cases[i].percent, text), cases[i].text);
+}
+
 static void svg_holds_every_wide_frame_and_no_markup_of_names(void **state)
 {
     (void)state;
@@ -407,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_written_as_people_read_them),
+        cmocka_unit_test(shares_have_the_digits_of_the_page),
         cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
         cmocka_unit_test(what_svg_cuts_off_is_said),
         cmocka_unit_test(values_of_labels_are_not_shortened),

@@ -10,7 +10,9 @@ import type { Problem } from "../api.ts";
 import { filterWords } from "./filter_words.ts";
 import { gather, type Gathered } from "./gather.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
-import { makePage, maxPageBytes, type PackedTree } from "./page.ts";
+import { makePage, maxPageBytes, type PackedTree, type PageHues } from "./page.ts";
+import { parentOf } from "../model/flame.ts";
+import { FrameColours } from "../model/frame_colours.ts";
 import { groupOfLabel } from "../model/labels.ts";
 import { servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
 import { graphShown, graphToPng, graphToSvg } from "./graph_picture.ts";
@@ -70,12 +72,18 @@ async function packGroup(context: PaneContext, group: string, signal: AbortSigna
   return makeParts({ source: flame, flame, zoom: 0, comment: "" }, "page");
 }
 
+function huesOf({ source, flame, zoom }: Seen): PageHues {
+  const frames = new Set(flame.frame.subarray(zoom, flame.end[zoom]));
+  for (let at = zoom; at > 0; ) frames.add(flame.frame[(at = parentOf(flame, at))]);
+  return Object.fromEntries((["package", "binary"] as const).map((mode) => [mode, new FrameColours(source, mode).huesOf(frames)]));
+}
+
 /** What is seen, then what was gathered of the same by other groups. */
 async function packPage(seen: Seen, context: PaneContext, { trees }: Gathered<BlobPart[]>): Promise<Blob> {
   const group = ownGroup(context);
   const packed: PackedTree[] = [{ group, parts: await makeParts(seen, "page") }];
   for (const other of otherGroups(context, group)) if (trees.has(other)) packed.push({ group: other, parts: trees.get(other)! });
-  return makePage(packed, { title: pageTitle(), state: { ...context.state, group } });
+  return makePage(packed, { title: pageTitle(), state: { ...context.state, group }, hues: huesOf(seen) });
 }
 
 async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext, gathered: Gathered<BlobPart[]>): Promise<Blob> {

@@ -7,6 +7,7 @@
  * that end no element.
  */
 import { formatState, type ViewState } from "../state.ts";
+import type { ColourMode, PartHue } from "../model/frame_colours.ts";
 import { filterWords } from "./filter_words.ts";
 
 export const maxPageBytes = 64 * 1024 * 1024;
@@ -27,7 +28,11 @@ export interface PageFacts {
   filters: string[];
   /** Of each tree in it what it is grouped by; the first is the one that was seen. */
   groups: string[];
+  /** Of the whole profile, of which the trees may be a part: colours are those of the page that was saved. */
+  hues: PageHues;
 }
+
+export type PageHues = Partial<Record<ColourMode, PartHue[]>>;
 
 async function readFrame(): Promise<string> {
   const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-page-frame"]')?.content ?? "";
@@ -45,10 +50,10 @@ export interface PackedTree {
   parts: BlobPart[];
 }
 
-export async function makePage(trees: readonly PackedTree[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
+export async function makePage(trees: readonly PackedTree[], { title, state, hues }: { title: string; state: ViewState; hues: PageHues }): Promise<Blob> {
   const frame = await readFrame();
   const groups = trees.map(({ group }) => group);
-  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state), groups };
+  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state), groups, hues };
   const [head, afterTitle] = frame.split(marks.title);
   const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
   const [beforeFlame, tail] = afterFacts.split(marks.flame);

@@ -52,6 +52,8 @@ export function packageOf(wholeName: string, mapping: string, file: string): str
   return folder > 0 ? file.slice(0, folder) : file;
 }
 
+export type PartHue = readonly [part: string, hue: number];
+
 /** How many frames, the heaviest first, have a say in which package gets which hue. */
 const rankedFrames = 3000;
 
@@ -106,9 +108,11 @@ export class FrameColours {
   private readonly shares: Float64Array | null;
   private readonly runtimes: RuntimeNames | null;
 
+  /** known: hues that parts have elsewhere already. */
   constructor(
     private readonly flame: Flame,
     readonly mode: ColourMode = "package",
+    known: readonly PartHue[] = [],
   ) {
     this.signs = tellingFlags(flame);
     this.fills = new Uint16Array(flame.frames.count).fill(0xffff);
@@ -116,11 +120,14 @@ export class FrameColours {
     const heaviest = mode === "value" ? [] : heaviestFrames(flame);
     this.runtimes = mode === "runtime" ? new RuntimeNames(flame.frames, heaviest) : null;
     if (this.runtimes) for (const [name, hue] of runtimeHues) this.hues.set(name, hue < 0 ? neutralHue : hue);
-    else this.takeHues(heaviest);
+    else {
+      for (const [part, hue] of known) this.hues.set(part, hue);
+      this.takeHues(heaviest);
+    }
   }
 
   private takeHues(heaviest: readonly number[]): void {
-    const taken = new Set<number>();
+    const taken = new Set([...this.hues.values()].filter((hue) => hue !== neutralHue));
     for (const frame of heaviest) {
       const part = this.part(frame);
       if (this.hues.has(part)) continue;
@@ -129,6 +136,17 @@ export class FrameColours {
       taken.add(hue);
       this.hues.set(part, hue);
     }
+  }
+
+  private hue(part: string): number {
+    return this.hues.get(part) ?? hashText(part) % hueCount;
+  }
+
+  /** Of the parts of these frames, so that others show them alike. */
+  huesOf(frames: Iterable<number>): PartHue[] {
+    const parts = new Set<string>();
+    for (const frame of frames) parts.add(this.part(frame));
+    return [...parts].map((part) => [part, this.hue(part)]);
   }
 
   /** The name of what the frame's colour stands for; "" if there is none. */
@@ -152,7 +170,6 @@ export class FrameColours {
 
   private partFill(frame: number): number {
     const part = this.part(frame);
-    const hue = this.hues.get(part) ?? hashText(part) % hueCount;
-    return hue * shadeCount + (hashText(this.flame.frames.name(frame)) % shadeCount);
+    return this.hue(part) * shadeCount + (hashText(this.flame.frames.name(frame)) % shadeCount);
   }
 }

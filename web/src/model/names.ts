@@ -10,6 +10,8 @@ const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|
 const afterName = /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
 const inName = /[\w$~\x80-\uffff]$/;
 const maxForms = 8;
+/** "operator()" and "run" say little: the class, and what that is in, are left out last. */
+const nearScopes = 2;
 /** What is longer nobody reads, and some of what follows takes time by the square of it. */
 const maxLength = 2048;
 
@@ -74,8 +76,12 @@ export function shorterNames(name: string): string[] {
   if (fileName.test(pathless)) return forms;
   const bare = withoutArguments(pathless);
   add(bare);
-  if (bare.includes("::")) add(lastPart(bare));
-  else {
+  if (bare.includes("::")) {
+    const last = lastPart(bare);
+    const scopes = bare.slice(0, bare.length - last.length).split("::").slice(0, -1);
+    for (let kept = Math.min(nearScopes, scopes.length); kept > 0; kept--) add([...scopes.slice(-kept), last].join("::"));
+    add(last);
+  } else {
     let rest = bare;
     do add((rest = rest.replace(/^[\w$%-]+\.(?=[^.\d])/, "")).replace(/^\(\*?([^) ]*)\)(?=\.)/, "$1"));
     while (/^[a-z]\w*\.(?:.*\.)?[A-Z][\w$]*\./.test(rest)); // of "acme.Foo.run" the class stays

@@ -44,6 +44,7 @@ function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
         isFile
         isDiff={flame.isDiff}
         groups={facts.groups}
+        hues={facts.hues}
         state={state}
         update={update}
         flameKey={String(shown)}

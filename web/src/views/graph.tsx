@@ -46,20 +46,25 @@ function measurer(): CanvasRenderingContext2D | null {
 /** A smooth line through the points, up to its arrow, and the arrow. */
 function pathsOf(points: readonly Point[], width: number): { line: string; arrow: string } {
   const [endX, endY] = points[points.length - 1];
+  const far = ([x, y]: Point) => Math.hypot(endX - x, endY - y) || 1;
   const [lastX, lastY] = points[points.length - 2];
-  const length = Math.hypot(endX - lastX, endY - lastY) || 1;
-  const [dx, dy] = [(endX - lastX) / length, (endY - lastY) / length];
-  const reach = Math.min(length, 6 + width);
+  const [dx, dy] = [(endX - lastX) / far([lastX, lastY]), (endY - lastY) / far([lastX, lastY])];
+  const isStraight = ([x, y]: Point) => Math.abs((endX - x) * dy - (endY - y) * dx) < 0.5;
+  // The head may lie over several parts of the line, as long as they go straight on.
+  let straight = points.length - 2;
+  while (straight > 0 && isStraight(points[straight - 1])) straight--;
+  const room = far(points[straight]);
+  const reach = Math.min(6 + width, straight > 0 ? Math.max(room - 2, room / 2) : room);
   const [baseX, baseY] = [endX - dx * reach, endY - dy * reach];
   const half = 3 + width * 0.7;
   const text = (x: number, y: number) => `${x.toFixed(1)} ${y.toFixed(1)}`;
-  let line = `M${text(...points[0])}`;
-  for (let i = 1; i < points.length - 1; i++) {
-    const [next, isLast] = [points[i + 1], i === points.length - 2];
-    const end = isLast ? text(baseX, baseY) : text((points[i][0] + next[0]) / 2, (points[i][1] + next[1]) / 2);
-    line += `Q${text(...points[i])} ${end}`;
+  const bent = [...points.slice(0, -1).filter((point, i) => i === 0 || i < straight || far(point) > reach), [baseX, baseY] as Point];
+  let line = `M${text(...bent[0])}`;
+  for (let i = 1; i < bent.length - 1; i++) {
+    const [next, isLast] = [bent[i + 1], i === bent.length - 2];
+    line += `Q${text(...bent[i])} ${isLast ? text(...next) : text((bent[i][0] + next[0]) / 2, (bent[i][1] + next[1]) / 2)}`;
   }
-  if (points.length === 2) line += `L${text(baseX, baseY)}`;
+  if (bent.length === 2) line += `L${text(baseX, baseY)}`;
   const arrow = `M${text(endX, endY)}L${text(baseX - dy * half, baseY + dx * half)}L${text(baseX + dy * half, baseY - dx * half)}Z`;
   return { line, arrow };
 }

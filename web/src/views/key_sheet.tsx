@@ -11,18 +11,18 @@ addStyle(style);
 
 const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 
-const keysFor = (kinds: typeof inOrder): [string, string][] => [
+const keys: [string, string][] = [
   ["/  Ctrl+F", "Search (Ctrl+F again: the browser’s)"],
   ["n  N", "Next or previous match"],
   ["Esc", "Clear the search, then the marked function"],
   ["← ↑ ↓ →", "Move between frames; ↑ and ↓ between the rows of a table"],
-  ["Home  End  PageUp  PageDown", "First and last row, a page of rows on"],
+  ["Home  End", "First and last row"],
+  ["PageUp PageDown", "A page of rows up, down"],
   ["Enter", "Zoom to the frame"],
   ["Backspace", "Zoom to the caller"],
   ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
   ["a  d", "Move left and right, also drag, or Shift and wheel"],
   ["0", "Show everything"],
-  [kinds.map(({ key }) => key).join("  "), kinds.map(({ label }, i) => (i ? label.toLowerCase() : label)).join(", ")],
   ["4", "Two views side by side, or one"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
@@ -46,11 +46,21 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
   const kinds = inOrder.filter((kind) => hasComments || kind !== panes.comments);
   return (
     <Dialog title="Keys" onClose={onClose} isWide>
-      <dl class="keys">
-        {keysFor(kinds).map(([keys, what]) => (
-          <div key={keys}>
+      <dl class="keys view-keys" aria-label="Views">
+        {kinds.map(({ key, label }) => (
+          <div key={key}>
             <dt>
-              {keys.split(/\s+/).map((key) => (
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+      </dl>
+      <dl class="keys">
+        {keys.map(([pressed, what]) => (
+          <div key={pressed}>
+            <dt>
+              {pressed.split(/\s+/).map((key) => (
                 <kbd key={key}>{key}</kbd>
               ))}
             </dt>

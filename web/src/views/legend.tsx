@@ -8,7 +8,10 @@ import { formatChange, formatPercent, formatSigned } from "../model/units.ts";
 
 export const colourNames: Record<ColourMode, string> = { package: "package", binary: "binary", runtime: "runtime", value: "own value" };
 
-const shownParts = 8;
+/** More than these nobody reads; most are folded away. */
+const shownParts = 60;
+/** What takes less of the picture and holds nothing itself is a line, if anything. */
+const leastShare = 0.001;
 const signNames = [
   [FrameFlag.Kernel, "kernel"],
   [FrameFlag.Inlined, "inlined"],
@@ -16,20 +19,27 @@ const signNames = [
   [FrameFlag.NotSymbolised, "no symbols"],
 ] as const;
 
-/** Parts with a frame of theirs and what their functions hold themselves, most first. */
+/** Parts with a frame of theirs and what their functions hold themselves; those first of which the picture shows most. */
 export function heaviestParts(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
-  const { frame: frameOf, self, nodeCount } = flame;
+  const { frame: frameOf, self, width, nodeCount } = flame;
   const own = new Float64Array(flame.frames.count);
-  for (let i = 1; i < nodeCount; i++) own[frameOf[i]] += self[i];
-  const sums = new Map<string, { value: number; frame: number }>();
+  const painted = new Float64Array(flame.frames.count);
+  for (let i = 1; i < nodeCount; i++) {
+    own[frameOf[i]] += self[i];
+    painted[frameOf[i]] += width[i];
+  }
+  const sums = new Map<string, { value: number; frame: number; area: number }>();
+  const least = leastShare * width[0];
   for (let frame = 0; frame < own.length; frame++) {
-    if (own[frame] === 0) continue;
+    if (own[frame] === 0 && painted[frame] <= least) continue;
     const part = colours.part(frame) || `(no ${colours.mode})`;
     const sum = sums.get(part);
-    if (sum) sum.value += own[frame];
-    else sums.set(part, { value: own[frame], frame });
+    if (sum) {
+      sum.value += own[frame];
+      sum.area += painted[frame];
+    } else sums.set(part, { value: own[frame], frame, area: painted[frame] });
   }
-  return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, shownParts);
+  return [...sums].sort(([, a], [, b]) => b.area - a.area || b.value - a.value).slice(0, shownParts);
 }
 
 function Swatch({ colour }: { colour: string }) {
@@ -48,7 +58,7 @@ function Parts({ flame, colours, palette }: { flame: Flame; colours: FrameColour
       {top.map(([part, sum]) => (
         <li key={part}>
           <Swatch colour={palette.fills[colours.fill(sum.frame)]} />
-          <span class="legend-name">{part}</span> <em>{formatPercent(sum.value, flame.total)}</em>
+          <span class="legend-name">{part}</span> {sum.value !== 0 && <em>{formatPercent(sum.value, flame.total)}</em>}
         </li>
       ))}
     </>

@@ -8,7 +8,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import type { Flame, SampleType } from "../model/flame.ts";
-import { FrameColours } from "../model/frame_colours.ts";
+import { FrameColours, type ColourMode, type PartHue } from "../model/frame_colours.ts";
 import type { LoadLabels } from "../model/labels.ts";
 import { exactly } from "../model/exactly.ts";
 import { findByPathHashes } from "../model/path.ts";
@@ -65,6 +65,8 @@ export interface ViewerProps {
   isDiff?: boolean;
   /** It is in a file of its own already, from where nothing is saved again. */
   isFile?: boolean;
+  /** That parts have where the file was saved. */
+  hues?: Partial<Record<ColourMode, PartHue[]>>;
   comments?: CommentsOf;
   commentCount?: number;
   /** The reader may write some. */
@@ -122,7 +124,7 @@ export function Viewer(props: ViewerProps) {
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
   const { rows, isAwaiting: isAwaitingRows, bound: rowBound, failed: rowsFailed } = useRows(flame, wantsRows, loaded, props.loadRows);
   // Of the whole profile, so that no rule changes what a colour means.
-  const colours = useMemo(() => (source ? new FrameColours(source, isDiff ? "package" : state.colour) : null), [source, state.colour]);
+  const colours = useMemo(() => (source ? new FrameColours(source, isDiff ? "package" : state.colour, props.hues?.[state.colour]) : null), [source, state.colour]);
   const place = usePlace(flame, state, update, { opensOthers, hasOwnRules: texts.rest.length > 0, hasSandwich: shownPanes.includes(panes.sandwich) });
   const { zoom, part, cursor } = place;
   const [commenting, setCommenting] = useState(0);
