@@ -398,25 +398,6 @@ static bool *find_room(struct admission *admission, const struct batch *batch, s
 
 /* ---- services ---- */
 
-/* The service's place in the request; those past the most share the last. */
-static uint32_t find_service(struct request *request, struct span name)
-{
-    if (!request->services)
-        request->services = arena_new(request->arena, struct senders_service, SENDERS_SERVICES_MAX);
-    for (uint32_t i = 0; i < request->service_count; i++) {
-        if (span_equal(request->services[i].name, name))
-            return i;
-    }
-    if (request->service_count == SENDERS_SERVICES_MAX)
-        return SENDERS_SERVICES_MAX - 1;
-    const bool is_last = request->service_count == SENDERS_SERVICES_MAX - 1;
-    if (is_last)
-        name = SPAN_LITERAL("(others)");
-    request->services[request->service_count] = (struct senders_service){
-        .name = span_of(arena_strndup(request->arena, name.data, name.size), name.size)};
-    return (uint32_t)request->service_count++;
-}
-
 static struct span service_of(const struct batch *batch, const struct batch_series *series)
 {
     for (uint32_t i = 0; i < series->label_count; i++) {
@@ -435,7 +416,7 @@ static void note_services(struct admission *admission, const struct batch *batch
     arena_auto arena = arena_create();
     uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
     for (uint32_t i = 0; i < batch->series_count; i++)
-        places[i] = find_service(request, service_of(batch, &batch->series[i]));
+        places[i] = senders_find_service(request, service_of(batch, &batch->series[i]));
     for (uint32_t i = 0; i < profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
         struct senders_service *service = &request->services[places[profile->series]];
@@ -523,8 +504,12 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     bool *keeps = arena_new(arena, bool, batch->profile_count);
     uint32_t dropped_count = 0;
     for (uint32_t i = 0; i < batch->profile_count; i++) {
-        keeps[i] = is_allowed[batch->profiles[i].series];
+        const uint32_t series = batch->profiles[i].series;
+        keeps[i] = is_allowed[series];
         dropped_count += !keeps[i];
+        if (!keeps[i])
+            senders_note_problem(admission->request, service_of(batch, &batch->series[series]),
+                                 why.message);
     }
     if (dropped_count)
         tell_rejected(result, dropped_count, &why);

@@ -430,7 +430,7 @@ enum err_code auth_check_scopes(const struct request *request, unsigned scopes, 
     return ERR_NONE;
 }
 
-/* Agents of Pyroscope name their tenant beside their credentials. The token says which it is, so
+/* Clients of Pyroscope name their tenant beside their credentials. The token says which it is, so
  * another name can only be a mistake. */
 static enum err_code check_named_tenant(struct request *request, struct err *err)
 {
@@ -438,7 +438,7 @@ static enum err_code check_named_tenant(struct request *request, struct err *err
     const int64_t tenant_id = request->principal.tenant_id;
     uint64_t number;
     struct pg_result *row;
-    if (!(request->route->flags & ROUTE_AGENT) || named.size == 0 ||
+    if (request->principal.kind != PRINCIPAL_TOKEN || named.size == 0 ||
         (span_parse_u64(named, &number) && number == (uint64_t)tenant_id))
         return ERR_NONE;
     pg_auto connection = NULL;

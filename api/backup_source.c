@@ -100,7 +100,8 @@ enum err_code backup_source_open(struct settings *settings, struct backup_source
     *source = (struct backup_source){.settings = settings, .has_cluster = !*settings->database_url};
     source->folder.fd = source->folder.lock_fd = -1;
     if (access(settings->data_dir, F_OK) != 0)
-        return err_set_errno(err, ERR_NOT_FOUND, "cannot back up %s", settings->data_dir);
+        return err_set_errno(err, ERR_NOT_FOUND, "there is no data folder %s (--data-dir names it)",
+                             settings->data_dir);
     bool is_served = false;
     enum err_code code =
         data_folder_open(settings->data_dir, source->has_cluster, &source->folder, err);

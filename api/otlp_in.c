@@ -3,6 +3,7 @@
 #include "api/admission.h"
 #include "api/batch_id.h"
 #include "api/intake.h"
+#include "api/senders.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -61,6 +62,10 @@ static enum err_code read_export(struct request *request, void *context, struct 
         otlp_decode(body, export->encoding, &options, &batch, &export->result, err);
     if (code)
         return code;
+    for (uint32_t i = 0; i < export->result.rejected_service_count; i++) {
+        const struct otlp_rejected_service *service = &export->result.rejected_services[i];
+        senders_note_problem(request, span_text(service->name), service->reason);
+    }
     code = put_batch(request, export, batch, body, options.now_ns, err);
     batch_destroy(batch);
     return code;

@@ -12,36 +12,56 @@
 
 enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
 
+enum rate { RATE_NO, RATE_YES, RATE_AUTO /* of a type that has one */ };
+
 struct question {
     struct store_range_query range;
+    enum rate rate;
+    bool has_step; /* else it is ours to choose */
     struct span group_by[GROUP_LABELS_MAX];
 };
 
 /* ---- parameters ---- */
 
+/* Steps of a round length begin where clocks show it, so that hours which are one sum are in one.
+ */
+static void set_round_step(struct store_range_query *range, int64_t step_ns)
+{
+    const int64_t start_ns = range->query.start_ns, past_ns = start_ns % step_ns;
+    range->step_ns = step_ns;
+    range->lead_ns = past_ns < 0 ? past_ns + step_ns : past_ns;
+    if (start_ns < INT64_MIN + step_ns)
+        range->lead_ns = 0;
+}
+
 /* The shortest round step that gives no more points than wanted. */
-static int64_t choose_step(int64_t window_ns)
+static void choose_step(struct store_range_query *range)
 {
     static const int32_t round_s[] = {1,     2,     5,     10,    15,     30,    60,
                                       120,   300,   600,   900,   1800,   3600,  7200,
                                       10800, 21600, 43200, 86400, 172800, 604800};
     const size_t count = sizeof(round_s) / sizeof(round_s[0]);
-    int64_t step_ns = 0;
+    const int64_t window_ns = range->query.end_ns - range->query.start_ns;
     for (size_t i = 0; i < count; i++) {
-        step_ns = round_s[i] * CLOCK_NS_PER_S;
-        if (window_ns / step_ns < POINTS_DEFAULT)
-            return step_ns;
+        const int64_t step_ns = round_s[i] * CLOCK_NS_PER_S;
+        if (window_ns / step_ns < POINTS_DEFAULT - 1) {
+            set_round_step(range, step_ns);
+            return;
+        }
     }
-    return window_ns / POINTS_DEFAULT + 1;
+    range->step_ns = window_ns / POINTS_DEFAULT + 1;
 }
 
-static enum err_code read_step(const struct request *request, struct store_range_query *range,
+static enum err_code read_step(const struct request *request, struct question *question,
                                struct err *err)
 {
+    struct store_range_query *range = &question->range;
     struct span text;
-    range->step_ns = choose_step(range->query.end_ns - range->query.start_ns);
-    if (!request_query(request, "step", &text) || !text.size)
+    question->has_step = request_query(request, "step", &text) && text.size;
+    if (!question->has_step) {
+        choose_step(range);
         return ERR_NONE;
+    }
     enum err_code code = when_parse_duration(text, &range->step_ns, err);
     if (code)
         return err_add(err, "step");
@@ -103,6 +123,20 @@ static enum err_code read_bool(const struct request *request, const char *name, 
     return ERR_NONE;
 }
 
+static enum err_code read_rate(const struct request *request, struct question *question,
+                               struct err *err)
+{
+    struct span text;
+    question->rate = RATE_AUTO;
+    if (request_query(request, "rate", &text) && span_equal_text(text, "auto"))
+        return ERR_NONE;
+    enum err_code code = read_bool(request, "rate", &question->range.is_rate, err);
+    if (code)
+        return err_set(err, ERR_INVALID, "rate must be true, false or auto");
+    question->rate = question->range.is_rate ? RATE_YES : RATE_NO;
+    return ERR_NONE;
+}
+
 static enum err_code read_question(struct request *request, struct question *question,
                                    struct err *err)
 {
@@ -118,13 +152,13 @@ static enum err_code read_question(struct request *request, struct question *que
     if (!code)
         code = query_read_labels(request, &range->query, err);
     if (!code)
-        code = read_step(request, range, err);
+        code = read_step(request, question, err);
     if (!code)
         code = read_groups(request, question, err);
     if (!code)
         code = read_filter(request, range, err);
     if (!code)
-        code = read_bool(request, "rate", &range->is_rate, err);
+        code = read_rate(request, question, err);
     if (!code)
         code = read_bool(request, "moments", &range->is_by_moments, err);
     if (!code)
@@ -141,6 +175,12 @@ static bool is_in_nanoseconds(const struct store_type *type)
     return span_equal_text(type->parts[STORE_TYPE_SAMPLE_UNIT], "nanoseconds");
 }
 
+static bool is_rate(const struct question *question, const struct store_type *type)
+{
+    return question->rate == RATE_YES ||
+           (question->rate == RATE_AUTO && type && type->rule != STORE_MEAN);
+}
+
 static void append_unit(const struct question *question, const struct store_type *type,
                         struct buf *json)
 {
@@ -148,7 +188,7 @@ static void append_unit(const struct question *question, const struct store_type
     buf_init(&unit, 1 << 16);
     if (!type)
         buf_append_text(&unit, "");
-    else if (!question->range.is_rate)
+    else if (!is_rate(question, type))
         buf_append_span(&unit, type->parts[STORE_TYPE_SAMPLE_UNIT]);
     else if (!is_in_nanoseconds(type))
         buf_printf(&unit, "%.*s/s", SPAN_PRINT(type->parts[STORE_TYPE_SAMPLE_UNIT]));
@@ -163,15 +203,16 @@ static void append_point(const struct question *question, const struct store_typ
                          const struct store_point *point, struct buf *json)
 {
     const struct store_range_query *range = &question->range;
-    const int64_t begin_ns = range->query.start_ns + point->step * range->step_ns;
+    const int64_t begin_ns = range->query.start_ns - range->lead_ns + point->step * range->step_ns;
     buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
-    if (!range->is_rate) {
+    if (!is_rate(question, type)) {
         buf_printf(json, "%" PRId64 "]", point->value);
         return;
     }
-    /* The last step ends with the window. */
+    /* Of the first and the last step what is in the window. */
     const int64_t left_ns = range->query.end_ns - begin_ns;
-    const int64_t step_ns = left_ns < range->step_ns ? left_ns : range->step_ns;
+    const int64_t step_ns = (left_ns < range->step_ns ? left_ns : range->step_ns) -
+                            (point->step == 0 ? range->lead_ns : 0);
     const double per_ns = (double)point->value / (double)step_ns;
     buf_printf(json, "%.9g]", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
 }
@@ -218,6 +259,30 @@ static void append_answer(const struct question *question, const struct store_ra
     buf_append_text(json, "}\n");
 }
 
+/* Hours of which totals alone are kept have no parts: where we chose shorter steps, they get full
+ * hours. */
+static enum err_code ask(struct request *request, struct question *question,
+                         struct store_range *ret_answer, struct err *err)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    struct store *store = request->server->store;
+    struct store_range_query *range = &question->range;
+    enum err_code code = store_range(store, request->arena, range, ret_answer, err);
+    if (code || question->has_step || range->step_ns >= hour_ns ||
+        !ret_answer->statistics.cut_count)
+        return code;
+    const struct store_range_query fine = *range;
+    struct store_range hours;
+    struct err ignored;
+    set_round_step(range, hour_ns);
+    if (store_range(store, request->arena, range, &hours, &ignored) ||
+        hours.statistics.cut_count >= ret_answer->statistics.cut_count)
+        *range = fine;
+    else
+        *ret_answer = hours;
+    return ERR_NONE;
+}
+
 static enum err_code get_query_range(struct request *request, struct response *response,
                                      struct err *err)
 {
@@ -226,7 +291,7 @@ static enum err_code get_query_range(struct request *request, struct response *r
     struct store_range answer;
     enum err_code code = read_question(request, question, err);
     if (!code)
-        code = store_range(request->server->store, request->arena, &question->range, &answer, err);
+        code = ask(request, question, &answer, err);
     if (code)
         return code;
     buf_auto json;

@@ -157,14 +157,28 @@ static struct sender *find_only(struct team *team, const struct identity *identi
     return only;
 }
 
-/* NULL when there are too many. */
+/* The one that was not seen for longest, of those that are written; NULL: of none all is. */
+static struct sender *find_oldest(struct team *team, bool is_written)
+{
+    struct sender *oldest = NULL;
+    for (uint32_t i = 0; i < team->count; i++) {
+        struct sender *sender = &team->senders[i];
+        if (!(is_written && sender->is_dirty) &&
+            (!oldest || sender->last_seen_ns < oldest->last_seen_ns))
+            oldest = sender;
+    }
+    return oldest;
+}
+
+/* NULL when there are too many. What is not written yet stays until there are far too many. */
 static struct sender *take_place(struct senders *senders, struct team *team)
 {
-    if (team->count >= SENDERS_TENANT_MAX) {
-        struct sender *oldest = &team->senders[0];
-        for (uint32_t i = 1; i < team->count; i++)
-            oldest =
-                team->senders[i].last_seen_ns < oldest->last_seen_ns ? &team->senders[i] : oldest;
+    struct sender *oldest = NULL;
+    if (team->count >= SENDERS_TENANT_MAX)
+        oldest = find_oldest(team, true);
+    if (!oldest && team->count >= SENDERS_TENANT_UNWRITTEN_MAX)
+        oldest = find_oldest(team, false);
+    if (oldest) {
         free_sender(oldest);
         return oldest;
     }
@@ -279,6 +293,42 @@ void senders_name_service(struct request *request, const struct batch_text_label
     }
 }
 
+uint32_t senders_find_service(struct request *request, struct span name)
+{
+    if (!request->services)
+        request->services = arena_new(request->arena, struct senders_service, SENDERS_SERVICES_MAX);
+    for (uint32_t i = 0; i < request->service_count; i++) {
+        if (span_equal(request->services[i].name, name))
+            return i;
+    }
+    if (request->service_count == SENDERS_SERVICES_MAX)
+        return SENDERS_SERVICES_MAX - 1;
+    const bool is_last = request->service_count == SENDERS_SERVICES_MAX - 1;
+    if (is_last)
+        name = SPAN_LITERAL("(others)");
+    request->services[request->service_count] = (struct senders_service){
+        .name = span_of(arena_strndup(request->arena, name.data, name.size), name.size)};
+    return (uint32_t)request->service_count++;
+}
+
+void senders_note_problem(struct request *request, struct span service, const char *problem)
+{
+    const uint32_t place = senders_find_service(request, service);
+    if (!request->services[place].problem)
+        request->services[place].problem = arena_strdup(request->arena, problem);
+}
+
+/* What became of one service's part; NULL: nothing wrong. A problem that is known to be of some
+ * services is none of the others. */
+static const char *error_of(const struct request *request, const struct senders_service *service,
+                            const char *error)
+{
+    bool is_of_some = false;
+    for (size_t i = 0; i < request->service_count; i++)
+        is_of_some |= request->services[i].problem != NULL;
+    return is_of_some ? service->problem : error;
+}
+
 void senders_note(const struct request *request, enum err_code code, const struct err *err)
 {
     struct senders *senders = request->server->senders;
@@ -302,6 +352,11 @@ void senders_note(const struct request *request, enum err_code code, const struc
         note.identity.service = clean(arena, service->name, SERVICE_BYTES);
         note.counts.profiles = code ? 0 : service->profile_count;
         note.counts.samples = code ? 0 : service->sample_count;
+        if (!code) {
+            const char *own = error_of(request, service, error);
+            note.counts.errors = own != NULL;
+            note.error = own ? clean(arena, span_text(own), ERROR_BYTES) : NULL;
+        }
         note_one(senders, team, &note);
     }
     /* An empty request that succeeds tells of nobody. */

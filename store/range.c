@@ -130,7 +130,9 @@ static enum err_code find_group(struct range *range, uint32_t number, struct gro
 
 static uint32_t step_of(const struct range *range, int64_t time_ns)
 {
-    return (uint32_t)((time_ns - range->query->query.start_ns) / range->query->step_ns);
+    const struct store_range_query *query = range->query;
+    const uint64_t since_ns = (uint64_t)time_ns - (uint64_t)query->query.start_ns;
+    return (uint32_t)((since_ns + (uint64_t)query->lead_ns) / (uint64_t)query->step_ns);
 }
 
 static void add_value(struct range *range, uint32_t group, uint32_t step, int64_t value)
@@ -575,9 +577,10 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
                          const struct store_range_query *query, struct store_range *ret_range,
                          struct err *err)
 {
-    const uint64_t window_ns = (uint64_t)query->query.end_ns - (uint64_t)query->query.start_ns;
+    const uint64_t steps_ns =
+        (uint64_t)query->query.end_ns - (uint64_t)query->query.start_ns + (uint64_t)query->lead_ns;
     const uint64_t step_ns = (uint64_t)query->step_ns;
-    const uint64_t step_count = window_ns / step_ns + (window_ns % step_ns != 0);
+    const uint64_t step_count = steps_ns / step_ns + (steps_ns % step_ns != 0);
     if (step_count > STORE_RANGE_STEPS_MAX)
         return err_set(err, ERR_TOO_LARGE,
                        "step: the window has more than %d of them; make steps longer",

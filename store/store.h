@@ -336,7 +336,8 @@ enum { STORE_RANGE_STEPS_MAX = 11000, STORE_RANGE_SERIES_MAX = 1000 };
 
 struct store_range_query {
     struct store_query query;
-    int64_t step_ns;             /* of steps from start_ns on; at least 1 */
+    int64_t step_ns;             /* at least 1 */
+    int64_t lead_ns;             /* so long before start_ns the first step begins; below step_ns */
     const struct span *group_by; /* names of labels; none: all series are one */
     size_t group_by_count;
     uint32_t max_series;         /* at most STORE_RANGE_SERIES_MAX */

@@ -53,12 +53,26 @@ struct otlp_options {
     bool is_raw_kept; /* raw in protobuf lives as long as the batch, which borrows its strings */
 };
 
-enum { OTLP_MESSAGE_BYTES = 2048 };
+enum {
+    OTLP_MESSAGE_BYTES = 2048,
+    OTLP_REJECTED_SERVICES = 16,
+    OTLP_SERVICE_BYTES = 256,
+    OTLP_REASON_BYTES = 512
+};
+
+/* A service of which profiles were dropped; both texts may be cut short. */
+struct otlp_rejected_service {
+    char name[OTLP_SERVICE_BYTES];
+    char reason[OTLP_REASON_BYTES]; /* of the first of them */
+};
 
 struct otlp_result {
     uint32_t profile_count; /* that were taken */
     uint32_t rejected_profiles;
     char message[OTLP_MESSAGE_BYTES]; /* what was dropped or left out, and why; "": nothing */
+    /* The first ones. */
+    struct otlp_rejected_service rejected_services[OTLP_REJECTED_SERVICES];
+    uint32_t rejected_service_count;
 };
 
 /*

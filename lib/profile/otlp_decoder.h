@@ -234,6 +234,9 @@ enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_p
                                const struct batch_type *type, uint32_t variant,
                                uint32_t *ret_series) MUST_USE;
 
+/* The service of the profile's resource, as its series have it. */
+struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_profile *profile);
+
 /* The label set and variant of a sample, into *entry, which says what the sample has.
  * profile_attributes are the profile's own. Fails with the decoder's problem. */
 enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span profile_attributes,

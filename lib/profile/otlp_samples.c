@@ -311,6 +311,22 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
 
 /* ---- what was dropped ---- */
 
+static void note_service(struct otlp_decoder *decoder, uint32_t index)
+{
+    struct otlp_result *result = decoder->result;
+    const struct span name = otlp_service_of(decoder, &decoder->profiles[index]);
+    struct otlp_rejected_service made;
+    (void)snprintf(made.name, sizeof(made.name), "%.*s", SPAN_PRINT(name));
+    (void)snprintf(made.reason, sizeof(made.reason), "profile %u (resource %u): %s", index,
+                   decoder->profiles[index].resource, decoder->problem->message);
+    for (uint32_t i = 0; i < result->rejected_service_count; i++) {
+        if (strcmp(result->rejected_services[i].name, made.name) == 0)
+            return;
+    }
+    if (result->rejected_service_count < OTLP_REJECTED_SERVICES)
+        result->rejected_services[result->rejected_service_count++] = made;
+}
+
 static void note_rejection(struct otlp_decoder *decoder, uint32_t index)
 {
     struct otlp_result *result = decoder->result;
@@ -356,6 +372,7 @@ void otlp_fill_profiles(struct otlp_decoder *decoder)
         decoder->magnitude = magnitude;
         const size_t used = strlen(result->message);
         note_rejection(decoder, i);
+        note_service(decoder, i);
         named += strlen(result->message) > used;
     }
     end_message(result, named, batch->notice);

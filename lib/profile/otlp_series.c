@@ -312,6 +312,14 @@ enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_p
     return code ? code : add_series(decoder, type, &labels, ret_series);
 }
 
+struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_profile *profile)
+{
+    struct otlp_context *context = &decoder->contexts[profile->context];
+    prepare_context(decoder, context);
+    const uint32_t service = service_of(decoder, context);
+    return decoder->strings[service];
+}
+
 /* ---- types ---- */
 
 /* As batch_type has it; of one type at a time, since OTLP has no more in a profile. */

@@ -245,7 +245,7 @@ const char *picture_percent(double percent, char text[PICTURE_VALUE_BYTES])
     const double scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1, scaled = percent * scale;
     const bool is_half = scaled - floor(scaled) == 0.5 && fma(percent, scale, -scaled) == 0;
     snprintf(text, PICTURE_VALUE_BYTES, "%.*f %%", decimals,
-             is_half ? nextafter(percent, INFINITY) : percent);
+             is_half ? nextafter(percent, percent + 1) : percent);
     return text;
 }
 

@@ -105,6 +105,25 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
+  await runner.test("explore: a type that is named in part is the same type, and what a graph lacks is told", () =>
+    inside(async (page) => {
+      const seen = async (query) => {
+        await open(page, address({ query }));
+        return page.evaluate(() => [document.querySelector(".series-table tbody").textContent, document.querySelector("[aria-label='Profile type']").value]);
+      };
+      const whole = await seen(type);
+      assert.match(whole[0], /cores/);
+      for (const part of [type.replace(/:delta$/, ""), "cpu:nanoseconds"]) assert.deepEqual(await seen(part), whole);
+      assert.equal(await page.locator(".selection .warning").count(), 0);
+      await page.route("**/api/v1/query_range?*", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, headers: { ...response.headers(), "perfolio-warning": "2 hours are left out" } });
+      });
+      await page.reload();
+      await page.waitForSelector(".selection .warning:has-text('Not all is here: 2 hours are left out')");
+    }),
+  );
+
   await runner.test("explore: the merged profile, a part dragged on the graph, and one series of it", () =>
     inside(async (page) => {
       const shows = (samples) =>

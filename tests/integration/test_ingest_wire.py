@@ -402,6 +402,15 @@ def test_a_tenant_that_is_named_has_to_be_the_tokens(server, path):
         assert other.name not in reason(answer) or other.name == name
 
 
+def test_a_tenant_that_is_named_has_to_be_the_tokens_for_questions_too(server):
+    tenant, other = Tenant(server), Tenant(server)
+    client = tenant.api("read")
+    for path in ("/api/v1/profile_types", "/api/v1/labels", "/api/v1/usage"):
+        assert client.get(path, headers={"X-Scope-OrgID": str(tenant.id)}).status == 200
+        answer = client.get(path, headers={"X-Scope-OrgID": str(other.id)})
+        assert answer.status == 403 and "X-Scope-OrgID" in answer.json()["detail"], answer
+
+
 # ---- labels ----
 
 TWO_NAMES = [("k8s.pod", "dot"), ("k8s_pod", "plain")]

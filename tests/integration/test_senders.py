@@ -1,6 +1,7 @@
 """Who sends to a team: which service, by which token, program and address, how much, and what went
 wrong last; kept across restarts, bounded, and seen by the team alone."""
 
+import collections
 import datetime
 import threading
 
@@ -9,7 +10,7 @@ import pytest
 from people import Tenant, come_from
 from test_background_locks import Held, waiting
 from test_http_raw import wait_until
-from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, X_PROTO, otlp_maker, push_protobuf
 from test_limits import STACKS, WIRES, is_taken, make_same, send
 from test_store import BEGIN
 
@@ -114,6 +115,22 @@ def test_a_refusal_that_may_be_of_several_services_is_told_of_none(server):
     assert {one["service"]: one["errors"] for one in senders(client)} == {"shop": 0, "cart": 0, "": 2}
 
 
+def test_a_profile_that_is_dropped_is_told_of_its_own_service(server):
+    client = Tenant(server).api("ingest", "read")
+
+    def of(name, time_ns):
+        return {"service.name": name}, [otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, {("main",): 10}, 1,
+                                                           ("cpu", "nanoseconds"))]
+
+    for resources in ([of("good", BEGIN), of("bad", 2**63 + 5)], [of("worse", 2**63 + 6)]):
+        answer = client.post(OTLP, otlp_maker.Request(resources).protobuf(), headers={"Content-Type": X_PROTO})
+        assert answer.status == 200, answer
+    seen = {one["service"]: (one["profiles"], one["errors"], one["last_error"]) for one in senders(client)}
+    why = "its time is past the year 2262"
+    assert seen == {"good": (1, 0, None), "bad": (0, 1, f"profile 1 (resource 1): {why}"),
+                    "worse": (0, 1, f"profile 0 (resource 0): {why}")}
+
+
 def test_who_may_not_send_is_told(server):
     tenant = Tenant(server)
     assert send(tenant.api("read"), "api", {}).status == 403
@@ -153,6 +170,15 @@ def send_services(client, names):
         profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))]
         request = otlp_maker.Request([({"service.name": name}, profiles) for name in names[at:at + 63]])
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
+
+
+def test_what_is_not_written_yet_makes_no_room(server):
+    client = Tenant(server).api("ingest", "read")
+    names = [f"m{i:04}" for i in range(1500)]
+    for _ in range(3):
+        send_services(client, names)
+    seen = {one["service"]: one["profiles"] for one in senders(client)}
+    assert len(seen) == 1000 and set(seen.values()) == {3}, collections.Counter(seen.values())
 
 
 def test_who_makes_room_while_it_is_written_and_comes_again_counts_right(start_server):

@@ -254,11 +254,35 @@ def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
     assert client.get("/api/v1/series").json()["data"] == []
 
 
+def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
+    client = Tenant(server).api("ingest", "read")
+    second, quarter = 10**9, 15 * 10**9
+    first = BEGIN - BEGIN % quarter + quarter
+    seen = {first + 3 * second: 30, first + 14 * second: 6, first + 20 * second: 45, first + HOUR - second: 90}
+    for time_ns, value in seen.items():
+        for types, period in ((CPU, ("cpu", "nanoseconds")), ([("inuse_space", "bytes")] * 2, ("space", "bytes"))):
+            body = make_profile(types, time_ns, {("main",): [0, value * second]}, period, 1)
+            assert client.post("/api/v1/profiles", body=body).status == 200
+
+    def points(start, end, **more):
+        answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": start, "end": end, **more})
+        assert answer.status == 200 and answer.json()["step_ms"] == 15_000, answer
+        return [((ms * 10**6 - first) // quarter, value) for ms, value in answer.json()["series"][0]["points"]]
+
+    end = first + HOUR - second // 2
+    assert points(first + second, end) == [(0, 36 * second), (1, 45 * second), (239, 90 * second)]
+    assert points(first + 4 * second, end) == [(0, 6 * second), (1, 45 * second), (239, 90 * second)]
+    # Of the first and the last step, what is in the window.
+    assert points(first + 3 * second, end, rate="true") == [(0, 3), (1, 3), (239, round(90 / 14.5, 8))]
+    assert points(first + 3 * second, end, rate="auto") == points(first + 3 * second, end, rate="true")
+    assert points(first, end, query="inuse_space", rate="auto") == points(first, end, query="inuse_space")
+
+
 @pytest.mark.parametrize("options, status, wanted", [
     ({"step": "soon"}, 400, "step"),
     ({"step": "1us"}, 400, "at least a millisecond"),
     ({"step": "1ms"}, 413, "more than 11000"),
-    ({"rate": "yes"}, 400, "rate must be true or false"),
+    ({"rate": "yes"}, 400, "rate must be true, false or auto"),
     ({"rate": "true", "query": "inuse_space"}, 400, "is a level"),
     ({"query": "process_cpu"}, 400, "2 profile types match"),
     ({"focus": "("}, 400, "focus"),

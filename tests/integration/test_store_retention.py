@@ -239,6 +239,10 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
         assert answer.text == "" and "labels of samples are not" in answer.headers["perfolio-warning"]
         plot = client.get("/api/v1/query_range", query={**day, "step": "1h"}).json()
         assert [value for _, value in plot["series"][0]["points"]] == 4 * [50]
+        for start, end in ((begin, begin + DAY), (begin - 7 * MINUTE - 1, begin + DAY + 3 * MINUTE)):
+            answer = client.get("/api/v1/query_range", query={**day, "start": start, "end": end})
+            assert "perfolio-warning" not in answer.headers and answer.json()["step_ms"] == 3_600_000, answer
+            assert answer.json()["series"][0]["points"] == [[(begin + hour * HOUR) // 10**6, 50] for hour in range(4)]
         plot = client.get("/api/v1/query_range", query={**day, "step": "10m"}).json()
         assert plot["series"] == [] and plot["statistics"]["cut"] >= 4
         plot = client.get("/api/v1/query_range", query={**day, "step": "10m", "focus": "main"}).json()

@@ -1,6 +1,6 @@
 /* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
 import {
-  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type LabelsQuery, type ShareSettings,
+  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, request, viewParameters, type Created, type FlameQuery, type LabelsQuery, type ShareSettings,
 } from "./api.ts";
 import { inTurn } from "./in_turn.ts";
 import type { Asked } from "./model/explore_state.ts";
@@ -27,9 +27,12 @@ export interface RangeAnswer {
   type: string;
   unit: string;
   rule: Rule;
+  /** Steps begin at its multiples since 1970, the first at or before the window. */
   step_ms: number;
   series: Series[];
 }
+/** With what of it is missing; "" where all is there. */
+export type Range = RangeAnswer & { warning: string };
 
 export interface StoredProfile {
   id: string;
@@ -84,8 +87,12 @@ export const listLabelNames = (match: string, span: Span, signal?: AbortSignal) 
 export const listLabelValues = (name: string, match: string, span: Span, signal?: AbortSignal) =>
   listed<string>(`/api/v1/label/${encodeURIComponent(name)}/values`, { "match[]": match, ...spanOf(span), limit: maxCompletions }, signal);
 
-export const getRange = (asked: Asked, by: readonly string[], { labels, focus, ignore }: StackRules, isRate: boolean, signal: AbortSignal) =>
-  getJson<RangeAnswer>("/api/v1/query_range" + queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: isRate ? "true" : "" }), signal);
+/** A rate of what has one; levels have none. */
+export async function getRange(asked: Asked, by: readonly string[], { labels, focus, ignore }: StackRules, signal: AbortSignal): Promise<Range> {
+  const path = "/api/v1/query_range" + queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: "auto" });
+  const response = await request(path, { signal, headers: { Accept: "application/json" } });
+  return { ...((await response.json()) as RangeAnswer), warning: madeBy(response).warning };
+}
 
 export const listStored = (asked: Asked, after: string, signal?: AbortSignal) =>
   getJson<StoredPage>("/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }), signal);

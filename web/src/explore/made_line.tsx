@@ -13,12 +13,17 @@ export function MadeLine({ made }: { made: Made | null }) {
       <p class="hint made-facts">
         {made?.rule && `${rules[made.rule] ?? made.rule} of ${counted(profiles, "profile")} of ${counted(series, "series")}; read ${counted(rows, "row")} in ${counted(blocks, "block")}, ${formatBytes(bytes)}, in ${formatValue(us, "us")}`}
       </p>
-      {made?.warning && (
-        <p class="warning" role="status">
-          <Icon name="alert" />
-          <span>Not all is here: {made.warning}</span>
-        </p>
-      )}
+      <MissingLine warning={made?.warning ?? ""} />
     </div>
+  );
+}
+
+export function MissingLine({ warning }: { warning: string }) {
+  if (!warning) return null;
+  return (
+    <p class="warning" role="status">
+      <Icon name="alert" />
+      <span>Not all is here: {warning}</span>
+    </p>
   );
 }

@@ -115,8 +115,9 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
 function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "window" | "answer" | "onPart" | "selection">) {
   const [step, setStep] = useState<number | null>(null);
   const [anchor, setAnchor] = useState<number | null>(null);
-  const count = Math.max(1, Math.ceil((window.to - window.from) / answer.step_ms));
-  const msOf = (at: number) => window.from + at * answer.step_ms;
+  const first = Math.floor(window.from / answer.step_ms) * answer.step_ms;
+  const count = Math.max(1, Math.ceil((window.to - first) / answer.step_ms));
+  const msOf = (at: number) => Math.max(window.from, first + at * answer.step_ms);
   const at = Math.min(step ?? count - 1, count - 1);
   const marked: Span | null = anchor === null ? null : { from: msOf(Math.min(anchor, at)), to: Math.min(window.to, msOf(Math.max(anchor, at) + 1)) };
   const moves: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count };
@@ -135,7 +136,7 @@ function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "win
     } else return;
     event.preventDefault();
   };
-  return { at, ms: step === null ? null : msOf(at), count, marked, press, leave: () => setStep(null) };
+  return { at, begin: msOf(at), ms: step === null ? null : msOf(at), count, marked, press, leave: () => setStep(null) };
 }
 
 export function Metrics(props: MetricsProps) {
@@ -152,10 +153,10 @@ export function Metrics(props: MetricsProps) {
   const format = useCallback((value: number) => formatMetric(value, answer.unit), [answer.unit]);
   const cursor = steps.ms ?? pointed;
   const told = answer.series.slice(0, 5).map((one) => {
-    const value = valueAt(one.points, window.from + steps.at * answer.step_ms, answer.step_ms);
+    const value = valueAt(one.points, steps.begin, answer.step_ms);
     return `${seriesName(one.labels)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
   });
-  const moment = formatMoment(window.from + steps.at * answer.step_ms, window.from);
+  const moment = formatMoment(steps.begin, window.from);
   const part = steps.marked ?? selection.part;
   return (
     <div class={`metrics ${isCurrent ? "" : "stale"}`}>

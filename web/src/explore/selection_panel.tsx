@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Selection } from "../model/explore_state.ts";
 import { joinQuery, splitQuery } from "../model/selector.ts";
 import { Button, ErrorLine, Loading, Select } from "../ui/kit.tsx";
+import { MissingLine } from "./made_line.tsx";
 import { Metrics } from "./metrics.tsx";
 import { QueryBar } from "./query_bar.tsx";
 import { TimeRange } from "./time_range.tsx";
@@ -23,6 +24,12 @@ interface SelectionPanelProps {
   children?: ComponentChildren;
 }
 
+/** The type of the query, which may be named in part; by its whole name once that is known. */
+function chosenType({ types, range }: Known, type: string): string {
+  const whole = range.isCurrent && range.value?.type;
+  return whole && types.value?.some((one) => one.type === whole) ? whole : type;
+}
+
 function typeChoices({ types }: Known, type: string) {
   const choices = (types.value ?? []).map((one) => ({ value: one.type, label: typeLabel(one) }));
   if (!choices.some(({ value }) => value === type)) choices.unshift({ value: type, label: type || "Profile type" });
@@ -32,7 +39,7 @@ function typeChoices({ types }: Known, type: string) {
 export function SelectionPanel({ side, selection, known, hasLines, of, onChange, onRefresh, children }: SelectionPanelProps) {
   const { types, range, window, queryError } = known;
   const failed = [types, range].find((one) => one.problem);
-  const { type } = splitQuery(selection.query);
+  const type = chosenType(known, splitQuery(selection.query).type);
   const word = side ? ` ${side.toLowerCase()}` : "";
   const ask = (query: string) => {
     onRefresh();
@@ -59,16 +66,19 @@ export function SelectionPanel({ side, selection, known, hasLines, of, onChange,
         ) : !range.value ? (
           <Loading label="Loading values over time" />
         ) : (
-          <Metrics
-            answer={range.value}
-            isCurrent={range.isCurrent}
-            window={window}
-            selection={selection}
-            of={of}
-            onPart={(part) => onChange({ part })}
-            onChoose={(only) => onChange({ only })}
-            onZoom={zoom}
-          />
+          <>
+            <MissingLine warning={range.value.warning} />
+            <Metrics
+              answer={range.value}
+              isCurrent={range.isCurrent}
+              window={window}
+              selection={selection}
+              of={of}
+              onPart={(part) => onChange({ part })}
+              onChoose={(only) => onChange({ only })}
+              onZoom={zoom}
+            />
+          </>
         )}
       </div>
     </section>

@@ -1,9 +1,8 @@
 /* use_selection: what the server knows of one selection: the types of its window, and its values over time. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
-import { getRange, listTypes, type ProfileType, type RangeAnswer } from "../explore_api.ts";
+import { getRange, listTypes, type ProfileType, type Range } from "../explore_api.ts";
 import { windowOf, type Asked, type Selection } from "../model/explore_state.ts";
-import { splitQuery } from "../model/selector.ts";
 import type { StackRules } from "../model/stack_rules.ts";
 import { asProblem } from "../ui/kit.tsx";
 
@@ -43,7 +42,7 @@ export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal)
 export interface Known {
   window: Asked;
   types: Loaded<ProfileType[]>;
-  range: Loaded<RangeAnswer>;
+  range: Loaded<Range>;
   /** What the server says of the query itself, or that there is no such type in the window; or "". */
   queryError: string;
 }
@@ -54,11 +53,7 @@ export function useSelection(selection: Selection | null, by: readonly string[],
   // Windows of fixed times are asked for anew, too, when all is brought up to date.
   const spanKey = window && `${nowMs}\n${window.from}\n${window.to}`;
   const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
-  const found = types.value?.find(({ type }) => type === splitQuery(window?.query ?? "").type);
-  // Levels have no rate; of a type that is named in part, nothing is known beforehand.
-  const isRate = found !== undefined && found.rule !== "mean";
-  const isReady = window !== null && window.query !== "" && (types.isCurrent || types.problem !== null);
-  const range = useLoaded(isReady ? [spanKey, window.query, isRate, JSON.stringify([by, rules])].join("\n") : null, (signal) => getRange(window!, by, rules, isRate, signal));
+  const range = useLoaded(window?.query ? [spanKey, window.query, JSON.stringify([by, rules])].join("\n") : null, (signal) => getRange(window!, by, rules, signal));
   if (!window) return null;
   const isOfQuery = range.problem?.status === 404 || (range.problem?.status === 400 && range.problem.detail.startsWith("query: "));
   return { window, types, range, queryError: isOfQuery ? range.problem!.detail : "" };
