@@ -126,9 +126,14 @@ static enum err_code find_stack(struct otlp_decoder *decoder, uint64_t index, ui
     *ret_stack = 0;
     if (index == 0 && decoder->counts.tables[TABLE_STACK] == 0)
         return ERR_NONE;
+    const uint64_t count = decoder->counts.tables[TABLE_STACK];
+    if (index >= count)
+        return err_set(decoder->problem, ERR_INVALID,
+                       "has stack %llu, but the dictionary has %llu of them",
+                       (unsigned long long)index, (unsigned long long)count);
     return err_set(decoder->problem, ERR_INVALID,
-                   "has stack %llu, which is not there, is deeper than %u or refers to something "
-                   "that is not there or is malformed",
+                   "has stack %llu, which is deeper than %u, malformed or refers to what the "
+                   "dictionary does not have",
                    (unsigned long long)index, decoder->limits.stack_depth);
 }
 
