@@ -18,12 +18,8 @@ static const char *const go_hides[] = {
     "^(runtime|internal|sync|syscall|reflect|time|os|io|net|fmt|strconv|strings|bytes|sort|bufio|"
     "encoding|crypto|compress|unicode|regexp|math|container|context|hash|log|text|html|path|errors|"
     "slices|maps|unique|iter|vendor)[./]",
-    "^(archive/(tar|zip)|database/sql(/driver)?|debug/"
-    "(buildinfo|dwarf|elf|gosym|macho|pe|plan9obj)|index/suffixarray)\\.",
-    "^(go/"
-    "(ast|build|constant|doc|format|importer|parser|printer|scanner|token|types|version)|image(/"
-    "\\w+)*|mime(/\\w+)?|testing(/\\w+)?)\\.([A-Z(]|[a-z]+[A-Z])",
-    "^(cmp|embed|expvar|flag|plugin|structs|weak)\\.[A-Z(]",
+    "^((archive|database|debug|go|image|index|mime|testing)/"
+    "\\w+|cmp|embed|expvar|flag|image|mime|plugin|testing|weak)\\.([A-Z(]|[a-z]+[A-Z])",
     "^(gcWriteBarrier|type:)",
     "^(gogo|callRet|gosave|setg_gcc|aeshashbody|memeqbody|cmpbody|indexbytebody)$",
     NULL,
@@ -48,8 +44,7 @@ static const char *const python_hides[] = {
     "^(run_mod|deduce_unreachable|call_function|slot_tp_call|type_call)$",
     "^(method|function|object|cfunction|slot|type|wrapper)_\\w*call$",
     "^(list|dict|tuple|unicode|long|bytes|set)_(dealloc|new|iter|append|get|concat|subscript|repr)",
-    "(^|/)lib(64)?/python[\\d.]+/[^-]*\\.py",
-    "[Pp]ython[\\d.]*\\\\[Ll]ib\\\\[^-]*\\.py",
+    "((^|/)lib(64)?/python[\\d.]+/|[Pp]ython[\\d.]*\\\\[Ll]ib\\\\)[^-]*\\.py",
     "^<frozen ",
     NULL,
 };
@@ -68,16 +63,12 @@ static const char *const node_hides[] = {
 static const char *const java_hides[] = {
     "^(java|javax|jdk|sun|com[./]sun)[./]",
     "^(java_start|thread_(native_)?entry|call_stub|Interpreter|SpinPause|[iv]table "
-    "(stub|chunks)|I2C/C2I adapters|StubRoutines|\\w+_arraycopy)(_\\[j\\])?$",
-    "^(Java_(java|sun|jdk|com_sun)_|JVM_|jni_|Unsafe_|JavaCalls|JavaThread|Thread::|VM_|VM(Thread|"
-    "Operation)|SafepointSynchronize|Object(Monitor|Synchronizer))",
+    "\\w+|\\w+_arraycopy)(_\\[j\\])?$",
     "^(oopDesc. "
-    ")?(G1[A-Z]|PS[A-Z]|Par(allel|New|Scan)?[A-Z]|CMS[A-Z]|Z[A-Z][a-z]\\w+::|Shenandoah|GC\\w+::|"
-    "GangWorker|\\w+Task::(do_it|work)|OopMap|InstanceKlass|ClassLoaderData|StringTable|"
-    "SymbolTable)",
-    "^(CompileBroker|C[12]Compiler|Compile::|Compilation::|Phase[A-Z]\\w+::|InterpreterRuntime|"
-    "SharedRuntime|OptoRuntime|Runtime1|CodeCache|nmethod::)",
-    "(^|[/\\\\])(libjvm[.]|jvm[.]dll)",
+    ")?(Java_(java|sun|jdk)_|JVM_|jni_|Java(Calls|Thread)|Thread::|VM(_|Thread|Op)|(G1|PS|Par("
+    "allel)?)[A-Z]|GC\\w+::|StealTask::|ClassLoaderData|StringTable|C(ompileBroker|[12]Compiler)|"
+    "Compile::|Phase[A-Z]\\w+::|\\w+Runtime::)",
+    "\\b(lib)?jvm[.](so|dll|dylib)$",
     NULL,
 };
 

@@ -10,8 +10,6 @@ const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|
 const afterName = /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
 const inName = /[\w$~\x80-\uffff]$/;
 const maxForms = 8;
-/** "operator()" and "run" say little: the class, and what that is in, are left out last. */
-const nearScopes = 2;
 /** What is longer nobody reads, and some of what follows takes time by the square of it. */
 const maxLength = 2048;
 
@@ -77,9 +75,10 @@ export function shorterNames(name: string): string[] {
   const bare = withoutArguments(pathless);
   add(bare);
   if (bare.includes("::")) {
+    // "operator()" and "run" say little: the class, and what that is in, are left out last.
     const last = lastPart(bare);
     const scopes = bare.slice(0, bare.length - last.length).split("::").slice(0, -1);
-    for (let kept = Math.min(nearScopes, scopes.length); kept > 0; kept--) add([...scopes.slice(-kept), last].join("::"));
+    for (const kept of [-2, -1]) add([...scopes.slice(kept), last].join("::"));
     add(last);
   } else {
     let rest = bare;

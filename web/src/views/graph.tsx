@@ -49,10 +49,9 @@ function pathsOf(points: readonly Point[], width: number): { line: string; arrow
   const far = ([x, y]: Point) => Math.hypot(endX - x, endY - y) || 1;
   const [lastX, lastY] = points[points.length - 2];
   const [dx, dy] = [(endX - lastX) / far([lastX, lastY]), (endY - lastY) / far([lastX, lastY])];
-  const isStraight = ([x, y]: Point) => Math.abs((endX - x) * dy - (endY - y) * dx) < 0.5;
-  // The head may lie over several parts of the line, as long as they go straight on.
+  // The head may lie over several parts of the line, as long as they go straight on, upright.
   let straight = points.length - 2;
-  while (straight > 0 && isStraight(points[straight - 1])) straight--;
+  while (straight > 0 && lastX === endX && points[straight - 1][0] === endX) straight--;
   const room = far(points[straight]);
   const reach = Math.min(6 + width, straight > 0 ? Math.max(room - 2, room / 2) : room);
   const [baseX, baseY] = [endX - dx * reach, endY - dy * reach];

@@ -11,16 +11,15 @@ addStyle(style);
 
 const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 
-const keys: [string, string][] = [
+const keys = [
   ["/  Ctrl+F", "Search (Ctrl+F again: the browser’s)"],
   ["n  N", "Next or previous match"],
   ["Esc", "Clear the search, then the marked function"],
   ["← ↑ ↓ →", "Move between frames; ↑ and ↓ between the rows of a table"],
-  ["Home  End", "First and last row"],
-  ["PageUp PageDown", "A page of rows up, down"],
+  ["Home  End  PageUp  PageDown", "First and last row, a page on"],
   ["Enter", "Zoom to the frame"],
   ["Backspace", "Zoom to the caller"],
-  ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
+  ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, a pinch"],
   ["a  d", "Move left and right, also drag, or Shift and wheel"],
   ["0", "Show everything"],
   ["4", "Two views side by side, or one"],
@@ -46,18 +45,8 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
   const kinds = inOrder.filter((kind) => hasComments || kind !== panes.comments);
   return (
     <Dialog title="Keys" onClose={onClose} isWide>
-      <dl class="keys view-keys" aria-label="Views">
-        {kinds.map(({ key, label }) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{label}</dd>
-          </div>
-        ))}
-      </dl>
       <dl class="keys">
-        {keys.map(([pressed, what]) => (
+        {[...kinds.map(({ key, label }) => [key, label]), ...keys].map(([pressed, what]) => (
           <div key={pressed}>
             <dt>
               {pressed.split(/\s+/).map((key) => (

@@ -39,7 +39,7 @@ export function heaviestParts(flame: Flame, colours: FrameColours): [string, { v
       sum.area += painted[frame];
     } else sums.set(part, { value: own[frame], frame, area: painted[frame] });
   }
-  return [...sums].sort(([, a], [, b]) => b.area - a.area || b.value - a.value).slice(0, shownParts);
+  return [...sums].sort(([, a], [, b]) => b.area - a.area).slice(0, shownParts);
 }
 
 function Swatch({ colour }: { colour: string }) {
