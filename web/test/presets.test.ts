@@ -33,12 +33,12 @@ const isHidden = (preset: string, name: string) => presetFrames[preset].hides.so
 /** Names, files and binaries: rules look at all three. */
 const others: Record<string, string[]> = {
   go: ["testing.tRunner", "database/sql.(*DB).Query", "image/png.Decode", "archive/zip.OpenReader", "mime/multipart.NewReader", "go/parser.ParseFile", "flag.Parse", "net/http.(*conn).serve", "runtime.mallocgc"],
-  python: ["/usr/lib64/python3.9/json/decoder.py", "/usr/lib/python3.11/json/decoder.py", "C:\\Python311\\Lib\\json\\decoder.py", "_PyEval_EvalFrameDefault"],
+  python: ["/usr/lib64/python3.9/json/decoder.py", "/usr/lib/python3.11/json/decoder.py", "_PyEval_EvalFrameDefault"],
   java: ["SpinPause", "StealTask::do_it", "vtable chunks_[j]", "PSScavenge::invoke", "VMThread::loop", "java/util/HashMap.get", "call_stub_[j]", "/opt/jdk/lib/server/libjvm.so", "jint_disjoint_arraycopy_[j]"],
 };
 const own: Record<string, string[]> = {
   go: ["main.main", "github.com/acme/flag.Parse", "acme/image/png.Decode", "database.Open", "imageproxy.Serve", "go/vt/vtgate/plan.go", "image/resize.go", "flag.go", "testkit.Run"],
-  python: ["/srv/app/json/decoder.py", "/usr/lib64/python3.9/site-packages/flask/app.py", "C:\\Python311\\Lib\\site-packages\\flask\\app.py"],
+  python: ["/srv/app/json/decoder.py", "/usr/lib64/python3.9/site-packages/flask/app.py"],
   java: ["io/vertx/core/Vertx.run", "com/acme/StealTask.run", "org.acme.PSQL.query", "Parser::next"],
 };
 

@@ -52,7 +52,7 @@ export const presetFrames: Readonly<Record<string, PresetFrames>> = {
       "^(run_mod|deduce_unreachable|call_function|slot_tp_call|type_call)$",
       "^(method|function|object|cfunction|slot|type|wrapper)_\\w*call$",
       "^(list|dict|tuple|unicode|long|bytes|set)_(dealloc|new|iter|append|get|concat|subscript|repr)",
-      "((^|/)lib(64)?/python[\\d.]+/|[Pp]ython[\\d.]*\\\\[Ll]ib\\\\)[^-]*\\.py",
+      "(^|/)lib(64)?/python[\\d.]+/[^-]*\\.py",
       "^<frozen ",
     ],
   },
@@ -71,7 +71,7 @@ export const presetFrames: Readonly<Record<string, PresetFrames>> = {
     hides: [
       "^(java|javax|jdk|sun|com[./]sun)[./]",
       "^(java_start|thread_(native_)?entry|call_stub|Interpreter|SpinPause|[iv]table \\w+|\\w+_arraycopy)(_\\[j\\])?$",
-      "^(oopDesc. )?(Java_(java|sun|jdk)_|JVM_|jni_|Java(Calls|Thread)|Thread::|VM(_|Thread|Op)|(G1|PS|Par(allel)?)[A-Z]|GC\\w+::|StealTask::|ClassLoaderData|StringTable|C(ompileBroker|[12]Compiler)|Compile::|Phase[A-Z]\\w+::|\\w+Runtime::)",
+      "^(Java_(java|sun|jdk)_|JVM_|jni_|Java(Calls|Thread)|Thread::|VM(_|Thread|Op)|(G1|PS|Par(allel)?)[A-Z]|GC\\w+::|StealTask::|C(ompileBroker|[12]Compiler)|Compile::|\\w+Runtime::)",
       "\\b(lib)?jvm[.](so|dll|dylib)$",
     ],
   },
