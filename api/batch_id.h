@@ -4,8 +4,8 @@
  *
  * It is made of the field Perfolio-Batch-Id, where the request has one, and else of labels, times
  * and content, where the sender gave a time: two profiles without one may be equal by chance.
- * Content is what was sent, of single profiles with their compression: who sends again sends the
- * same bytes, and bytes that were not expanded are hashed a third as long.
+ * Content is what was sent, of single profiles with their compression: a retry sends the same
+ * bytes, and there are fewer of them to be hashed than of the expanded profile.
  * Threads: any.
  */
 #ifndef API_BATCH_ID_H
