@@ -1,6 +1,6 @@
 // Peek and the call graph: numbers equal the API's and a brute-force reader's, hands and keys move about.
 import assert from "node:assert/strict";
-import { pressAndLeave, soon, viewReady, withPage } from "./harness.mjs";
+import { pressAndLeave, searchFor, soon, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, topOf } from "./profiles.mjs";
 
 /** The exact values of a list of peek: [[name, value], …], from the top. */
@@ -169,10 +169,10 @@ export async function testGraph(runner, browser, server) {
       assert.equal(await transform(), rested, "a pointer that presses nothing moves nothing");
       await page.click("[aria-label='Show all of it (0)']");
       assert.equal(await transform(), whole);
-      await page.fill("#search", "json");
+      await searchFor(page, "json");
       await page.waitForSelector(".graph-node.match");
       assert.equal(await page.locator(".graph-node.match").count(), [...topOf(samples, 1).keys()].filter((name) => /json/.test(name)).length);
-      await page.fill("#search", "");
+      await searchFor(page, "");
       await page.focus(".graph-node[tabindex='0']");
       await page.keyboard.press("Enter");
       await page.waitForFunction(() => new URL(location.href).searchParams.has("x"));
@@ -198,7 +198,7 @@ export async function testGraph(runner, browser, server) {
         }, name);
       const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label")?.split(", ")[0]);
       await isSeen("level_30");
-      await page.fill("#search", "level_.7");
+      await searchFor(page, "level_.7");
       await page.waitForSelector(".graph-node.match");
       await page.evaluate(() => document.activeElement.blur());
       for (const [key, name] of [["n", "level_17"], ["n", "level_27"], ["N", "level_17"], ["N", "level_47"]]) {

@@ -227,6 +227,14 @@ export async function viewReady(page) {
   }
 }
 
+/** Searches, and waits for what it found: what reads expressions is loaded when the first search begins. */
+export async function searchFor(page, text) {
+  await page.fill("#search", text);
+  if (text === "") return;
+  await page.waitForFunction(() => document.querySelector("#search-result").textContent !== "");
+  await settled(page);
+}
+
 /** Until the page has told this in its line of messages, which does not stand there for long. */
 export const told = (page, text) =>
   page.waitForFunction((wanted) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { atRest, pressAndLeave, soon, spoken, viewReady, withPage } from "./harness.mjs";
+import { atRest, pressAndLeave, searchFor, soon, spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, deepText, encodePprof } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -242,7 +242,7 @@ export async function testIcicle(runner, browser, server) {
       await page.keyboard.press("0");
       assert.equal(page.url(), at());
       // In a text field the letters are letters.
-      await page.fill("#search", "");
+      await searchFor(page, "");
       await page.focus("#search");
       await page.keyboard.type("was");
       await atRest(page);
@@ -452,7 +452,7 @@ export async function testIcicle(runner, browser, server) {
 
       const at800 = await page.locator(".icicle").boundingBox();
       assert.deepEqual(at800, box, "nothing made room for the rectangle");
-      await page.fill("#search", "json");
+      await searchFor(page, "json");
       await painted(page);
       const colours = await page.evaluate(() => {
         const canvas = document.querySelector(".minimap canvas");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { edgePixels, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { edgePixels, pasted, searchFor, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 const seconds = (ns) => {
@@ -46,7 +46,7 @@ export async function testViewer(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await open(page);
       for (const text of ["runtime", "^encoding/json\\.", "serve$", "(?i)MARSHAL", "nothing at all"]) {
-        await page.fill("#search", text);
+        await searchFor(page, text);
         const pattern = new RegExp(text.replace("(?i)", ""), /[A-Z]/.test(text.replace("(?i)", "")) && !text.startsWith("(?i)") ? "" : "i");
         const found = matchOf(samples, 1, pattern);
         const words = `${found.functions} ${found.functions === 1 ? "function" : "functions"} · ${found.value ? percent(found.value, totalOf(samples, 1)) : "0%"}`;
@@ -62,11 +62,11 @@ export async function testViewer(runner, browser, server) {
         assert.equal((await tableRows(page)).length, found.functions);
       }
       await open(page);
-      await page.fill("#search", "(?=x)");
+      await searchFor(page, "(?=x)");
       assert.match(await page.textContent("#search-result"), /look-around/);
-      await page.fill("#search", "(");
+      await searchFor(page, "(");
       assert.ok(await page.$(".search.wrong"));
-      await page.fill("#search", "");
+      await searchFor(page, "");
       assert.equal(page.url(), at());
     }),
   );
@@ -213,7 +213,7 @@ export async function testViewer(runner, browser, server) {
         }
       }
       await open(page, "?q=x&sv=2&later=kept");
-      await page.fill("#search", "y");
+      await searchFor(page, "y");
       assert.equal(new URL(page.url()).searchParams.get("later"), "kept");
     }),
   );
@@ -371,7 +371,7 @@ export async function testViewer(runner, browser, server) {
         const expected = topOf(samples, 0).get(name);
         assert.deepEqual([flat, cum], [expected.flat.toLocaleString("en-US"), expected.cum.toLocaleString("en-US")]);
       }
-      await page.fill("#search", "runtime");
+      await searchFor(page, "runtime");
       assert.match(await page.textContent("#search-result"), /^≥ \d+ functions? · ≥ [\d.]+%$/);
       assert.match(await page.textContent(".foot-total"), / in ≥ \d+ functions$/);
       // Nor does the graph know what was merged.
@@ -460,7 +460,7 @@ export async function testViewer(runner, browser, server) {
   await runner.test("a letter of a search sorts no table anew", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?v=table&sv=2");
-      await page.fill("#search", "x"); // what reads an expression is there
+      await searchFor(page, "x"); // what reads an expression is there
       await viewReady(page);
       await page.evaluate(() => {
         const { sort } = Array.prototype;
@@ -471,7 +471,7 @@ export async function testViewer(runner, browser, server) {
         };
       });
       const before = (await tableRows(page)).length;
-      await page.fill("#search", ".");
+      await searchFor(page, ".");
       await soon(async () => assert.ok((await tableRows(page)).length > before));
       assert.equal(await page.evaluate(() => globalThis.sorted), 0);
       await page.click("[role=columnheader] button:has-text('Function')");
@@ -601,7 +601,7 @@ export async function testViewer(runner, browser, server) {
         assert.deepEqual([served.get(name).flat, served.get(name).cum], [flat, cum], name);
       }
 
-      await page.fill("#search", "leaf_50$");
+      await searchFor(page, "leaf_50$");
       const share = `${((100 * sumOf(({ leaf }) => leaf === 50)) / total).toFixed(2)}%`;
       await page.waitForSelector(`.search:has-text("1 function · ${share}")`);
 
