@@ -496,7 +496,7 @@ static enum err_code make_answer(struct walk *walk, struct store_answer *ret_ans
     merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
                                      query->label_name_count,
                                      query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
-    enum err_code code = walk_open_all_stacks(walk);
+    enum err_code code = walk_open_all_stacks(walk, true);
     if (!code)
         code = add_all(&merge);
     *ret_answer = merge.answer;

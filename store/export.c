@@ -434,7 +434,7 @@ static enum err_code answer(struct walk *walk, void *context)
     enum { TEXT_MAX_BYTES = 1 << 24 };
     const struct job *job = context;
     struct export export = {.walk = walk};
-    enum err_code code = walk_open_all_stacks(walk);
+    enum err_code code = walk_open_all_stacks(walk, false);
     if (!code)
         code = job->sink->begin(job->sink->context, walk->err);
     if (!code)

@@ -1,6 +1,7 @@
 #include "store/open_blocks.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/crew.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -263,6 +264,66 @@ enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_
 struct block *open_blocks_get(const struct flight_entry *entry)
 {
     return flight_cache_get(entry);
+}
+
+/* ---- several at once ---- */
+
+struct several {
+    struct open_blocks *blocks;
+    int64_t tenant_id;
+    const struct catalogue_place *const *places;
+    enum open_part part;
+    const struct patience *patience;
+    struct open_outcome *outcomes;
+    size_t *missing; /* which of them are not open */
+    size_t missing_count;
+};
+
+/* Where it is open already that is all: most questions are about what others were about. */
+static bool find_open(const struct several *several, size_t i)
+{
+    struct open_blocks *blocks = several->blocks;
+    const struct catalogue_place *place = several->places[i];
+    struct open_outcome *outcome = &several->outcomes[i];
+    char key[KEY_BYTES];
+    write_key(key, several->tenant_id, place->object_key, place->offset);
+    outcome->code = ERR_NONE;
+    outcome->entry =
+        flight_cache_try(several->part == OPEN_SERIES ? blocks->series : blocks->stacks, key);
+    return outcome->entry != NULL;
+}
+
+static void open_missing(void *context, size_t i)
+{
+    const struct several *several = context;
+    const size_t index = several->missing[i];
+    struct open_outcome *outcome = &several->outcomes[index];
+    outcome->code = (several->part == OPEN_SERIES ? open_blocks_ref : open_blocks_ref_stacks)(
+        several->blocks, several->tenant_id, several->places[index], several->patience,
+        &outcome->entry, &outcome->err);
+    if (!outcome->code && several->part == OPEN_HASHES)
+        block_hashes(open_blocks_get(outcome->entry));
+}
+
+int64_t open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+                                const struct catalogue_place *const *places, size_t count,
+                                enum open_part part, const struct patience *patience,
+                                struct open_outcome *outcomes)
+{
+    struct several several = {.blocks = blocks,
+                              .tenant_id = tenant_id,
+                              .places = places,
+                              .part = part,
+                              .patience = patience,
+                              .outcomes = outcomes,
+                              .missing = mem_new(size_t, count)};
+    for (size_t i = 0; i < count; i++) {
+        if (!find_open(&several, i))
+            several.missing[several.missing_count++] = i;
+    }
+    const int64_t cpu_ns = crew_work(several.missing_count, open_missing, &several);
+    mem_free(several.missing);
+    return cpu_ns;
 }
 
 enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,

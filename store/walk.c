@@ -1,6 +1,7 @@
 #include "store/walk.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/crew.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/label_filter.h"
@@ -20,6 +21,9 @@
 
 /* A disk that many read of at once has a hundred reads on their way. */
 enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
+/* Blocks that are opened at once: of those with their stacks no more than a crew has in hand, since
+ * what they take is known, and may be too much, when they are open. */
+enum { SERIES_AT_ONCE = 16, STACKS_AT_ONCE = CREW_MOST };
 
 struct walk_state {
     const struct walk_source *source;
@@ -36,15 +40,16 @@ struct walk_state {
     uint32_t type_capacity;
     uint32_t series_capacity;
     uint32_t task_capacity;
-    size_t text_bytes;    /* of types and series, in the arena */
-    size_t block_bytes;   /* of the blocks in use */
-    struct buf text;      /* of the series in hand */
-    size_t granted_bytes; /* of the memory of all questions */
-    size_t needed_bytes;  /* more than there was room for; 0: there was */
-    uint32_t match_count; /* of series with selectors */
-    uint32_t ahead;       /* tasks that the disk was asked for */
-    bool is_last_try;     /* what is still missing now was not swapped */
-    bool has_witness;     /* an object was read, so what cannot be is alone */
+    size_t text_bytes;      /* of types and series, in the arena */
+    size_t block_bytes;     /* of the blocks in use */
+    struct buf text;        /* of the series in hand */
+    size_t granted_bytes;   /* of the memory of all questions */
+    size_t needed_bytes;    /* more than there was room for; 0: there was */
+    int64_t helpers_cpu_ns; /* what other threads took for the question */
+    uint32_t match_count;   /* of series with selectors */
+    uint32_t ahead;         /* tasks that the disk was asked for */
+    bool is_last_try;       /* what is still missing now was not swapped */
+    bool has_witness;       /* an object was read, so what cannot be is alone */
 };
 
 /* Where one other can be read, that is so for all of the question. */
@@ -170,7 +175,8 @@ static enum err_code refuse_cost(const struct walk *walk, const char *what, cons
 static enum err_code check_cpu(const struct walk *walk)
 {
     const struct store_query *query = walk->query;
-    if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
+    const int64_t cpu_ns = clock_thread_cpu_ns() + walk->state->helpers_cpu_ns;
+    if (query->cpu_deadline_ns && cpu_ns > query->cpu_deadline_ns)
         return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
@@ -417,26 +423,62 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     return code ? code : walk_check_limits(walk, 0);
 }
 
-/* Of the block of this number; what cannot be opened is told of once. */
-static enum err_code open_stacks(struct walk *walk, uint32_t index)
+/* What cannot be opened is told of once. */
+static enum err_code accept_stacks(struct walk *walk, uint32_t index,
+                                   const struct open_outcome *outcome)
 {
     struct walk_state *state = walk->state;
-    const struct catalogue_place *place = state->places[index];
-    struct flight_entry *entry;
-    enum err_code code = open_blocks_ref_stacks(state->source->blocks, walk->query->tenant_id,
-                                                place, &walk->query->patience, &entry, walk->err);
+    const enum err_code code = outcome->code;
+    if (code)
+        *walk->err = outcome->err;
     if (code == ERR_CANCELLED)
         return walk_explain_wait(walk, code);
     if (code) {
         state->have_no_stacks[index] = true;
         walk->statistics.block_count--;
-        return pass_over(walk, place->object_key,
+        return pass_over(walk, state->places[index]->object_key,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     }
-    state->stacks[index] = entry;
-    state->block_bytes += block_memory(open_blocks_get(entry));
-    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
+    state->stacks[index] = outcome->entry;
+    state->block_bytes += block_memory(open_blocks_get(outcome->entry));
+    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(outcome->entry));
     return walk_check_limits(walk, 0);
+}
+
+/* Of the blocks of these numbers, STACKS_AT_ONCE at most. */
+static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, size_t count,
+                                 enum open_part part)
+{
+    struct walk_state *state = walk->state;
+    const struct catalogue_place *places[STACKS_AT_ONCE] = {0};
+    struct open_outcome outcomes[STACKS_AT_ONCE];
+    for (size_t i = 0; i < count; i++)
+        places[i] = state->places[indexes[i]];
+    state->helpers_cpu_ns +=
+        open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
+                                &walk->query->patience, outcomes);
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < count; i++) {
+        if (!code)
+            code = accept_stacks(walk, indexes[i], &outcomes[i]);
+        else if (!outcomes[i].code)
+            flight_cache_unref(outcomes[i].entry);
+    }
+    return code;
+}
+
+/* The next blocks of tasks from `at` on that are not open with their stacks. */
+static size_t find_unopened(const struct walk *walk, uint32_t at, uint32_t *indexes, size_t most)
+{
+    const struct walk_state *state = walk->state;
+    size_t count = 0;
+    for (; at < walk->task_count && count < most; at++) {
+        const uint32_t index = walk->tasks[at].block_index;
+        const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
+        if (!is_known && !state->stacks[index] && !state->have_no_stacks[index])
+            indexes[count++] = index;
+    }
+    return count;
 }
 
 enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
@@ -445,7 +487,7 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
     if (!state->stacks[index] && !state->have_no_stacks[index])
-        code = open_stacks(walk, index);
+        code = open_stacks(walk, &index, 1, OPEN_STACKS);
     if (code)
         return code;
     if (state->stacks[index]) {
@@ -461,13 +503,26 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
     return ERR_NONE;
 }
 
-enum err_code walk_open_all_stacks(struct walk *walk)
+/* With the task's block those that come next, as many as a crew opens at once. */
+static enum err_code open_stacks_from(struct walk *walk, uint32_t at, enum open_part part)
+{
+    uint32_t indexes[STACKS_AT_ONCE];
+    const size_t count = find_unopened(walk, at, indexes, crew_size());
+    return count && indexes[0] == walk->tasks[at].block_index
+               ? open_stacks(walk, indexes, count, part)
+               : ERR_NONE;
+}
+
+enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
 {
     uint32_t kept = 0;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
         struct walk_task *task = &walk->tasks[i];
-        code = walk_open_stacks(walk, task);
+        if (i == 0 || task->block_index != task[-1].block_index)
+            code = open_stacks_from(walk, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
+        if (!code)
+            code = walk_open_stacks(walk, task);
         if (!task->is_broken)
             walk->tasks[kept++] = *task;
     }
@@ -475,16 +530,15 @@ enum err_code walk_open_all_stacks(struct walk *walk)
     return code;
 }
 
-static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place)
+static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place,
+                                   const struct open_outcome *outcome)
 {
     struct walk_state *state = walk->state;
     const uint32_t index = walk->block_count;
-    struct flight_entry *entry;
-    enum err_code code = walk_check_limits(walk, 0);
+    struct flight_entry *entry = outcome->entry;
+    enum err_code code = outcome->code;
     if (code)
-        return code;
-    code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place,
-                           &walk->query->patience, &entry, walk->err);
+        *walk->err = outcome->err;
     if (code == ERR_CANCELLED)
         return walk_explain_wait(walk, code);
     if (code)
@@ -503,6 +557,30 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     state->entries[walk->block_count++] = entry;
     state->block_bytes += block_memory(open_blocks_get(entry));
     return code ? code : walk_check_limits(walk, 0);
+}
+
+/* SERIES_AT_ONCE at most. */
+static enum err_code look_at_several(struct walk *walk, const struct catalogue_place *places,
+                                     size_t count)
+{
+    struct walk_state *state = walk->state;
+    const struct catalogue_place *wanted[SERIES_AT_ONCE] = {0};
+    struct open_outcome outcomes[SERIES_AT_ONCE];
+    enum err_code code = walk_check_limits(walk, 0);
+    if (code)
+        return code;
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = &places[i];
+    state->helpers_cpu_ns +=
+        open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
+                                OPEN_SERIES, &walk->query->patience, outcomes);
+    for (size_t i = 0; i < count; i++) {
+        if (!code)
+            code = look_at_place(walk, wanted[i], &outcomes[i]);
+        else if (!outcomes[i].code)
+            flight_cache_unref(outcomes[i].entry);
+    }
+    return code;
 }
 
 static enum err_code look_at_places(struct walk *walk)
@@ -525,8 +603,11 @@ static enum err_code look_at_places(struct walk *walk)
     walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
     walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
     walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
-    for (uint32_t i = 0; i < found.count && !code; i++)
-        code = look_at_place(walk, &found.places[i]);
+    for (uint32_t i = 0; i < found.count && !code; i += SERIES_AT_ONCE) {
+        const uint32_t left = found.count - i;
+        code =
+            look_at_several(walk, &found.places[i], left < SERIES_AT_ONCE ? left : SERIES_AT_ONCE);
+    }
     return code;
 }
 

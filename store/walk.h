@@ -100,8 +100,9 @@ enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUS
  * and passed over. Handles: what walk_run does.
  */
 enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task) MUST_USE;
-/* For all tasks; those that are broken are none any more. */
-enum err_code walk_open_all_stacks(struct walk *walk) MUST_USE;
+/* For all tasks, several blocks at once; those that are broken are none any more. With hashes those
+ * are made, too, where a union is asked for. */
+enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes) MUST_USE;
 
 /* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
  * not all of a granule its profiles and rows. */
