@@ -9,6 +9,7 @@
 #include "store/frame_names.h"
 #include "store/mean.h"
 #include "store/moments.h"
+#include "store/pile.h"
 #include "store/row_labels.h"
 #include "store/selector.h"
 #include "store/stack_union.h"
@@ -42,21 +43,6 @@ static enum err_code check_limits(const struct merge *merge, size_t bytes)
 {
     return walk_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
                                               row_labels_memory(merge->labels));
-}
-
-static enum err_code add_granule(struct merge *merge, struct walk_task *task, int64_t *sums)
-{
-    struct walk *walk = merge->walk;
-    const struct block_granule *granule = task->granule;
-    const bool is_whole = walk_is_whole(task);
-    const uint32_t *bytes = granule->extent_bytes;
-    if (task->is_broken)
-        return ERR_NONE;
-    enum err_code code = is_whole
-                             ? block_add_totals(task->block, granule, walk->cursor, sums, walk->err)
-                             : block_add_range(task->block, granule, walk->cursor, task->first,
-                                               task->end, sums, walk->err);
-    return note_read(merge, task, bytes[BLOCK_TOTALS] + (is_whole ? 0 : bytes[BLOCK_ROWS]), code);
 }
 
 /* Rows and their labels; the bytes that were read. */
@@ -151,71 +137,89 @@ static enum err_code add_entries(struct merge *merge, struct walk_task *task, ui
 /* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
  * not per granule. A pile costs what the block has, so that a granule with a small part of that
  * begins none: the next one may be of another column or group, as series have others. */
-struct pile {
-    const struct block *last_block; /* of the granule before, as column and group */
-    uint32_t last_column;
-    uint32_t last_group;
-    struct arena *arena;
+struct kind {
     const struct block *block;
-    int64_t *sums;
     uint32_t column;
     uint32_t group;
 };
 
-static enum err_code pile_end(struct merge *merge, struct pile *pile)
+struct adding {
+    struct merge *merge;
+    struct kind last;  /* of the granule before */
+    struct pile *pile; /* NULL: none is begun */
+    struct kind kind;  /* of the pile */
+};
+
+static bool is_same(const struct kind *a, const struct kind *b)
 {
-    if (!pile->block)
+    return a->block == b->block && a->column == b->column && a->group == b->group;
+}
+
+static enum err_code note_added(void *context, struct walk_task *task, enum err_code code)
+{
+    const uint32_t *bytes = task->granule->extent_bytes;
+    return note_read(context, task,
+                     bytes[BLOCK_TOTALS] + (walk_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
+}
+
+static enum err_code add_pile(struct adding *adding)
+{
+    struct merge *merge = adding->merge;
+    enum err_code code = pile_add(adding->pile, merge->walk, note_added, merge);
+    return code ? code : check_limits(merge, pile_memory(adding->pile));
+}
+
+static enum err_code end_pile(struct adding *adding)
+{
+    struct merge *merge = adding->merge;
+    if (!adding->pile)
         return ERR_NONE;
-    stack_union_add(merge->stacks, pile->block, pile->sums, pile->column, pile->group);
-    arena_destroy(pile->arena);
-    pile->arena = NULL;
-    pile->block = NULL;
+    enum err_code code = add_pile(adding);
+    if (code)
+        return code;
+    stack_union_add(merge->stacks, adding->kind.block, pile_sums(adding->pile), adding->kind.column,
+                    adding->kind.group);
+    pile_destroy(adding->pile);
+    adding->pile = NULL;
     return check_limits(merge, 0);
 }
 
 /* Is the granule the first of its kind, and little beside its block? */
-static bool is_alone(struct pile *pile, const struct walk_task *task, uint32_t column,
-                     uint32_t group)
+static bool is_alone(struct adding *adding, const struct walk_task *task, const struct kind *kind)
 {
     enum { LITTLE = 16 };
-    const bool is_first =
-        pile->last_block != task->block || pile->last_column != column || pile->last_group != group;
-    pile->last_block = task->block;
-    pile->last_column = column;
-    pile->last_group = group;
+    const bool is_first = !is_same(&adding->last, kind);
+    adding->last = *kind;
     return is_first && walk_is_whole(task) &&
            task->granule->entry_count < block_dictionary(task->block)->stacks.stack_count / LITTLE;
 }
 
-static enum err_code add_to_pile(struct merge *merge, struct walk_task *task, uint32_t group,
-                                 struct pile *pile)
+static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, uint32_t group)
 {
-    const uint32_t column = column_of(merge, task);
+    struct merge *merge = adding->merge;
+    const struct kind kind = {
+        .block = task->block, .column = column_of(merge, task), .group = group};
     enum err_code code = ERR_NONE;
-    if (is_alone(pile, task, column, group)) {
+    if (task->is_broken)
+        return ERR_NONE;
+    if (is_alone(adding, task, &kind)) {
         code = add_entries(merge, task, group);
         return code ? code : check_limits(merge, 0);
     }
-    if (pile->block != task->block || pile->column != column || pile->group != group)
-        code = pile_end(merge, pile);
+    if (!is_same(&adding->kind, &kind))
+        code = end_pile(adding);
     if (code)
         return code;
-    if (!pile->block) {
-        struct arena *arena = arena_create();
-        const uint32_t count = block_dictionary(task->block)->stacks.stack_count;
-        pile->arena = arena;
-        pile->block = task->block;
-        pile->sums = arena_new(arena, int64_t, count);
-        pile->column = column;
-        pile->group = group;
-    }
-    return add_granule(merge, task, pile->sums);
+    if (!adding->pile)
+        adding->pile = pile_create(task->block);
+    adding->kind = kind;
+    return pile_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
 }
 
 static enum err_code add_tasks(struct merge *merge)
 {
     struct walk *walk = merge->walk;
-    struct pile pile = {0};
+    struct adding adding = {.merge = merge};
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
         struct walk_task *task = &walk->tasks[i];
@@ -227,11 +231,11 @@ static enum err_code add_tasks(struct merge *merge)
         }
         const uint32_t group = row_labels_group(merge->labels, 0);
         code = group == ROW_LABELS_LEFT_OUT ? add_left_out(merge, task)
-                                            : add_to_pile(merge, task, group, &pile);
+                                            : add_to_pile(&adding, task, group);
     }
     if (!code)
-        code = pile_end(merge, &pile);
-    arena_destroy(pile.arena);
+        code = end_pile(&adding);
+    pile_destroy(adding.pile);
     return code;
 }
 

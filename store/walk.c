@@ -454,9 +454,9 @@ static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, siz
     struct open_outcome outcomes[STACKS_AT_ONCE];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
-    state->helpers_cpu_ns +=
-        open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
-                                &walk->query->patience, outcomes);
+    walk_note_helpers(walk, open_blocks_ref_several(state->source->blocks, walk->query->tenant_id,
+                                                    places, count, part, &walk->query->patience,
+                                                    outcomes));
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < count; i++) {
         if (!code)
@@ -571,9 +571,9 @@ static enum err_code look_at_several(struct walk *walk, const struct catalogue_p
         return code;
     for (size_t i = 0; i < count; i++)
         wanted[i] = &places[i];
-    state->helpers_cpu_ns +=
-        open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
-                                OPEN_SERIES, &walk->query->patience, outcomes);
+    walk_note_helpers(walk, open_blocks_ref_several(state->source->blocks, walk->query->tenant_id,
+                                                    wanted, count, OPEN_SERIES,
+                                                    &walk->query->patience, outcomes));
     for (size_t i = 0; i < count; i++) {
         if (!code)
             code = look_at_place(walk, wanted[i], &outcomes[i]);
@@ -701,6 +701,11 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
     return take_memory(walk, bytes);
+}
+
+void walk_note_helpers(struct walk *walk, int64_t cpu_ns)
+{
+    walk->state->helpers_cpu_ns += cpu_ns;
 }
 
 enum err_code walk_explain_wait(const struct walk *walk, enum err_code code)
