@@ -7,7 +7,8 @@
  *
  *   header      64 bytes: struct block_header
  *   extents     per granule, in order of granules: PROFILES, TOTALS, ROWS and, where rows have
- *               labels or moments of their own, DETAILS
+ *               labels or moments of their own, DETAILS; behind those of a series that has many
+ *               granules TOTALS of all of them together ("series totals")
  *   sections    STRINGS, TABLES, STACKS, LABEL_SETS, SERIES, GRANULES
  *   footer      128 bytes and 32 for each section: struct block_footer, at the very end
  *
@@ -38,7 +39,8 @@
 
 enum {
     BLOCK_ALIGNMENT = 64,
-    BLOCK_VERSION = 1,
+    BLOCK_VERSION = 2,
+    BLOCK_VERSION_OLDEST = 1, /* the same without series totals */
     BLOCK_ID_BYTES = 16,
     BLOCK_SECTION_MAX_BYTES = 1 << 30 /* before compression */
 };
@@ -63,7 +65,7 @@ enum block_section {
     BLOCK_STACKS,     /* u32 nodes, u32 stacks; steps; frames; bits */
     BLOCK_LABEL_SETS, /* of samples */
     BLOCK_SERIES,     /* types and labels */
-    BLOCK_GRANULES,   /* struct block_granule, one after the other */
+    BLOCK_GRANULES,   /* struct block_granule, one after the other; then those of series totals */
     BLOCK_SECTION_COUNT
 };
 
@@ -86,7 +88,9 @@ struct block_footer {
     int64_t end_ns;
     uint8_t id[BLOCK_ID_BYTES];
     int64_t tenant_id;
-    uint64_t reserved[6];
+    uint32_t series_totals_count;
+    uint32_t reserved_part;
+    uint64_t reserved[5];
     uint32_t version;
     uint32_t crc; /* of the footer with 0 here */
     char magic[8];
@@ -105,6 +109,11 @@ enum block_granule_flag {
     BLOCK_BEGIN_APART = 1 << 5 /* no two profiles begin at one moment; without it nobody knows */
 };
 
+/*
+ * Series totals are a granule, too: of all profiles that their series has in the block, from its
+ * first hour on, with no extent but TOTALS; BLOCK_HAS_LABEL_SETS says that rows of some granule
+ * have any.
+ */
 struct block_granule {
     uint32_t series;
     int32_t hour; /* since 1970 */

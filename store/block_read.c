@@ -30,7 +30,7 @@ struct block {
     struct block_footer footer;
     struct dictionary dictionary;
     struct late_hashes *hashes;
-    const struct block_granule *granules;
+    const struct block_granule *granules; /* those of series totals behind the others */
     uint64_t opening_bytes;
 };
 
@@ -106,10 +106,10 @@ static enum err_code read_footer(struct block *block, int64_t tenant_id, struct 
         crc32c(span_of(footer, sizeof(*footer))) != crc ||
         footer->block_bytes != block->source.size)
         return err_set(err, ERR_CORRUPT, "%s: the footer is broken", block->source.name);
-    if (footer->version != BLOCK_VERSION)
+    if (footer->version < BLOCK_VERSION_OLDEST || footer->version > BLOCK_VERSION)
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: a block of version %u; this server knows version %d",
-                       block->source.name, footer->version, BLOCK_VERSION);
+                       "%s: a block of version %u; this server knows versions %d to %d",
+                       block->source.name, footer->version, BLOCK_VERSION_OLDEST, BLOCK_VERSION);
     if (footer->tenant_id != tenant_id)
         return err_set(err, ERR_CORRUPT, "%s: a block of another tenant", block->source.name);
     return check_header(block, room, err);
@@ -174,10 +174,37 @@ static bool is_sound(const struct block *block, const struct block_granule *gran
            granule->offset <= block->source.size - bytes && has_sound_timestamps(granule);
 }
 
+/* Series totals say of all granules of their series together what these say of themselves. */
+static bool are_series_totals_sound(const struct block *block)
+{
+    const struct block_granule *granules = block->granules;
+    const uint32_t count = block->footer.granule_count;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < block->footer.series_totals_count; i++) {
+        const struct block_granule *all = &granules[count + i];
+        uint64_t rows = 0, profiles = 0, total = 0, flags = 0;
+        if (i && all->series <= all[-1].series)
+            return false;
+        while (at < count && granules[at].series < all->series)
+            at++;
+        for (; at < count && granules[at].series == all->series; at++) {
+            rows += granules[at].row_count;
+            profiles += granules[at].profile_count;
+            total += (uint64_t)granules[at].total;
+            flags |= granules[at].flags;
+        }
+        if (rows != all->row_count || profiles != all->profile_count ||
+            total != (uint64_t)all->total || (flags & ~all->flags & BLOCK_HAS_LABEL_SETS))
+            return false;
+    }
+    return true;
+}
+
 static enum err_code read_granules(struct block *block, struct span bytes, struct err *err)
 {
-    const uint32_t count = block->footer.granule_count;
-    if (bytes.size != count * sizeof(struct block_granule))
+    const uint64_t count =
+        (uint64_t)block->footer.granule_count + block->footer.series_totals_count;
+    if (count > UINT32_MAX || bytes.size != count * sizeof(struct block_granule))
         return err_set(err, ERR_CORRUPT, "%s: granules are missing", block->source.name);
     struct block_granule *granules = arena_new_raw(block->arena, struct block_granule, count);
     memcpy(granules, bytes.data, bytes.size);
@@ -186,6 +213,9 @@ static enum err_code read_granules(struct block *block, struct span bytes, struc
             return err_set(err, ERR_CORRUPT, "%s: granule %u is impossible", block->source.name, i);
     }
     block->granules = granules;
+    if (!are_series_totals_sound(block))
+        return err_set(err, ERR_CORRUPT, "%s: totals of series are not those of their granules",
+                       block->source.name);
     return ERR_NONE;
 }
 
@@ -340,6 +370,20 @@ const struct block_granule *block_granules(const struct block *block, uint32_t *
 {
     *ret_count = block->footer.granule_count;
     return block->granules;
+}
+
+const struct block_granule *block_series_totals(const struct block *block, uint32_t series)
+{
+    const struct block_granule *all = block->granules + block->footer.granule_count;
+    uint32_t low = 0, high = block->footer.series_totals_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (all[middle].series < series)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < block->footer.series_totals_count && all[low].series == series ? &all[low] : NULL;
 }
 
 const struct block_footer *block_footer(const struct block *block)
@@ -744,6 +788,35 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     return code;
 }
 
+/* Series totals are of each stack what the granules have: what is found of these is taken away. */
+static enum err_code verify_series_totals(const struct block *block, struct block_cursor *cursor,
+                                          struct err *err)
+{
+    const uint32_t stack_count = block->dictionary.stacks.stack_count;
+    const struct block_granule *granule = block->granules;
+    const struct block_granule *end = granule + block->footer.granule_count;
+    arena_auto arena = arena_create();
+    int64_t *sums = arena_new(arena, int64_t, stack_count);
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < block->footer.series_totals_count && !code; i++) {
+        const struct block_granule *all = &end[i];
+        struct block_totals totals;
+        for (; granule < end && granule->series < all->series; granule++)
+            ;
+        for (; granule < end && granule->series == all->series && !code; granule++)
+            code = block_add_totals(block, granule, cursor, sums, err);
+        if (!code)
+            code = block_read_totals(block, all, cursor, &totals, err);
+        for (uint32_t j = 0; !code && j < totals.count; j++)
+            sums[totals.stacks[j]] -= totals.sums[j];
+        for (uint32_t j = 0; !code && j < stack_count; j++) {
+            if (sums[j])
+                code = broken(block, all, extent_names[BLOCK_TOTALS], err);
+        }
+    }
+    return code;
+}
+
 enum err_code block_verify(const struct block *block, struct err *err)
 {
     struct block_cursor *cursor = block_cursor_create();
@@ -759,6 +832,8 @@ enum err_code block_verify(const struct block *block, struct err *err)
         if (!code)
             code = read_extent(block, granule, BLOCK_DETAILS, cursor, &details, err);
     }
+    if (!code)
+        code = verify_series_totals(block, cursor, err);
     block_cursor_destroy(cursor);
     return code;
 }

@@ -58,6 +58,10 @@ void block_close(struct block *block); /* NULL is a no-op */
 const struct dictionary *block_dictionary(const struct block *block);
 const struct stack_hashes *block_hashes(const struct block *block);
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count);
+/* What all granules of the series have together, as one granule with no extent but totals, which
+ * takes their place where all of them are wanted; NULL: the block has none, as where they are few.
+ */
+const struct block_granule *block_series_totals(const struct block *block, uint32_t series);
 const struct block_footer *block_footer(const struct block *block);
 const char *block_name(const struct block *block);
 /* What opening it has read of its source. */

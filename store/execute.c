@@ -27,10 +27,14 @@ struct merge {
 
 /* ---- the sums ---- */
 
+static enum err_code add_parts(struct merge *merge, const struct walk_task *task);
+
 /* A task's rows are read, one way or another. */
 static enum err_code note_read(struct merge *merge, struct walk_task *task, uint64_t bytes,
                                enum err_code code)
 {
+    if (code && task->parts) /* what its granules say themselves may be whole */
+        return add_parts(merge, task);
     return walk_note_read(merge->walk, task, task->granule->row_count, bytes, code);
 }
 
@@ -134,6 +138,17 @@ static enum err_code add_entries(struct merge *merge, struct walk_task *task, ui
     return note_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
 }
 
+/* In place of series totals that cannot be read. */
+static enum err_code add_parts(struct merge *merge, const struct walk_task *task)
+{
+    enum err_code code = ERR_NONE;
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const uint32_t group = row_labels_group(merge->labels, 0);
+    for (uint32_t i = 0; i < task->part_count && !code; i++)
+        code = add_entries(merge, &task->parts[i], group);
+    return code;
+}
+
 /* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
  * not per granule. A pile costs what the block has, so that a granule with a small part of that
  * begins none: the next one may be of another column or group, as series have others. */
@@ -216,14 +231,73 @@ static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, 
     return pile_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
 }
 
+/* The tasks from `at` on that series totals take the place of: all granules that the series has in
+ * its block, whole, none of whose rows is looked at by itself. 0: there is no such thing. */
+static uint32_t count_parts(const struct merge *merge, uint32_t at,
+                            const struct block_granule **ret_totals)
+{
+    const struct walk *walk = merge->walk;
+    const struct walk_task *first = &walk->tasks[at];
+    const struct block_granule *totals = block_series_totals(first->block, first->granule->series);
+    uint64_t profile_count = 0;
+    uint32_t end = at;
+    if (!totals)
+        return 0;
+    row_labels_begin(merge->labels, first->block, totals);
+    if (row_labels_wants_rows(merge->labels, totals))
+        return 0;
+    for (; end < walk->task_count; end++) {
+        const struct walk_task *task = &walk->tasks[end];
+        if (task->block != first->block || task->granule->series != totals->series)
+            break;
+        if (task->is_broken || !walk_is_whole(task))
+            return 0;
+        profile_count += task->granule->profile_count;
+    }
+    *ret_totals = totals;
+    return profile_count == totals->profile_count ? end - at : 0;
+}
+
+static struct walk_task *make_joined(struct walk *walk, uint32_t at, uint32_t count,
+                                     const struct block_granule *totals)
+{
+    struct walk_task *task = arena_new(walk->arena, struct walk_task, 1);
+    *task = walk->tasks[at];
+    task->granule = totals;
+    task->first = 0;
+    task->end = totals->profile_count;
+    task->parts = &walk->tasks[at];
+    task->part_count = count;
+    return task;
+}
+
+/* The tasks as they are added up; how many. */
+static uint32_t join_tasks(const struct merge *merge, struct walk_task **joined)
+{
+    struct walk *walk = merge->walk;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < walk->task_count;) {
+        struct walk_task *task = &walk->tasks[i];
+        const struct block_granule *totals = NULL;
+        const bool is_first = i == 0 || task->block != task[-1].block ||
+                              task->granule->series != task[-1].granule->series;
+        const uint32_t part_count = is_first ? count_parts(merge, i, &totals) : 0;
+        joined[count++] = part_count ? make_joined(walk, i, part_count, totals) : task;
+        i += part_count ? part_count : 1;
+    }
+    return count;
+}
+
 static enum err_code add_tasks(struct merge *merge)
 {
     struct walk *walk = merge->walk;
     struct adding adding = {.merge = merge};
+    struct walk_task **tasks = arena_new_raw(walk->arena, struct walk_task *, walk->task_count);
+    const uint32_t count = join_tasks(merge, tasks);
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        struct walk_task *task = &walk->tasks[i];
-        walk_read_ahead(walk, i);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        struct walk_task *task = tasks[i];
+        walk_read_ahead_of(walk, tasks, count, i);
         row_labels_begin(merge->labels, task->block, task->granule);
         if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
             code = add_rows(merge, task);

@@ -2,8 +2,8 @@
  * pile: what granules of one block add up to, per stack of the block, added by several threads.
  *
  * Tasks are put on it until there is enough for a crew (lib/base/crew.h); each of its threads adds
- * up a part of them by itself, and all are put together when the sums are asked for. Little is added
- * up by the caller alone. Threads: a pile belongs to one. Private to the room.
+ * up a part of them by itself, and all are put together when the sums are asked for. Little is
+ * added up by the caller alone. Threads: a pile belongs to one. Private to the room.
  */
 #ifndef STORE_PILE_H
 #define STORE_PILE_H

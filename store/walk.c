@@ -454,9 +454,9 @@ static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, siz
     struct open_outcome outcomes[STACKS_AT_ONCE];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
-    walk_note_helpers(walk, open_blocks_ref_several(state->source->blocks, walk->query->tenant_id,
-                                                    places, count, part, &walk->query->patience,
-                                                    outcomes));
+    walk_note_helpers(walk,
+                      open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places,
+                                              count, part, &walk->query->patience, outcomes));
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < count; i++) {
         if (!code)
@@ -747,16 +747,29 @@ enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t
     return pass_over(walk, object_key, code);
 }
 
-void walk_read_ahead(struct walk *walk, uint32_t at)
+/* tasks NULL: the walk's. */
+static void read_ahead(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+                       uint32_t at)
 {
     uint32_t *next = &walk->state->ahead;
     *next = *next > at ? *next : at;
-    for (; *next < walk->task_count && *next < at + TASKS_AHEAD; ++*next) {
-        const struct walk_task *task = &walk->tasks[*next];
+    for (; *next < task_count && *next < at + TASKS_AHEAD; ++*next) {
+        const struct walk_task *task = tasks ? tasks[*next] : &walk->tasks[*next];
         const bool is_whole = walk_is_whole(task);
         block_read_ahead(task->block, task->granule, is_whole ? BLOCK_TOTALS : BLOCK_PROFILES,
                          is_whole ? BLOCK_TOTALS : BLOCK_ROWS);
     }
+}
+
+void walk_read_ahead(struct walk *walk, uint32_t at)
+{
+    read_ahead(walk, NULL, walk->task_count, at);
+}
+
+void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+                        uint32_t at)
+{
+    read_ahead(walk, tasks, task_count, at);
 }
 
 static int compare_tasks(const void *a, const void *b)

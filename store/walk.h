@@ -42,6 +42,9 @@ struct walk_task {
     bool are_totals;         /* of single profiles and their labels nothing is to be told */
     bool is_broken;          /* it was to be read and could not: the answer is without it */
     bool has_shared_moments; /* store/moments.h: where it was asked for */
+    /* Of series totals: the tasks that they take the place of. NULL: it is a task itself. */
+    struct walk_task *parts;
+    uint32_t part_count;
 };
 
 struct walk {
@@ -109,6 +112,9 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes) MUST_US
 /* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
  * not all of a granule its profiles and rows. */
 void walk_read_ahead(struct walk *walk, uint32_t at);
+/* The same of tasks that are read in place of the walk's. */
+void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+                        uint32_t at);
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,

@@ -199,7 +199,7 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     sources = make_sources(rng)
     for _ in range(120):
-        send(client, oracle, rng.choice(sources), BEGIN + rng.randrange(3 * HOUR))
+        send(client, oracle, rng.choice(sources), BEGIN + rng.randrange(6 * HOUR))
     check_all(client, oracle, rng)
     compact(server)
     check_all(client, oracle, rng)

@@ -51,10 +51,10 @@ static inline struct random_shape random_shape(uint64_t *state)
         .stack_count = 1 + random_below(state, 300),
         .location_count = 1 + random_below(state, 200),
         .series_count = 1 + random_below(state, 6),
-        .profile_count = 1 + random_below(state, 12),
+        .profile_count = 1 + random_below(state, random_below(state, 2) ? 12 : 60),
         .label_set_count = random_below(state, 2) ? 1 : 1 + random_below(state, 20),
         .begin_ns = INT64_C(1700000000000000000) + (int64_t)random_below(state, 1u << 30) * 1000,
-        .span_ns = random_below(state, 2) ? INT64_C(60000000000) : INT64_C(3) * 3600000000000,
+        .span_ns = random_below(state, 2) ? INT64_C(60000000000) : INT64_C(9) * 3600000000000,
         .has_timestamps = random_below(state, 3) == 0,
         .has_negative_values = random_below(state, 4) == 0,
         .value_max =

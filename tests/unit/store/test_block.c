@@ -213,6 +213,106 @@ static void totals_and_ranges_are_the_sums_of_their_rows(void **state)
     }
 }
 
+/* Sums per stack of one granule, behind those that are there. */
+static void add_sums(const struct block *block, const struct block_granule *granule, int64_t *sums)
+{
+    struct block_cursor *cursor = block_cursor_create();
+    struct err err;
+    assert_int_equal(block_add_totals(block, granule, cursor, sums, &err), ERR_NONE);
+    block_cursor_destroy(cursor);
+}
+
+/* Of each series that has so many hours, and of no other. */
+static uint32_t check_series_totals(const struct block *block)
+{
+    enum { GRANULES_MIN = 4 };
+    const struct dictionary *dictionary = block_dictionary(block);
+    const uint32_t stack_count = dictionary->stacks.stack_count;
+    uint32_t count, found = 0;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t series = 0; series < dictionary->series_count; series++) {
+        const struct block_granule *all = block_series_totals(block, series);
+        int64_t *wanted = mem_new(int64_t, stack_count), *sums = mem_new(int64_t, stack_count);
+        uint64_t profiles = 0, rows = 0;
+        uint32_t hours = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (granules[i].series != series)
+                continue;
+            add_sums(block, &granules[i], wanted);
+            profiles += granules[i].profile_count;
+            rows += granules[i].row_count;
+            hours++;
+        }
+        assert_int_equal(all != NULL, hours >= GRANULES_MIN);
+        if (all) {
+            add_sums(block, all, sums);
+            assert_memory_equal(sums, wanted, stack_count * sizeof(*sums));
+            assert_int_equal(all->profile_count, profiles);
+            assert_int_equal(all->row_count, rows);
+            found++;
+        }
+        mem_free(wanted);
+        mem_free(sums);
+    }
+    return found;
+}
+
+static void series_have_totals_of_their_hours(void **state)
+{
+    (void)state;
+    uint64_t seed = 2024;
+    uint32_t found = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.span_ns = INT64_C(9) * 3600000000000;
+        shape.profile_count = 50;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        struct block *block;
+        struct err err;
+        write_block(&written, batch, 1);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        found += check_series_totals(block);
+        assert_int_equal(block_verify(block, &err), ERR_NONE);
+        block_close(block);
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+    assert_in_range(found, ROUNDS, UINT32_MAX);
+}
+
+/* What the granules say themselves is whole meanwhile. */
+static void series_totals_that_are_broken_are_told(void **state)
+{
+    (void)state;
+    uint64_t seed = 31;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.span_ns = INT64_C(9) * 3600000000000;
+        shape.profile_count = 50;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        struct block *block;
+        struct err err;
+        write_block(&written, batch, 1);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        for (uint32_t i = 0; i < block_dictionary(block)->series_count; i++) {
+            const struct block_granule *all = block_series_totals(block, i);
+            if (!all)
+                continue;
+            uint8_t *byte = written.bytes.data + all->offset +
+                            random_below(&seed, all->extent_bytes[BLOCK_TOTALS]);
+            *byte ^= 1;
+            assert_int_equal(block_verify(block, &err), ERR_CORRUPT);
+            *byte ^= 1;
+        }
+        assert_int_equal(block_verify(block, &err), ERR_NONE);
+        block_close(block);
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
 static void every_byte_that_changes_is_found(void **state)
 {
     (void)state;
@@ -617,6 +717,10 @@ static void blocks_of_days_hold_what_their_rows_need(void **state)
         };
         buf_init(&merged.bytes, 1u << 30);
         assert_int_equal(block_merge(blocks, 1, &options, &merged.summary, &err), 0);
+        if (!merged.summary.row_count) { /* nothing began on that day */
+            buf_fini(&merged.bytes);
+            continue;
+        }
         merged.span = buf_span(&merged.bytes);
         bytes += merged.span.size;
         assert_int_equal(open_block(&merged, &of_day), ERR_NONE);
@@ -730,6 +834,8 @@ int main(void)
         cmocka_unit_test(blocks_of_days_hold_what_their_rows_need),
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
+        cmocka_unit_test(series_have_totals_of_their_hours),
+        cmocka_unit_test(series_totals_that_are_broken_are_told),
         cmocka_unit_test(every_byte_that_changes_is_found),
         cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),
         cmocka_unit_test(granules_that_claim_too_much_are_refused),
