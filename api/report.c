@@ -316,6 +316,7 @@ static enum err_code create_filtered(const struct report *report, struct arena *
     struct view_options options = {
         .sample_type = report->sample_type,
         .group_by = report->group_by,
+        .is_label_known = report->is_stored, /* else the store has refused it */
         .filter = filter,
         .cpu_deadline_ns = report->cpu_deadline_ns
                                ? report->cpu_deadline_ns

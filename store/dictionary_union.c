@@ -359,8 +359,9 @@ static void place_locations(struct building *building, struct profile *tables)
     uint32_t line_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         locations[i] = from[order[i]];
-        memcpy(lines + line_count, from_lines + locations[i].first_line,
-               locations[i].line_count * sizeof(*lines));
+        if (locations[i].line_count)
+            memcpy(lines + line_count, from_lines + locations[i].first_line,
+                   locations[i].line_count * sizeof(*lines));
         locations[i].first_line = line_count;
         line_count += locations[i].line_count;
     }

@@ -268,22 +268,43 @@ static uint32_t place_location(struct making *making, uint32_t block_number, uin
     return placed->locations[index] = making->location_of_frame[number] + 1;
 }
 
-/* From the leaf on, chain by chain. Returns where the next stack begins. */
-static uint64_t place_stack(struct making *making, const struct origin *origin, uint32_t *stack,
-                            uint64_t at)
+/* The stack that was placed last, which ends at `node` of its block's tree. */
+struct placed_last {
+    const struct stacks *tree; /* NULL: none was */
+    uint32_t node;
+};
+
+/*
+ * From the leaf on, chain by chain. Returns where the next stack begins. In preorder, what calls a
+ * node and does not lie behind an earlier one calls that, too: so of a stack that comes behind the
+ * one before it, what both have in common is copied.
+ */
+static uint64_t place_stack(struct making *making, const struct origin *origin,
+                            struct placed_last *last, uint32_t *stack, uint64_t at)
 {
     const struct stacks *tree = &block_dictionary(making->stacks->blocks[origin->block])->stacks;
     if (!making->placed[origin->block].locations)
         begin_block(making, origin->block);
     const uint32_t *placed = making->placed[origin->block].locations;
-    for (struct stack_place place = tree->ends[origin->stack]; place.node != STACKS_ROOT;) {
+    const uint64_t begin = at;
+    struct stack_place place = tree->ends[origin->stack];
+    const uint32_t common = last->tree == tree && last->node < place.node ? last->node : 0;
+    *last = (struct placed_last){.tree = tree, .node = place.node};
+    while (place.node > common) {
         const struct stack_chain *chain = &tree->chains[place.chain];
-        const uint32_t first = chain->first > STACKS_ROOT ? chain->first : STACKS_ROOT + 1;
-        for (uint32_t node = place.node; node >= first; node--) {
-            const uint32_t frame = tree->frames[node], known = placed[frame];
+        const uint32_t first = chain->first > common ? chain->first : common + 1;
+        for (; place.node >= first; place.node--) {
+            const uint32_t frame = tree->frames[place.node], known = placed[frame];
             stack[at++] = (known ? known : place_location(making, origin->block, frame)) - 1;
         }
-        place = chain->caller;
+        if (place.node < chain->first)
+            place = chain->caller;
+    }
+    if (place.node != STACKS_ROOT) {
+        const struct stack_chain *chain = &tree->chains[place.chain];
+        const uint32_t depth = chain->depth + (place.node - chain->first);
+        memcpy(stack + at, stack + begin - depth, depth * sizeof(*stack));
+        at += depth;
     }
     return at;
 }
@@ -347,6 +368,7 @@ static void fill_samples(struct making *making, struct arena *arena,
     samples->labels = arena_new_raw(arena, struct profile_label, samples->label_count);
     uint64_t at = 0;
     uint32_t count = 0, label_at = 0;
+    struct placed_last last = {0};
     for (uint32_t i = 0; i < stacks->set.count; i++) {
         const int64_t sum = sample_value(stacks, i);
         if (!sum)
@@ -356,7 +378,7 @@ static void fill_samples(struct making *making, struct arena *arena,
             fill_labels(making, labels, stacks->origins[i].group, samples->labels + label_at);
         samples->values[count++] = sum;
         samples->label_starts[count] = label_at;
-        at = place_stack(making, &stacks->origins[i], samples->stack, at);
+        at = place_stack(making, &stacks->origins[i], &last, samples->stack, at);
     }
     samples->starts[count] = at;
 }

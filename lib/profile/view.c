@@ -144,9 +144,11 @@ static enum err_code unknown_label(const struct build *build, struct span key, s
                    SPAN_PRINT(buf_span(&known)));
 }
 
-static enum err_code choose_group(struct build *build, struct span text, struct err *err)
+static enum err_code choose_group(struct build *build, const struct view_options *options,
+                                  struct err *err)
 {
     struct view *view = build->view;
+    const struct span text = options->group_by;
     view->group_by = text.size ? text : SPAN_LITERAL("function");
     if (find_group(text, &view->group))
         return ERR_NONE;
@@ -154,7 +156,7 @@ static enum err_code choose_group(struct build *build, struct span text, struct 
     view->group = VIEW_BY_LABEL;
     view_find_label(text, &key);
     build->no_label = span_text(arena_printf(build->arena, "(no %.*s)", SPAN_PRINT(key)));
-    bool has_label = false, has_samples = false;
+    bool has_label = options->is_label_known, has_samples = false;
     for (size_t i = 0; i < build->side_count; i++) {
         find_label(&build->sides[i], key);
         has_label |= build->sides[i].has_label;
@@ -418,7 +420,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view->patience = options->patience;
     for (size_t i = 0; i < source_count; i++)
         build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
-    enum err_code code = choose_group(&build, options->group_by, err);
+    enum err_code code = choose_group(&build, options, err);
     if (code)
         return code;
     build.table = frame_table_create(arena, build.view->group);

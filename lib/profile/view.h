@@ -69,6 +69,7 @@ enum view_group {
 struct view_options {
     struct span sample_type;     /* as profile_find_value_type */
     struct span group_by;        /* empty: function */
+    bool is_label_known;         /* a label to group by is one, whether a sample has it or not */
     const struct filter *filter; /* or NULL */
     int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
     struct patience patience;    /* whether anybody waits for the report */

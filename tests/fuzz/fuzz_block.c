@@ -15,7 +15,13 @@
 #include "store/block_read.h"
 #include "tests/unit/store/random_batch.h"
 
-enum { TENANT = 7, SEEDS = 12, OUTPUT_MAX = 64 << 20, ROWS_MAX = 1 << 18 };
+enum {
+    TENANT = 7,
+    SEEDS = 14,
+    SEEDS_OF_HOURS = 2 /* the last ones */,
+    OUTPUT_MAX = 64 << 20,
+    ROWS_MAX = 1 << 18
+};
 
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 
@@ -268,6 +274,11 @@ static void read_block(struct span bytes)
     int64_t *sums = mem_new(int64_t, block_dictionary(block)->stacks.stack_count);
     for (uint32_t i = 0; i < count; i++)
         read_granule(block, &granules[i], cursor, sums);
+    for (uint32_t i = 0; i < block_dictionary(block)->series_count; i++) {
+        const struct block_granule *totals = block_series_totals(block, i);
+        if (totals && totals->row_count <= ROWS_MAX)
+            read_sums(block, totals, cursor, sums);
+    }
     mem_free(sums);
     block_cursor_destroy(cursor);
     if (count_rows(block) <= ROWS_MAX && !is_refused(block_verify(block, &err), &err))
@@ -299,13 +310,19 @@ static void write_seed(const char *folder, uint64_t number)
     shape.location_count = 1 + random_below(&state, 8);
     shape.label_set_count = number % 2 ? 4 : 1;
     shape.has_timestamps = number % 3 == 0;
+    const bool has_hours = number >= SEEDS - SEEDS_OF_HOURS;
+    if (has_hours) { /* so that its series have totals */
+        shape.span_ns = INT64_C(7) * 3600000000000;
+        shape.profile_count = 40;
+    }
     struct batch *batch = random_batch(&state, &shape);
     struct block_summary summary;
     struct err err;
     char path[512];
     buf_auto output;
     buf_init(&output, OUTPUT_MAX);
-    fuzz_check(!block_write_batch(batch, TENANT, number % 4 == 3, &output, &summary, &err));
+    fuzz_check(
+        !block_write_batch(batch, TENANT, number % 4 == 3 || has_hours, &output, &summary, &err));
     snprintf(path, sizeof(path), "%s/block-%02u", folder, (unsigned)number);
     FILE *file = fopen(path, "wb");
     fuzz_check(file && fwrite(output.data, 1, output.size, file) == output.size);
