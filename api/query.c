@@ -11,6 +11,7 @@
 #include "api/store_json.h"
 #include "api/tenant_limits.h"
 #include "lib/base/clock.h"
+#include "lib/base/crew.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
@@ -162,8 +163,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
     if (code)
         return code;
     const int64_t *values = limits.values;
-    ret_query->cpu_deadline_ns =
-        clock_thread_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
+    ret_query->cpu_deadline_ns = crew_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
     ret_query->patience.deadline_ns =
         clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
     ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
@@ -365,7 +365,7 @@ void query_limit_report(const struct store_query *query, struct report *report)
 enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
 {
     const bool is_late = patience_is_late(&query->patience);
-    if (code != ERR_TOO_LARGE || (clock_thread_cpu_ns() < query->cpu_deadline_ns && !is_late))
+    if (code != ERR_TOO_LARGE || (crew_cpu_ns() < query->cpu_deadline_ns && !is_late))
         return code;
     return err_set(err, ERR_LIMIT,
                    "the report of this question takes longer than it may: narrow it with focus or "
@@ -427,7 +427,8 @@ static enum err_code merge_report(struct request *request, struct report *report
     if (code)
         return code;
     report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
-    if (!ret_answer->absent_label)
+    report->is_label_known = !ret_answer->absent_label;
+    if (report->is_label_known)
         return ERR_NONE;
     query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_answer,
                        err);

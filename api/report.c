@@ -15,6 +15,7 @@
 #include "api/view_state.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/crew.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
@@ -316,12 +317,12 @@ static enum err_code create_filtered(const struct report *report, struct arena *
     struct view_options options = {
         .sample_type = report->sample_type,
         .group_by = report->group_by,
-        .is_label_known = report->is_stored, /* else the store has refused it */
+        .is_label_known = report->is_label_known,
         .filter = filter,
-        .cpu_deadline_ns = report->cpu_deadline_ns
-                               ? report->cpu_deadline_ns
-                               : clock_thread_cpu_ns() +
-                                     report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
+        .cpu_deadline_ns =
+            report->cpu_deadline_ns
+                ? report->cpu_deadline_ns
+                : crew_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
         .patience = report->patience,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));

@@ -63,6 +63,7 @@ struct report {
     size_t chain_count;
     enum symbol_name_mode names;
     bool is_stored;            /* of continuous profiles: trees tell of which binaries they are */
+    bool is_label_known;       /* what group_by names is a label of what the query finds */
     const char *symbolization; /* JSON: what names the shares lack; NULL: not told */
     uint64_t generation;       /* of the symbol tables that their names are from */
     int64_t limit;             /* rows or nodes; its meaning is the kind's */

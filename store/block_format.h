@@ -50,8 +50,8 @@ enum {
 
 struct block_header {
     char magic[8];
-    uint32_t version;
-    uint32_t crc; /* of the header with 0 here */
+    uint32_t version; /* BLOCK_VERSION_OLDEST: the footer's tells more */
+    uint32_t crc;     /* of the header with 0 here */
     int64_t tenant_id;
     uint8_t id[BLOCK_ID_BYTES];
     uint64_t reserved[3];

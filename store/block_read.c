@@ -180,9 +180,13 @@ static bool are_series_totals_sound(const struct block *block)
     const struct block_granule *granules = block->granules;
     const uint32_t count = block->footer.granule_count;
     uint32_t at = 0;
+    for (uint32_t i = 1; i < count && block->footer.series_totals_count; i++) {
+        if (granules[i].series < granules[i - 1].series)
+            return false;
+    }
     for (uint32_t i = 0; i < block->footer.series_totals_count; i++) {
         const struct block_granule *all = &granules[count + i];
-        uint64_t rows = 0, profiles = 0, total = 0, flags = 0;
+        uint64_t rows = 0, profiles = 0, total = 0, magnitude = 0, flags = 0;
         if (i && all->series <= all[-1].series)
             return false;
         while (at < count && granules[at].series < all->series)
@@ -191,10 +195,12 @@ static bool are_series_totals_sound(const struct block *block)
             rows += granules[at].row_count;
             profiles += granules[at].profile_count;
             total += (uint64_t)granules[at].total;
+            magnitude += granules[at].magnitude;
             flags |= granules[at].flags;
         }
         if (rows != all->row_count || profiles != all->profile_count ||
-            total != (uint64_t)all->total || (flags & ~all->flags & BLOCK_HAS_LABEL_SETS))
+            total != (uint64_t)all->total || magnitude != all->magnitude ||
+            (flags & ~all->flags & BLOCK_HAS_LABEL_SETS))
             return false;
     }
     return true;
@@ -788,32 +794,38 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     return code;
 }
 
-/* Series totals are of each stack what the granules have: what is found of these is taken away. */
-static enum err_code verify_series_totals(const struct block *block, struct block_cursor *cursor,
-                                          struct err *err)
+/* Series totals are of each stack what the granules have: what is found of these is taken away. Of
+ * what they leave out something stays. */
+enum err_code block_verify_series_totals(const struct block *block, struct err *err)
 {
     const uint32_t stack_count = block->dictionary.stacks.stack_count;
     const struct block_granule *granule = block->granules;
     const struct block_granule *end = granule + block->footer.granule_count;
-    arena_auto arena = arena_create();
-    int64_t *sums = arena_new(arena, int64_t, stack_count);
+    struct block_cursor *cursor = block_cursor_create();
+    int64_t *sums = mem_new(int64_t, stack_count);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < block->footer.series_totals_count && !code; i++) {
         const struct block_granule *all = &end[i];
-        struct block_totals totals;
+        struct block_totals totals = {0};
         for (; granule < end && granule->series < all->series; granule++)
             ;
         for (; granule < end && granule->series == all->series && !code; granule++)
             code = block_add_totals(block, granule, cursor, sums, err);
         if (!code)
             code = block_read_totals(block, all, cursor, &totals, err);
-        for (uint32_t j = 0; !code && j < totals.count; j++)
-            sums[totals.stacks[j]] -= totals.sums[j];
-        for (uint32_t j = 0; !code && j < stack_count; j++) {
-            if (sums[j])
+        for (uint32_t j = 0; !code && j < totals.count; j++) {
+            if (sums[totals.stacks[j]] != totals.sums[j])
                 code = broken(block, all, extent_names[BLOCK_TOTALS], err);
+            sums[totals.stacks[j]] = 0;
         }
     }
+    for (uint32_t i = 0; !code && i < stack_count; i++) {
+        if (sums[i])
+            code = err_set(err, ERR_CORRUPT, "%s: totals of a series leave stacks out",
+                           block->source.name);
+    }
+    mem_free(sums);
+    block_cursor_destroy(cursor);
     return code;
 }
 
@@ -832,8 +844,6 @@ enum err_code block_verify(const struct block *block, struct err *err)
         if (!code)
             code = read_extent(block, granule, BLOCK_DETAILS, cursor, &details, err);
     }
-    if (!code)
-        code = verify_series_totals(block, cursor, err);
     block_cursor_destroy(cursor);
     return code;
 }

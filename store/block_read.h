@@ -115,5 +115,8 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
 
 /* Reads every byte and verifies all checksums and numbers. Handles: ERR_CORRUPT. */
 enum err_code block_verify(const struct block *block, struct err *err) MUST_USE;
+/* Likewise the totals of series: that they are what the granules add up to. Where they are not,
+ * nothing that was sent is lost. */
+enum err_code block_verify_series_totals(const struct block *block, struct err *err) MUST_USE;
 
 #endif

@@ -57,7 +57,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
         .tenant_id = tenant_id,
         .begin_ns = INT64_MAX,
         .end_ns = INT64_MIN,
-        .version = BLOCK_VERSION,
+        .version = BLOCK_VERSION_OLDEST, /* as long as nothing is in it that others do not know */
     };
     digest_random(writer->footer.id, sizeof(writer->footer.id));
     column_writer_init(&writer->columns, level, effort_of(level));
@@ -65,7 +65,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
     buf_init(&writer->pending, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->granules, BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->series_totals, BLOCK_SECTION_MAX_BYTES);
-    struct block_header header = {.version = BLOCK_VERSION, .tenant_id = tenant_id};
+    struct block_header header = {.version = BLOCK_VERSION_OLDEST, .tenant_id = tenant_id};
     memcpy(header.magic, BLOCK_MAGIC, sizeof(header.magic));
     memcpy(header.id, writer->footer.id, sizeof(header.id));
     header.crc = crc32c(span_of(&header, sizeof(header)));
@@ -536,7 +536,12 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
                            BLOCK_SECTION_MAX_BYTES);
         append_section(writer, (enum block_section)section, &flat);
     }
+    if (footer->series_totals_count)
+        footer->version = BLOCK_VERSION;
     buf_append_span(&writer->granules, buf_span(&writer->series_totals));
+    if (buf_failed(&writer->granules) || buf_failed(&writer->series_totals))
+        return err_set(err, ERR_TOO_LARGE, "a block of more than %d bytes of granules",
+                       BLOCK_SECTION_MAX_BYTES);
     append_section(writer, BLOCK_GRANULES, &writer->granules);
     footer->series_count = dictionary->series_count;
     footer->block_bytes = writer->offset + sizeof(*footer);

@@ -180,8 +180,8 @@ static enum err_code note_added(void *context, struct walk_task *task, enum err_
 static enum err_code add_pile(struct adding *adding)
 {
     struct merge *merge = adding->merge;
-    enum err_code code = pile_add(adding->pile, merge->walk, note_added, merge);
-    return code ? code : check_limits(merge, pile_memory(adding->pile));
+    enum err_code code = check_limits(merge, pile_memory(adding->pile));
+    return code ? code : pile_add(adding->pile, merge->walk, note_added, merge);
 }
 
 static enum err_code end_pile(struct adding *adding)

@@ -305,10 +305,10 @@ static void open_missing(void *context, size_t i)
         block_hashes(open_blocks_get(outcome->entry));
 }
 
-int64_t open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
-                                const struct catalogue_place *const *places, size_t count,
-                                enum open_part part, const struct patience *patience,
-                                struct open_outcome *outcomes)
+void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+                             const struct catalogue_place *const *places, size_t count,
+                             enum open_part part, const struct patience *patience,
+                             struct open_outcome *outcomes)
 {
     struct several several = {.blocks = blocks,
                               .tenant_id = tenant_id,
@@ -321,9 +321,10 @@ int64_t open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
         if (!find_open(&several, i))
             several.missing[several.missing_count++] = i;
     }
-    const int64_t cpu_ns = crew_work(several.missing_count, open_missing, &several);
+    if (part != OPEN_SERIES)
+        bound_stacks(blocks);
+    crew_work(several.missing_count, open_missing, &several);
     mem_free(several.missing);
-    return cpu_ns;
 }
 
 enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,

@@ -42,7 +42,8 @@ enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_
                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *open_blocks_get(const struct flight_entry *entry);
 
-enum open_part { OPEN_SERIES, OPEN_STACKS, OPEN_HASHES /* stacks, and their hashes are made */ };
+/* OPEN_HASHES: with stacks, whose hashes are made where the block was not open. */
+enum open_part { OPEN_SERIES, OPEN_STACKS, OPEN_HASHES };
 
 /* What became of one of several places, as of open_blocks_ref or open_blocks_ref_stacks. */
 struct open_outcome {
@@ -50,12 +51,12 @@ struct open_outcome {
     enum err_code code;
     struct err err;
 };
-/* Several at once, on as many threads as the machine has for it; returns the processor time that
- * others than the caller's thread took, ns. One outcome is written per place. */
-int64_t open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
-                                const struct catalogue_place *const *places, size_t count,
-                                enum open_part part, const struct patience *patience,
-                                struct open_outcome *outcomes);
+/* Several at once, on as many threads as there are for it (lib/base/crew.h). One outcome is written
+ * per place. */
+void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+                             const struct catalogue_place *const *places, size_t count,
+                             enum open_part part, const struct patience *patience,
+                             struct open_outcome *outcomes);
 
 /* A block with its stacks for who reads it once and no more, as merging does: opened, if it is not
  * open already, and not kept open. */

@@ -98,6 +98,16 @@ static void add_part(void *context, size_t i)
     }
 }
 
+/* A part costs a look at each stack of the block, so that there are no more than are worth it. */
+static uint32_t count_parts(const struct pile *pile)
+{
+    const uint64_t worth = 1 + pile->weight / pile->stack_count;
+    const uint64_t most = worth > pile->part_count ? worth : pile->part_count;
+    if (pile->weight < WORTH_A_CREW)
+        return 1;
+    return most < crew_size() ? (uint32_t)most : (uint32_t)crew_size();
+}
+
 /* Tasks one behind the other, so that each part weighs about the same. */
 static void divide(struct pile *pile, uint32_t part_count)
 {
@@ -120,11 +130,11 @@ static void divide(struct pile *pile, uint32_t part_count)
 
 enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note, void *context)
 {
-    const size_t crew = pile->weight < WORTH_A_CREW ? 1 : crew_size();
-    divide(pile, (uint32_t)crew);
-    walk_note_helpers(walk, crew_work(crew, add_part, pile));
+    const uint32_t part_count = count_parts(pile);
+    divide(pile, part_count);
+    crew_work(part_count, add_part, pile);
     enum err_code code = ERR_NONE;
-    for (size_t i = 0; i < crew && !code; i++) {
+    for (uint32_t i = 0; i < part_count && !code; i++) {
         const struct part *part = &pile->parts[i];
         const struct failure *failure = part->failures;
         for (uint32_t at = part->first; at < part->end && !code; at++) {
@@ -157,5 +167,8 @@ const int64_t *pile_sums(struct pile *pile)
 
 size_t pile_memory(const struct pile *pile)
 {
-    return sizeof(*pile) + arena_bytes(pile->arena);
+    const uint32_t more = pile->task_count ? count_parts(pile) : 0;
+    return sizeof(*pile) + arena_bytes(pile->arena) +
+           (more > pile->part_count ? more - pile->part_count : 0) * (size_t)pile->stack_count *
+               sizeof(int64_t);
 }

@@ -39,6 +39,7 @@ enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note,
 /* Per stack of the block; all that was put there was added. */
 const int64_t *pile_sums(struct pile *pile);
 
+/* With what pile_add is going to need. */
 size_t pile_memory(const struct pile *pile);
 
 #endif

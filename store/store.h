@@ -218,7 +218,7 @@ struct store_query {
     const struct frame_resolver *resolver; /* who knows names, for once; NULL: the store's own */
     int64_t start_ns;                      /* profiles that begin at start_ns and later … */
     int64_t end_ns;                        /* … and before end_ns */
-    int64_t cpu_deadline_ns;               /* of this thread's clock; 0: none */
+    int64_t cpu_deadline_ns;               /* of crew_cpu_ns(); 0: none */
     struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
     uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */

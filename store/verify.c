@@ -68,6 +68,8 @@ static enum err_code read_place(struct verification *verification,
         return code;
     const struct block *block = opened.block;
     code = block_verify(block, err);
+    if (!code)
+        code = block_verify_series_totals(block, err);
     const struct block_footer *footer = block_footer(block);
     if (!code) {
         add_footer(sums, footer);

@@ -21,9 +21,6 @@
 
 /* A disk that many read of at once has a hundred reads on their way. */
 enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
-/* Blocks that are opened at once: of those with their stacks no more than a crew has in hand, since
- * what they take is known, and may be too much, when they are open. */
-enum { SERIES_AT_ONCE = 16, STACKS_AT_ONCE = CREW_MOST };
 
 struct walk_state {
     const struct walk_source *source;
@@ -40,16 +37,15 @@ struct walk_state {
     uint32_t type_capacity;
     uint32_t series_capacity;
     uint32_t task_capacity;
-    size_t text_bytes;      /* of types and series, in the arena */
-    size_t block_bytes;     /* of the blocks in use */
-    struct buf text;        /* of the series in hand */
-    size_t granted_bytes;   /* of the memory of all questions */
-    size_t needed_bytes;    /* more than there was room for; 0: there was */
-    int64_t helpers_cpu_ns; /* what other threads took for the question */
-    uint32_t match_count;   /* of series with selectors */
-    uint32_t ahead;         /* tasks that the disk was asked for */
-    bool is_last_try;       /* what is still missing now was not swapped */
-    bool has_witness;       /* an object was read, so what cannot be is alone */
+    size_t text_bytes;    /* of types and series, in the arena */
+    size_t block_bytes;   /* of the blocks in use */
+    struct buf text;      /* of the series in hand */
+    size_t granted_bytes; /* of the memory of all questions */
+    size_t needed_bytes;  /* more than there was room for; 0: there was */
+    uint32_t match_count; /* of series with selectors */
+    uint32_t ahead;       /* tasks that the disk was asked for */
+    bool is_last_try;     /* what is still missing now was not swapped */
+    bool has_witness;     /* an object was read, so what cannot be is alone */
 };
 
 /* Where one other can be read, that is so for all of the question. */
@@ -175,8 +171,7 @@ static enum err_code refuse_cost(const struct walk *walk, const char *what, cons
 static enum err_code check_cpu(const struct walk *walk)
 {
     const struct store_query *query = walk->query;
-    const int64_t cpu_ns = clock_thread_cpu_ns() + walk->state->helpers_cpu_ns;
-    if (query->cpu_deadline_ns && cpu_ns > query->cpu_deadline_ns)
+    if (query->cpu_deadline_ns && crew_cpu_ns() > query->cpu_deadline_ns)
         return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
@@ -445,18 +440,17 @@ static enum err_code accept_stacks(struct walk *walk, uint32_t index,
     return walk_check_limits(walk, 0);
 }
 
-/* Of the blocks of these numbers, STACKS_AT_ONCE at most. */
+/* Of the blocks of these numbers, CREW_MOST at most. */
 static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, size_t count,
                                  enum open_part part)
 {
     struct walk_state *state = walk->state;
-    const struct catalogue_place *places[STACKS_AT_ONCE] = {0};
-    struct open_outcome outcomes[STACKS_AT_ONCE];
+    const struct catalogue_place *places[CREW_MOST] = {0};
+    struct open_outcome outcomes[CREW_MOST];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
-    walk_note_helpers(walk,
-                      open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places,
-                                              count, part, &walk->query->patience, outcomes));
+    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
+                            &walk->query->patience, outcomes);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < count; i++) {
         if (!code)
@@ -503,14 +497,15 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
     return ERR_NONE;
 }
 
-/* With the task's block those that come next, as many as a crew opens at once. */
+/* With the task's block those that come next, as many as a crew has in hand at once: what they take
+ * is known, and may be too much, when they are open. */
 static enum err_code open_stacks_from(struct walk *walk, uint32_t at, enum open_part part)
 {
-    uint32_t indexes[STACKS_AT_ONCE];
-    const size_t count = find_unopened(walk, at, indexes, crew_size());
-    return count && indexes[0] == walk->tasks[at].block_index
-               ? open_stacks(walk, indexes, count, part)
-               : ERR_NONE;
+    const uint32_t index = walk->tasks[at].block_index;
+    uint32_t indexes[CREW_MOST];
+    if (walk->state->stacks[index] || walk->state->have_no_stacks[index])
+        return ERR_NONE;
+    return open_stacks(walk, indexes, find_unopened(walk, at, indexes, crew_size()), part);
 }
 
 enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
@@ -559,21 +554,20 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     return code ? code : walk_check_limits(walk, 0);
 }
 
-/* SERIES_AT_ONCE at most. */
+/* CREW_MOST at most. */
 static enum err_code look_at_several(struct walk *walk, const struct catalogue_place *places,
                                      size_t count)
 {
     struct walk_state *state = walk->state;
-    const struct catalogue_place *wanted[SERIES_AT_ONCE] = {0};
-    struct open_outcome outcomes[SERIES_AT_ONCE];
+    const struct catalogue_place *wanted[CREW_MOST] = {0};
+    struct open_outcome outcomes[CREW_MOST];
     enum err_code code = walk_check_limits(walk, 0);
     if (code)
         return code;
     for (size_t i = 0; i < count; i++)
         wanted[i] = &places[i];
-    walk_note_helpers(walk, open_blocks_ref_several(state->source->blocks, walk->query->tenant_id,
-                                                    wanted, count, OPEN_SERIES,
-                                                    &walk->query->patience, outcomes));
+    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
+                            OPEN_SERIES, &walk->query->patience, outcomes);
     for (size_t i = 0; i < count; i++) {
         if (!code)
             code = look_at_place(walk, wanted[i], &outcomes[i]);
@@ -603,10 +597,10 @@ static enum err_code look_at_places(struct walk *walk)
     walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
     walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
     walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
-    for (uint32_t i = 0; i < found.count && !code; i += SERIES_AT_ONCE) {
+    const uint32_t at_once = (uint32_t)crew_size();
+    for (uint32_t i = 0; i < found.count && !code; i += at_once) {
         const uint32_t left = found.count - i;
-        code =
-            look_at_several(walk, &found.places[i], left < SERIES_AT_ONCE ? left : SERIES_AT_ONCE);
+        code = look_at_several(walk, &found.places[i], left < at_once ? left : at_once);
     }
     return code;
 }
@@ -701,11 +695,6 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
     return take_memory(walk, bytes);
-}
-
-void walk_note_helpers(struct walk *walk, int64_t cpu_ns)
-{
-    walk->state->helpers_cpu_ns += cpu_ns;
 }
 
 enum err_code walk_explain_wait(const struct walk *walk, enum err_code code)

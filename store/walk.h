@@ -94,8 +94,6 @@ enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
  * much or its time is over, by the processor or the clock, ERR_CANCELLED when nobody waits for it.
  * To be called now and then. */
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
-/* Processor time that other threads took for the question: it counts as the walk's own. */
-void walk_note_helpers(struct walk *walk, int64_t cpu_ns);
 /* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
 enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUST_USE;
 

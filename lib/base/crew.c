@@ -19,10 +19,25 @@ struct crew {
 /* Of all crews. */
 static atomic_size_t busy_helpers;
 
+/* For this thread, so far. */
+static _Thread_local int64_t helpers_cpu_ns;
+
+/* The system reads a file for it, which is too much to ask each time. */
 size_t crew_size(void)
 {
+    static atomic_size_t known;
+    size_t size = atomic_load_explicit(&known, memory_order_relaxed);
+    if (size)
+        return size;
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors < 1 ? 1 : processors > CREW_MOST ? CREW_MOST : (size_t)processors;
+    size = processors < 1 ? 1 : processors > CREW_MOST ? CREW_MOST : (size_t)processors;
+    atomic_store_explicit(&known, size, memory_order_relaxed);
+    return size;
+}
+
+int64_t crew_cpu_ns(void)
+{
+    return clock_thread_cpu_ns() + helpers_cpu_ns;
 }
 
 static void do_share(struct crew *crew)
@@ -63,7 +78,7 @@ static bool start_helper(struct crew *crew, pthread_t *ret_thread)
     return false;
 }
 
-int64_t crew_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
+void crew_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
 {
     struct crew crew = {.do_part = do_part, .context = context, .count = count};
     pthread_t helpers[CREW_MOST];
@@ -80,5 +95,5 @@ int64_t crew_work(size_t count, void (*do_part)(void *context, size_t i), void *
         pthread_join(helpers[i], NULL);
         atomic_fetch_sub(&busy_helpers, 1);
     }
-    return crew.helpers_cpu_ns;
+    helpers_cpu_ns += crew.helpers_cpu_ns;
 }

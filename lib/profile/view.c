@@ -1,6 +1,6 @@
 #include "lib/profile/view.h"
 
-#include "lib/base/clock.h"
+#include "lib/base/crew.h"
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/frame_table.h"
@@ -79,7 +79,7 @@ enum err_code view_check_cpu(const struct view *view, struct err *err)
 {
     if (patience_is_cancelled(&view->patience))
         return err_set(err, ERR_CANCELLED, "nobody waits for the report: ask again");
-    if ((view->cpu_deadline_ns == 0 || clock_thread_cpu_ns() < view->cpu_deadline_ns) &&
+    if ((view->cpu_deadline_ns == 0 || crew_cpu_ns() < view->cpu_deadline_ns) &&
         !patience_is_late(&view->patience))
         return ERR_NONE;
     return err_set(err, ERR_TOO_LARGE,

@@ -71,7 +71,7 @@ struct view_options {
     struct span group_by;        /* empty: function */
     bool is_label_known;         /* a label to group by is one, whether a sample has it or not */
     const struct filter *filter; /* or NULL */
-    int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
+    int64_t cpu_deadline_ns;     /* crew_cpu_ns() at which to give up; 0: never */
     struct patience patience;    /* whether anybody waits for the report */
     /* Of samples that are no longer in the profile, per enum view_side: part of the total. */
     int64_t left_out[2];

@@ -281,7 +281,8 @@ static void read_block(struct span bytes)
     }
     mem_free(sums);
     block_cursor_destroy(cursor);
-    if (count_rows(block) <= ROWS_MAX && !is_refused(block_verify(block, &err), &err))
+    if (count_rows(block) <= ROWS_MAX && !is_refused(block_verify(block, &err), &err) &&
+        !is_refused(block_verify_series_totals(block, &err), &err))
         merge_with_itself(block);
     block_close(block);
 }

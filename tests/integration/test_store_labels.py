@@ -339,6 +339,8 @@ def test_two_queries_are_compared_by_labels(server):
     for more in ({"group_by": "thread"}, {"group_by": "pod"}, {"label": "thread=a"}, {"label": "absent=1"}):
         answer = client.get("/api/v1/diff/top", query={**sides, **more})
         assert answer.status == 200, answer
+    answer = client.get("/api/v1/diff/top", query={**sides, "group_by": "thred"})
+    assert answer.status == 400 and "cannot group by 'thred'" in answer.json()["detail"], answer
 
 
 def test_labels_of_pprof_are_those_that_are_asked_for(server):

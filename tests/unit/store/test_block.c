@@ -272,8 +272,14 @@ static void series_have_totals_of_their_hours(void **state)
         struct err err;
         write_block(&written, batch, 1);
         assert_int_equal(open_block(&written, &block), ERR_NONE);
-        found += check_series_totals(block);
+        const uint32_t series_count = check_series_totals(block);
+        found += series_count;
+        assert_int_equal(block_footer(block)->series_totals_count, series_count);
+        /* What nothing new is in can be read by those who know nothing of it. */
+        assert_int_equal(block_footer(block)->version,
+                         series_count ? BLOCK_VERSION : BLOCK_VERSION_OLDEST);
         assert_int_equal(block_verify(block, &err), ERR_NONE);
+        assert_int_equal(block_verify_series_totals(block, &err), ERR_NONE);
         block_close(block);
         buf_fini(&written.bytes);
         batch_destroy(batch);
@@ -303,7 +309,8 @@ static void series_totals_that_are_broken_are_told(void **state)
             uint8_t *byte = written.bytes.data + all->offset +
                             random_below(&seed, all->extent_bytes[BLOCK_TOTALS]);
             *byte ^= 1;
-            assert_int_equal(block_verify(block, &err), ERR_CORRUPT);
+            assert_int_equal(block_verify(block, &err), ERR_NONE);
+            assert_int_equal(block_verify_series_totals(block, &err), ERR_CORRUPT);
             *byte ^= 1;
         }
         assert_int_equal(block_verify(block, &err), ERR_NONE);
@@ -332,7 +339,8 @@ static void every_byte_that_changes_is_found(void **state)
             struct err err = {0};
             written.bytes.data[at] ^= bit;
             if (!open_block(&written, &block)) {
-                if (block_verify(block, &err) != ERR_CORRUPT)
+                if (block_verify(block, &err) != ERR_CORRUPT &&
+                    block_verify_series_totals(block, &err) != ERR_CORRUPT)
                     fail_msg("byte %zu of %zu may change", at, written.bytes.size);
                 block_close(block);
             }
