@@ -267,6 +267,27 @@ export async function testDiff(runner, browser, server) {
     });
   });
 
+  await runner.test("what the next page is to tell is not told by the one that is being left, however early", async () => {
+    const plain = await server.share(cpuProfile(25), { title: "Without labels" });
+    const labelled = await server.share(labelledProfile(26), { title: "With labels" });
+    await withPage(browser, server, async (page) => {
+      // Here a page looks for what it is to tell while the next one is on its way.
+      await page.addInitScript(() => {
+        const wait = globalThis.setTimeout;
+        globalThis.setTimeout = (act, ms, ...rest) => wait(act, ms === 300 ? 4000 : ms, ...rest);
+      });
+      await page.goto(`${server.url}/d/${plain.id}..${labelled.id}?g=label%3Athread&sv=2`);
+      await viewReady(page);
+      await page.route(`${server.url}/p/${plain.id}`, async (route) => {
+        await new Promise((resolve) => setTimeout(resolve, 6000));
+        await route.continue();
+      });
+      await page.click(".side.before a");
+      await page.waitForURL(`${server.url}/p/${plain.id}`);
+      await told(page, "None of its samples has a label “thread” to group by.");
+    });
+  });
+
   await runner.test("two profiles chosen on a share page are compared", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${after.id}?st=samples&sv=2`);

@@ -16,8 +16,11 @@ export function say(text: string): void {
 }
 
 const nextKey = "perfolio:say";
+/** Nothing that is stored is meant for this page. */
+let isLeft = false;
 /** Says it on the page that comes next in this tab. */
 export function sayNext(text: string): void {
+  isLeft = true;
   try {
     sessionStorage.setItem(nextKey, text);
   } catch {
@@ -26,6 +29,7 @@ export function sayNext(text: string): void {
 }
 
 function readNext(): string | null {
+  if (isLeft) return null;
   try {
     const text = sessionStorage.getItem(nextKey);
     sessionStorage.removeItem(nextKey);
