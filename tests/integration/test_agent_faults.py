@@ -382,13 +382,15 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
         agent.wait_for("refused_total", 10)
         time.sleep(3)
         counts = agent.counts()
-        assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 96
-        assert kernel_table_mib(agent) > before
+        full = kernel_table_mib(agent)
+        assert full + counts["resident_memory_bytes"] / (1 << 20) < 96
+        assert full > before
         assert counts["short_of_memory_seconds_total"] == 0
         assert "there is no room" in agent.log_path.read_text()
     finally:
         end(many)
-    agent.wait(lambda: kernel_table_mib(agent) <= before + 4, 120)
+    # What else has begun on this machine meanwhile has its tables there, too, and those that found no room find it now.
+    agent.wait(lambda: kernel_table_mib(agent) <= before + max(4, (full - before) / 2), 120)
 
 
 NAMED = r"""
