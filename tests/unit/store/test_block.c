@@ -257,21 +257,29 @@ static uint32_t check_series_totals(const struct block *block)
     return found;
 }
 
+/* The caller closes it and frees the bytes. */
+static struct block *open_block_of_hours(uint64_t *seed, struct written *written)
+{
+    struct random_shape shape = random_shape(seed);
+    struct block *block;
+    shape.span_ns = INT64_C(9) * 3600000000000;
+    shape.profile_count = 50;
+    struct batch *batch = random_batch(seed, &shape);
+    write_block(written, batch, 1);
+    batch_destroy(batch);
+    assert_int_equal(open_block(written, &block), ERR_NONE);
+    return block;
+}
+
 static void series_have_totals_of_their_hours(void **state)
 {
     (void)state;
     uint64_t seed = 2024;
     uint32_t found = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        struct random_shape shape = random_shape(&seed);
-        shape.span_ns = INT64_C(9) * 3600000000000;
-        shape.profile_count = 50;
-        struct batch *batch = random_batch(&seed, &shape);
         struct written written;
-        struct block *block;
         struct err err;
-        write_block(&written, batch, 1);
-        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        struct block *block = open_block_of_hours(&seed, &written);
         const uint32_t series_count = check_series_totals(block);
         found += series_count;
         assert_int_equal(block_footer(block)->series_totals_count, series_count);
@@ -282,7 +290,6 @@ static void series_have_totals_of_their_hours(void **state)
         assert_int_equal(block_verify_series_totals(block, &err), ERR_NONE);
         block_close(block);
         buf_fini(&written.bytes);
-        batch_destroy(batch);
     }
     assert_in_range(found, ROUNDS, UINT32_MAX);
 }
@@ -293,15 +300,9 @@ static void series_totals_that_are_broken_are_told(void **state)
     (void)state;
     uint64_t seed = 31;
     for (int round = 0; round < ROUNDS; round++) {
-        struct random_shape shape = random_shape(&seed);
-        shape.span_ns = INT64_C(9) * 3600000000000;
-        shape.profile_count = 50;
-        struct batch *batch = random_batch(&seed, &shape);
         struct written written;
-        struct block *block;
         struct err err;
-        write_block(&written, batch, 1);
-        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        struct block *block = open_block_of_hours(&seed, &written);
         for (uint32_t i = 0; i < block_dictionary(block)->series_count; i++) {
             const struct block_granule *all = block_series_totals(block, i);
             if (!all)
@@ -316,7 +317,6 @@ static void series_totals_that_are_broken_are_told(void **state)
         assert_int_equal(block_verify(block, &err), ERR_NONE);
         block_close(block);
         buf_fini(&written.bytes);
-        batch_destroy(batch);
     }
 }
 
