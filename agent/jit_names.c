@@ -62,7 +62,7 @@ struct jit_names {
 static void read_status(struct jit_names *names)
 {
     uint32_t real, effective;
-    buf_auto text;
+    buf_auto text = {0};
     if (!process_file_read_status(names->process_id, &text))
         return;
     const bool is_one = proc_text_users(buf_span(&text), &real, &effective) && real == effective;

@@ -139,7 +139,7 @@ static uint32_t user_of_namespace(uint32_t process_id)
 uint64_t process_file_owner(uint32_t process_id)
 {
     uint32_t user, effective;
-    buf_auto text;
+    buf_auto text = {0};
     if (!process_file_read_status(process_id, &text) ||
         !proc_text_users(buf_span(&text), &user, &effective))
         return OWNER_PROCESS; /* of no number: whoever ends in time shall not have a share each */

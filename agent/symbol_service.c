@@ -301,8 +301,8 @@ enum err_code symbol_service_send(struct symbol_service *service,
                                   const struct symbol_service_file *file, struct err *err)
 {
     arena_auto arena = arena_create();
-    http_client_answer_auto answer;
-    buf_auto path;
+    http_client_answer_auto answer = {0};
+    buf_auto path = {0};
     const bool has_parts = file->bytes > WHOLE_MAX_BYTES;
     struct parts parts = {0};
     enum err_code code = ERR_NONE;

@@ -147,7 +147,7 @@ __attribute__((format(printf, 4, 0))) static void print_line(struct terminal *te
                                                              const char *format, va_list arguments)
 {
     char message[4096];
-    buf_auto clean;
+    buf_auto clean = {0};
     if (terminal->is_silent)
         return;
     buf_init(&clean, MAX_MESSAGE_BYTES);

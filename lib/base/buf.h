@@ -112,7 +112,7 @@ static inline void buf_cleanup(struct buf *buf)
 {
     buf_fini(buf);
 }
-/* buf_auto body; buf_init(&body, MAX);   freed at the end of the scope, after any buf_init */
+/* buf_auto body; buf_init(&body, MAX);  No return may precede buf_init; if one does: body = {0}. */
 #define buf_auto __attribute__((cleanup(buf_cleanup))) struct buf
 
 #endif

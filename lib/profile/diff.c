@@ -132,7 +132,7 @@ static void list_types(const struct profile *profile, struct buf *list)
 static enum err_code refuse(const struct profile *a, const struct profile *b, struct span text,
                             struct err *err)
 {
-    buf_auto types_a, types_b;
+    buf_auto types_a = {0}, types_b = {0};
     list_types(a, &types_a);
     list_types(b, &types_b);
     if (text.size > 100)

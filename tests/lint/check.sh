@@ -1,6 +1,6 @@
 #!/bin/sh
 # make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
-#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang rooms shell openapi types man
+#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang rooms scoped shell openapi types man
 set -eu
 cd "$(dirname "$0")/../.."
 # Flags of a make above, such as w for "Entering directory", are not for the ones below.
@@ -58,6 +58,7 @@ check() {
     gcc) compile gcc ;;
     clang) compile clang ;;
     rooms) sh tests/lint/rooms.sh ;;
+    scoped) "$python" tests/lint/scoped.py ;;
     shell) check_shell ;;
     openapi) check_openapi ;;
     types) check_types ;;
@@ -81,7 +82,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- format gcc clang rooms shell openapi types man
+    set -- format gcc clang rooms scoped shell openapi types man
 fi
 for name in "$@"; do
     run "$name"

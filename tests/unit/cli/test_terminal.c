@@ -62,6 +62,26 @@ static void cells_are_padded_or_cut(void **state)
     assert_cell("", 2, "  ");
 }
 
+/* Leaves bytes on the stack that no allocator can have returned. */
+__attribute__((noinline)) static void dirty_stack(void)
+{
+    volatile char bytes[16384];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = 0x5a;
+}
+
+static void a_silent_terminal_prints_and_frees_nothing(void **state)
+{
+    (void)state;
+    struct terminal terminal = {.program = "perfolio test", .is_silent = true};
+    dirty_stack();
+    terminal_note(&terminal, "%s", "note");
+    dirty_stack();
+    terminal_warn(&terminal, "%s", "warning");
+    dirty_stack();
+    terminal_fail(&terminal, "%s", "error");
+}
+
 int main(void)
 {
     setlocale(LC_CTYPE, "C.UTF-8");
@@ -69,6 +89,7 @@ int main(void)
         cmocka_unit_test(text_from_outside_cannot_steer_the_terminal),
         cmocka_unit_test(widths_are_columns),
         cmocka_unit_test(cells_are_padded_or_cut),
+        cmocka_unit_test(a_silent_terminal_prints_and_frees_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
