@@ -18,6 +18,7 @@ struct question {
     struct store_range_query range;
     enum rate rate;
     bool has_step; /* else it is ours to choose */
+    bool wants_other;
     struct span group_by[GROUP_LABELS_MAX];
 };
 
@@ -112,10 +113,10 @@ static enum err_code read_filter(const struct request *request, struct store_ran
     return filter_create(request->arena, rules, count, &range->filter, err);
 }
 
-static enum err_code read_bool(const struct request *request, const char *name, bool *ret_value,
-                               struct err *err)
+static enum err_code read_bool(const struct request *request, const char *name, bool is_default,
+                               bool *ret_value, struct err *err)
 {
-    struct span text = SPAN_LITERAL("false");
+    struct span text = span_text(is_default ? "true" : "false");
     request_query(request, name, &text);
     *ret_value = span_equal_text(text, "true");
     if (!*ret_value && !span_equal_text(text, "false"))
@@ -130,7 +131,7 @@ static enum err_code read_rate(const struct request *request, struct question *q
     question->rate = RATE_AUTO;
     if (request_query(request, "rate", &text) && span_equal_text(text, "auto"))
         return ERR_NONE;
-    enum err_code code = read_bool(request, "rate", &question->range.is_rate, err);
+    enum err_code code = read_bool(request, "rate", false, &question->range.is_rate, err);
     if (code)
         return err_set(err, ERR_INVALID, "rate must be true, false or auto");
     question->rate = question->range.is_rate ? RATE_YES : RATE_NO;
@@ -140,8 +141,8 @@ static enum err_code read_rate(const struct request *request, struct question *q
 static enum err_code read_question(struct request *request, struct question *question,
                                    struct err *err)
 {
-    static const char *const single[] = {"query", "start", "end",     "step",
-                                         "limit", "rate",  "moments", NULL};
+    static const char *const single[] = {"query", "start",   "end",   "step", "limit",
+                                         "rate",  "moments", "other", NULL};
     static const char *const repeatable[] = {
         "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
     struct store_range_query *range = &question->range;
@@ -160,7 +161,9 @@ static enum err_code read_question(struct request *request, struct question *que
     if (!code)
         code = read_rate(request, question, err);
     if (!code)
-        code = read_bool(request, "moments", &range->is_by_moments, err);
+        code = read_bool(request, "moments", false, &range->is_by_moments, err);
+    if (!code)
+        code = read_bool(request, "other", true, &question->wants_other, err);
     if (!code)
         code = request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT,
                                  &limit, err);
@@ -220,9 +223,14 @@ static void append_point(const struct question *question, const struct store_typ
 static void append_series(const struct question *question, const struct store_range *answer,
                           const struct store_range_series *series, struct buf *json)
 {
+    const bool is_other = series == answer->other;
     buf_append_text(json, "{\"labels\":{");
-    store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
-    buf_append_text(json, "},\"points\":[");
+    if (!is_other)
+        store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
+    buf_append_text(json, "},");
+    if (is_other)
+        buf_printf(json, "\"other_count\":%" PRIu32 ",", answer->other_count);
+    buf_append_text(json, "\"points\":[");
     for (uint32_t i = 0; i < series->point_count; i++) {
         buf_append_text(json, i ? "," : "");
         append_point(question, answer->type, &series->points[i], json);
@@ -254,7 +262,12 @@ static void append_answer(const struct question *question, const struct store_ra
         buf_append_text(json, i ? "," : "");
         append_series(question, answer, &answer->series[i], json);
     }
-    buf_append_text(json, "],\"statistics\":");
+    if (answer->other && question->wants_other) {
+        buf_append_text(json, ",");
+        append_series(question, answer, answer->other, json);
+    }
+    buf_printf(json, "],\"group_count\":%" PRIu32 ",\"statistics\":",
+               answer->series_count + answer->other_count);
     store_json_append_statistics(json, &answer->statistics, begin_ns);
     buf_append_text(json, "}\n");
 }

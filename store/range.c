@@ -6,8 +6,8 @@
 #include "lib/base/mem.h"
 #include "lib/profile/label_filter.h"
 #include "store/differences.h"
-#include "store/mean.h"
 #include "store/moments.h"
+#include "store/range_groups.h"
 #include "store/row_labels.h"
 #include "store/stack_filter.h"
 #include "store/walk.h"
@@ -22,16 +22,13 @@ struct step_sum {
     uint32_t step;
 };
 
-struct cell {
-    struct mean value;
-    bool is_there;
-};
+/* Which groups the samples of a series are in: one, or one of these. */
+#define NO_GROUP UINT32_MAX
+#define SEVERAL_GROUPS (UINT32_MAX - 1)
 
-struct group {
-    struct store_label *labels;
-    size_t label_count;
-    struct cell *cells; /* per step; NULL: nothing is of it */
-};
+/* Memory for steps of groups that may turn out not to be among the largest: 2,000 groups of 250
+ * steps. A query with more groups reads the largest ones a second time. */
+enum { CELL_BUDGET_BYTES = 32 << 20 };
 
 struct range {
     struct walk *walk;
@@ -45,9 +42,9 @@ struct range {
     uint32_t keeps_count; /* blocks in use */
     size_t keeps_bytes;
     struct row_labels *labels;
-    struct group *groups; /* by the number of the labels */
-    uint32_t group_capacity;
-    uint32_t group_count; /* in use */
+    struct range_groups *groups; /* by the number of the labels */
+    uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
+    bool is_second_pass;
     /* Of the series in hand: */
     struct map_u64 sum_numbers; /* by group and step */
     struct step_sum *sums;
@@ -68,62 +65,14 @@ struct range {
 
 static enum err_code check_limits(const struct range *range)
 {
-    const size_t group_bytes = range->step_count * sizeof(struct cell);
     return walk_check_limits(
         range->walk,
-        range->group_count * group_bytes + range->keeps_bytes + row_labels_memory(range->labels) +
-            range->group_capacity * sizeof(*range->groups) +
+        range_groups_memory(range->groups) + range->keeps_bytes + row_labels_memory(range->labels) +
+            range->walk->series_count * sizeof(*range->groups_of_series) +
             range->sum_capacity * (sizeof(*range->sums) + 2 * sizeof(struct map_u64_slot)) +
             range->value_capacity * sizeof(*range->values) +
             range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
             moments_memory(&range->moments));
-}
-
-/* ---- groups ---- */
-
-static struct span find_text(const struct range *range, uint32_t number, struct span name)
-{
-    uint32_t count;
-    const struct label_words *words = row_labels_get(range->labels, number, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (span_equal(words[i].key, name))
-            return words[i].text;
-    }
-    return (struct span){0};
-}
-
-static void begin_group(struct range *range, uint32_t number, struct group *group)
-{
-    const struct store_range_query *query = range->query;
-    struct arena *arena = range->walk->arena;
-    group->labels = arena_new(arena, struct store_label, query->group_by_count);
-    group->label_count = query->group_by_count;
-    for (size_t i = 0; i < query->group_by_count; i++)
-        group->labels[i] = (struct store_label){
-            .name = query->group_by[i], .value = find_text(range, number, query->group_by[i])};
-    group->cells = arena_new(arena, struct cell, range->step_count);
-    range->group_count++;
-}
-
-static enum err_code find_group(struct range *range, uint32_t number, struct group **ret_group)
-{
-    if (number >= range->group_capacity) {
-        const uint32_t before = range->group_capacity;
-        range->group_capacity = number < 32 ? 64 : number * 2;
-        range->groups = mem_resize(range->groups, range->group_capacity, sizeof(*range->groups));
-        memset(range->groups + before, 0,
-               (range->group_capacity - before) * sizeof(*range->groups));
-    }
-    *ret_group = &range->groups[number];
-    if ((*ret_group)->cells)
-        return ERR_NONE;
-    if (range->group_count == range->query->max_series)
-        return err_set(range->walk->err, ERR_TOO_LARGE,
-                       "group_by: there are more than %" PRIu32
-                       " series: raise limit, group by other labels, or ask for fewer",
-                       range->query->max_series);
-    begin_group(range, number, *ret_group);
-    return check_limits(range);
 }
 
 /* ---- reading ---- */
@@ -377,7 +326,8 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
 static enum err_code read_task(struct range *range, struct walk_task *task)
 {
     if (is_cut(range, task)) {
-        walk_note_cut(range->walk, task);
+        if (!range->is_second_pass)
+            walk_note_cut(range->walk, task);
         if (range->rule != STORE_DIFFERENCE)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
@@ -419,22 +369,15 @@ static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value
     add_value(range, key / 2, step_of(range, time_ns), key % 2 ? value : 0);
 }
 
-static enum err_code add_to_groups(struct range *range)
+static void add_to_groups(struct range *range, uint32_t series)
 {
-    enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < range->sum_count && !code; i++) {
+    uint32_t *groups = &range->groups_of_series[series];
+    for (uint32_t i = 0; i < range->sum_count; i++) {
         const struct step_sum *sum = &range->sums[i];
-        struct group *group;
-        code = find_group(range, sum->group, &group);
-        if (code)
-            break;
-        struct cell *cell = &group->cells[sum->step];
-        if (!cell->is_there)
-            *cell = (struct cell){.value = mean_zero(), .is_there = true};
-        mean_add(&cell->value, sum->sum,
-                 range->rule == STORE_MEAN ? range->snapshot_counts[sum->step] : 1);
+        range_groups_add(range->groups, sum->group, sum->step, sum->sum,
+                         range->rule == STORE_MEAN ? range->snapshot_counts[sum->step] : 1);
+        *groups = *groups == NO_GROUP || *groups == sum->group ? sum->group : SEVERAL_GROUPS;
     }
-    return code;
 }
 
 static void begin_series(struct range *range)
@@ -447,79 +390,140 @@ static void begin_series(struct range *range)
     memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
 }
 
+static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                 uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    begin_series(range);
+    for (uint32_t i = begin; i < end && !code; i++) {
+        if (tasks[i].is_broken)
+            continue;
+        if (range->query->filter)
+            walk_read_ahead(range->walk, i);
+        code = read_task(range, &tasks[i]);
+        if (!code)
+            code = check_limits(range);
+    }
+    if (!code)
+        differences_tell(&range->differences, add_gain, range);
+    differences_fini(&range->differences);
+    moments_tell(&range->moments, count_moment, range);
+    if (!code)
+        add_to_groups(range, tasks[begin].series);
+    return code;
+}
+
+static bool is_needed(const struct range *range, uint32_t series)
+{
+    const uint32_t group = range->groups_of_series[series];
+    return !range->is_second_pass || group == SEVERAL_GROUPS ||
+           range_groups_wants(range->groups, group);
+}
+
+static enum err_code read_pass(struct range *range)
+{
+    const struct walk *walk = range->walk;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
+        const uint32_t series = walk->tasks[i].series;
+        for (end = i; end < walk->task_count && walk->tasks[end].series == series;)
+            end++;
+        if (is_needed(range, series))
+            code = read_series(range, walk->tasks, i, end);
+    }
+    return code ? code : check_limits(range);
+}
+
+static struct span find_text(const struct range *range, uint32_t number, struct span name)
+{
+    uint32_t count;
+    const struct label_words *words = row_labels_get(range->labels, number, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(words[i].key, name))
+            return words[i].text;
+    }
+    return (struct span){0};
+}
+
+static int compare_groups(void *context, uint32_t one, uint32_t other)
+{
+    const struct range *range = context;
+    int order = 0;
+    for (size_t i = 0; !order && i < range->query->group_by_count; i++) {
+        const struct span name = range->query->group_by[i];
+        order = span_compare(find_text(range, one, name), find_text(range, other, name));
+    }
+    return order;
+}
+
 static enum err_code read_all(struct range *range)
 {
-    struct walk *walk = range->walk;
-    enum err_code code = ERR_NONE;
-    walk_sort_by_series(walk);
+    walk_sort_by_series(range->walk);
     if (range->rule == STORE_MEAN)
-        moments_find_shared(walk);
-    for (uint32_t i = 0; i < walk->task_count && !code;) {
-        const uint32_t series = walk->tasks[i].series;
-        begin_series(range);
-        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++) {
-            if (range->query->filter)
-                walk_read_ahead(walk, i);
-            code = read_task(range, &walk->tasks[i]);
-            if (!code)
-                code = check_limits(range);
-        }
-        if (!code)
-            differences_tell(&range->differences, add_gain, range);
-        differences_fini(&range->differences);
-        moments_tell(&range->moments, count_moment, range);
-        if (!code)
-            code = add_to_groups(range);
-    }
-    return code;
+        moments_find_shared(range->walk);
+    enum err_code code = read_pass(range);
+    if (code || !range_groups_choose(range->groups, compare_groups, range))
+        return code;
+    range->is_second_pass = true;
+    return read_pass(range);
 }
 
 /* ---- the answer ---- */
 
-static void make_points(const struct range *range, const struct group *group,
+/* Of a group, or of all that are not chosen. */
+static void make_points(const struct range *range, bool is_rest, uint32_t group,
                         struct store_range_series *ret_series)
 {
     struct store_point *points =
         arena_new_raw(range->walk->arena, struct store_point, range->step_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
-        if (group->cells[i].is_there)
-            points[count++] =
-                (struct store_point){.step = i, .value = mean_round(&group->cells[i].value)};
+        struct store_point *point = &points[count];
+        point->step = i;
+        count += is_rest ? range_groups_rest(range->groups, i, &point->value)
+                         : range_groups_value(range->groups, group, i, &point->value);
     }
-    *ret_series = (struct store_range_series){
-        .labels = group->labels, .points = points, .point_count = count};
+    ret_series->points = points;
+    ret_series->point_count = count;
 }
 
-static int compare_groups(const void *a, const void *b)
+static void make_labels(const struct range *range, uint32_t group,
+                        struct store_range_series *ret_series)
 {
-    const struct group *x = a, *y = b;
-    int order = 0;
-    for (size_t i = 0; !order && i < x->label_count; i++)
-        order = span_compare(x->labels[i].value, y->labels[i].value);
-    return order;
+    const struct store_range_query *query = range->query;
+    struct store_label *labels =
+        arena_new(range->walk->arena, struct store_label, query->group_by_count);
+    for (size_t i = 0; i < query->group_by_count; i++)
+        labels[i] = (struct store_label){.name = query->group_by[i],
+                                         .value = find_text(range, group, query->group_by[i])};
+    ret_series->labels = labels;
 }
 
 static void make_answer(struct range *range)
 {
     struct walk *walk = range->walk;
+    const uint32_t *chosen;
+    const uint32_t count = range_groups_chosen(range->groups, &chosen);
+    const uint32_t other_count = range_groups_count(range->groups) - count;
     struct store_type *type =
         walk->type_count ? arena_new(walk->arena, struct store_type, 1) : NULL;
     if (type)
         *type = walk->types[0];
-    uint32_t count = 0;
-    struct store_range_series *series =
-        arena_new(walk->arena, struct store_range_series, range->group_count);
-    for (uint32_t i = 0; i < range->group_capacity; i++) {
-        if (range->groups[i].cells)
-            range->groups[count++] = range->groups[i];
+    struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
+    for (uint32_t i = 0; i < count; i++) {
+        make_labels(range, chosen[i], &series[i]);
+        make_points(range, false, chosen[i], &series[i]);
     }
-    if (count > 1)
-        qsort(range->groups, count, sizeof(*range->groups), compare_groups);
-    for (uint32_t i = 0; i < count; i++)
-        make_points(range, &range->groups[i], &series[i]);
-    range->answer = (struct store_range){
-        .type = type, .series = series, .series_count = count, .statistics = walk->statistics};
+    struct store_range_series *other =
+        other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
+    if (other)
+        make_points(range, true, 0, other);
+    range->answer = (struct store_range){.type = type,
+                                         .series = series,
+                                         .series_count = count,
+                                         .other = other,
+                                         .other_count = other_count,
+                                         .statistics = walk->statistics};
 }
 
 static void range_fini(struct range *range)
@@ -529,9 +533,8 @@ static void range_fini(struct range *range)
     range->keeps_count = 0;
     row_labels_destroy(range->labels);
     range->labels = NULL;
-    mem_free(range->groups);
+    range_groups_destroy(range->groups);
     range->groups = NULL;
-    range->group_capacity = range->group_count = 0;
     map_u64_fini(&range->sum_numbers);
     range->sum_numbers = (struct map_u64){0};
     map_u64_fini(&range->cut_hours);
@@ -564,6 +567,11 @@ static enum err_code answer_range(struct walk *walk, void *context)
     range->keeps_count = walk->block_count;
     range->keeps_bytes = 0;
     range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
+    range->groups =
+        range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
+    range->groups_of_series = arena_new_raw(walk->arena, uint32_t, walk->series_count);
+    memset(range->groups_of_series, 0xff, walk->series_count * sizeof(*range->groups_of_series));
+    range->is_second_pass = false;
     range->labels =
         row_labels_create(walk->arena, range->query->query.label_filter, range->query->group_by,
                           range->query->group_by_count, ROW_LABELS_TEXTS);

@@ -340,7 +340,9 @@ struct store_range_query {
     int64_t lead_ns;             /* so long before start_ns the first step begins; below step_ns */
     const struct span *group_by; /* names of labels; none: all series are one */
     size_t group_by_count;
-    uint32_t max_series;         /* at most STORE_RANGE_SERIES_MAX */
+    /* At most STORE_RANGE_SERIES_MAX: of more series the largest by their sum over the window, of
+     * equal ones the first by their labels, are returned, and all others as one. */
+    uint32_t max_series;
     const struct filter *filter; /* its focus and ignore: of these stacks alone; NULL: of all */
     /* Of deltas: a sample that came with the moments when it was seen is in their steps, its value
      * in equal parts, and not in that of its profile's begin. Those outside the window are left
@@ -364,13 +366,17 @@ struct store_range_series {
 };
 
 struct store_range {
-    const struct store_type *type; /* NULL: nothing matches */
-    const struct store_range_series *series;
+    const struct store_type *type;           /* NULL: nothing matches */
+    const struct store_range_series *series; /* by labels */
     uint32_t series_count;
+    /* What all series beyond max_series have together, without labels: so that values of a step add
+     * up to the rounded total. NULL: there are no more. */
+    const struct store_range_series *other;
+    uint32_t other_count; /* how many series that is */
     struct store_statistics statistics;
 };
 
-/* All in arena. Handles: as store_merge; ERR_TOO_LARGE also for more series or steps. */
+/* All in arena. Handles: as store_merge; ERR_TOO_LARGE also for more steps. */
 enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
                           struct err *err) MUST_USE;

@@ -105,6 +105,31 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
+  await runner.test("explore: of more series than the limit the largest have lines, and the others one together", () =>
+    inside(async (page) => {
+      const ms = begin - 180 * minute;
+      const count = 137;
+      const value = (n) => 1e7 * (n + 1);
+      const pushed = await Promise.all(Array.from({ length: count }, (_, n) => {
+        const path = `/api/v1/profiles?name=many&label=service_name%3Dmany&label=pod%3D${String(n).padStart(3, "0")}&time=${ms / 1000}`;
+        return server.call("POST", path, { body: encodePprof({ types: [["cpu", "nanoseconds"]], samples: [{ stack: ["main"], values: [value(n)] }], durationNs: 1e9 }), token: server.token });
+      }));
+      for (const answer of pushed) assert.equal(answer.status, 200, `${answer.bytes}`);
+      await open(page, address({ query: "many:cpu:nanoseconds", by: "pod", from: ms - minute, until: ms + minute }));
+      const names = await page.$$eval(".series-table tbody th", (all) => all.map((one) => one.textContent.trim()));
+      assert.equal(names.length, 101);
+      assert.deepEqual([names[0], names[99], names[100]], ["pod=037", "pod=136", "other (37 series)"]);
+      assert.equal(await page.locator(".series-table tr:has-text('other') button").count(), 0);
+      await page.waitForSelector(".metrics .hint:has-text('The 100 largest series are shown, and the sum of the 37 others as one line')");
+      await page.click("text=Every value as a table");
+      const seen = await page.$$eval(".value-table tbody td", (all) => all.reduce((sum, one) => sum + Number(one.dataset.value ?? 0), 0));
+      const query = new URLSearchParams({ query: "many:cpu:nanoseconds", start: (ms - minute) / 1000, end: (ms + minute) / 1000, rate: "auto" });
+      const { json } = await server.call("GET", `/api/v1/query_range?${query}`, { token: server.token });
+      assert.ok(same(seen, json.series[0].points.reduce((sum, [, rate]) => sum + rate, 0)), `${seen}`);
+      assert.deepEqual(await axeFindings(page), []);
+    }),
+  );
+
   await runner.test("explore: a type that is named in part is the same type, and what a graph lacks is told", () =>
     inside(async (page) => {
       const seen = async (query) => {

@@ -490,6 +490,26 @@ def test_an_operator_chooses_labels_for_one_tenant(start_server):
     assert sorted(one.get("endpoint", "") for one in series) == sorted(SPLIT_SERIES)
 
 
+def test_very_many_values_of_a_label_need_little_memory(server):
+    """A cell per value and step would take 3.8 GB; the largest values come last."""
+    count, window = 100_000, {"start": BEGIN, "end": BEGIN + 10 * HOUR}
+    client = Tenant(server, query_memory_bytes=128 << 20).api("ingest", "read")
+    samples = [(("main",), [("request", f"r{n:06}", "")], [1, n + 1]) for n in range(count)]
+    for at in range(2):
+        body = make_labelled(CPU, BEGIN + at * HOUR, samples[at * count // 2:(at + 1) * count // 2],
+                             ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body, query={"label": "service_name=app"}).status == 200
+    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], **window, "step": "1m",
+                                                      "group_by": "request", "limit": 3})
+    assert answer.status == 200, answer
+    *largest, other = answer.json()["series"]
+    assert [(one["labels"]["request"], sum(value for _, value in one["points"])) for one in largest] == [
+        (f"r{n:06}", n + 1) for n in range(count - 3, count)]
+    assert other["other_count"] == count - 3
+    total = count * (count + 1) // 2
+    assert sum(value for one in answer.json()["series"] for _, value in one["points"]) == total
+
+
 def test_series_of_labels_count_as_series(server):
     tenant = Tenant(server, active_series=2)
     assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200

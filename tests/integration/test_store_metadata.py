@@ -2,6 +2,7 @@
 single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however blocks were
 compacted, and never name what another team has."""
 
+import collections
 import gzip
 import random
 import re
@@ -90,6 +91,27 @@ FILTERS = [
 ]
 
 
+def sum_of_steps(answer):
+    steps = collections.Counter()
+    for one in answer["series"]:
+        for ms, value in one["points"]:
+            steps[ms] += value
+    return dict(steps)
+
+
+def check_largest(whole, few, total):
+    """few has the largest series of whole, and all others as one, so that both have the same total."""
+    assert few["group_count"] == whole["group_count"]
+    *chosen, other = few["series"]
+    assert other["labels"] == {} and other["other_count"] == len(whole["series"]) - len(chosen) > 0
+    assert all(one in whole["series"] for one in chosen)
+    assert sum_of_steps(few) == total
+    sums = [abs(sum(value for _, value in one["points"])) for one in whole["series"]]
+    if whole["rule"] != "mean":  # those are ranked before they are rounded
+        ranked = sorted(range(len(sums)), key=lambda i: (-sums[i], i))[:len(chosen)]
+        assert chosen == [whole["series"][i] for i in sorted(ranked)]
+
+
 def check_over_time(client, oracle, rng):
     window = some_window(rng)
     name = rng.choice(NAMES)
@@ -111,6 +133,13 @@ def check_over_time(client, oracle, rng):
     assert list(found) == sorted(found)
     assert found == {key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
                      for key, points in wanted.items()}, (name, selector, window, step, more, group_by)
+    assert answer["group_count"] == len(wanted)
+    if len(wanted) > 1:
+        total = sum_of_steps(answer) if answer["rule"] != "mean" else sum_of_steps(get(
+            client, "/api/v1/query_range", window, query=name + selector, step=f"{step // 10**6 / 1000:.3f}", **more))
+        few = get(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
+                  step=f"{step // 10**6 / 1000:.3f}", limit=rng.randrange(1, len(wanted)), **more)
+        check_largest(answer, few, total)
     if wanted:
         assert (answer["type"], answer["rule"]) == (name, store_oracle.rule_of(name))
     if not more and store_oracle.rule_of(name) != "difference":
@@ -287,7 +316,8 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
     ({"query": "process_cpu"}, 400, "2 profile types match"),
     ({"focus": "("}, 400, "focus"),
     ({"hide": "x"}, 400, "hide"),
-    ({"limit": "1", "group_by": "pod"}, 413, "more than 1 series: raise limit"),
+    ({"other": "maybe"}, 400, "other must be true or false"),
+    ({"limit": "1001"}, 400, "limit"),
 ])
 def test_what_cannot_be_told_over_time_is_refused(server, options, status, wanted):
     client = Tenant(server).api("ingest", "read")
@@ -298,6 +328,28 @@ def test_what_cannot_be_told_over_time_is_refused(server, options, status, wante
     answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN,
                                                       "end": BEGIN + HOUR, **options})
     assert answer.status == status and wanted in answer.json()["detail"], answer
+
+
+def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server):
+    client = Tenant(server).api("ingest", "read")
+    for pod in range(137):
+        body = make_profile(CPU, BEGIN + pod % 3 * MINUTE, {("main",): [1, pod + 1]}, ("cpu", "nanoseconds"))
+        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod:03}"}).status == 200
+
+    def ask(**more):
+        return get(client, "/api/v1/query_range", (BEGIN, BEGIN + HOUR), query=CPU_NAMES[1], group_by="pod",
+                   step="1m", **more)
+
+    answer = ask()
+    assert answer["group_count"] == 137 and len(answer["series"]) == 101
+    assert [one["labels"]["pod"] for one in answer["series"][:100]] == [f"{pod:03}" for pod in range(37, 137)]
+    assert answer["series"][100]["labels"] == {} and answer["series"][100]["other_count"] == 37
+    whole = ask(limit=1000)
+    assert whole["group_count"] == len(whole["series"]) == 137
+    check_largest(whole, answer, sum_of_steps(whole))
+    alone = ask(limit=5, other="false")
+    assert alone["group_count"] == 137 and alone["series"] == whole["series"][-5:]
+    check_largest(whole, ask(limit=1), sum_of_steps(whole))
 
 
 @pytest.mark.parametrize("path", ["/api/v1/labels", "/api/v1/label/pod/values", "/api/v1/series",

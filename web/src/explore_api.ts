@@ -20,6 +20,8 @@ export type Rule = "sum" | "mean" | "difference";
 
 export interface Series {
   labels: Record<string, string>;
+  /** Only of the sum of the series beyond the limit, the last one: how many they are. It has no labels. */
+  other_count?: number;
   /** Begin of the step in ms, value. */
   points: [number, number][];
 }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { askedOf, defaultSelection, formatExplore, halves, parseExplore, pinned, type ExploreState } from "../src/model/explore_state.ts";
 import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
 import { contrast } from "../src/model/colour.ts";
-import { formatMetric, lineLook, plotData, valueAt } from "../src/model/plot_data.ts";
+import { formatMetric, lineLook, otherLook, plotData, seriesName, valueAt } from "../src/model/plot_data.ts";
 import { afterName, complete, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
 import { formatState, parseState } from "../src/state.ts";
 
@@ -135,9 +135,17 @@ test("lines are joined over what a series has not, and interrupted where it stop
 });
 
 test("every line can be seen on its ground", () => {
-  for (const ground of ["#faf8f4", "#15130f", "#ffffff", "#000000"])
+  for (const ground of ["#faf8f4", "#15130f", "#ffffff", "#000000"]) {
+    assert.ok(contrast(otherLook(ground).stroke, ground) >= 3, `other on ${ground}`);
     for (let i = 0; i < 8; i++) assert.ok(contrast(lineLook(i, ground).stroke, ground) >= 3, `${i} on ${ground}`);
+  }
   assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
+});
+
+test("a series is named by its labels, and the sum of others by their number", () => {
+  assert.equal(seriesName({ labels: { pod: "a", zone: "" } }), "pod=a, zone=(none)");
+  assert.equal(seriesName({ labels: {} }), "all");
+  assert.equal(seriesName({ labels: {}, other_count: 37 }), "other (37 series)");
 });
 
 test("units of values over time", () => {

@@ -4,7 +4,7 @@
  */
 import { useCallback, useMemo, useState } from "preact/hooks";
 import type { RangeAnswer, Series } from "../explore_api.ts";
-import { digestOf, formatMetric, lineLook, plotData, seriesName, valueAt, type LineLook } from "../model/plot_data.ts";
+import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt, type LineLook } from "../model/plot_data.ts";
 import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
 import { formatExact } from "../model/units.ts";
 import type { Selection } from "../model/explore_state.ts";
@@ -59,12 +59,19 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
             const isChosen = isSame(one.labels, selection.only);
             const digest = digestOf(one.points);
             return (
-              <tr key={seriesName(one.labels)} class={isChosen ? "chosen" : ""}>
+              <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
-                  <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Look at this series alone" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
-                    <Swatch look={looks[i]} />
-                    <bdi>{seriesName(one.labels)}</bdi>
-                  </button>
+                  {one.other_count ? (
+                    <span class="series-other">
+                      <Swatch look={looks[i]} />
+                      {seriesName(one)}
+                    </span>
+                  ) : (
+                    <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Look at this series alone" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
+                      <Swatch look={looks[i]} />
+                      <bdi>{seriesName(one)}</bdi>
+                    </button>
+                  )}
                 </th>
                 <td class="number">{shown(atCursor(one))}</td>
                 <td class="number">{shown(digest.mean)}</td>
@@ -90,16 +97,16 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
             <thead>
               <tr>
                 <th scope="col">Start of the step</th>
-                {answer.series.map(({ labels }) => <th scope="col" class="number" key={seriesName(labels)}>{seriesName(labels)}</th>)}
+                {answer.series.map((one) => <th scope="col" class="number" key={seriesName(one)}>{seriesName(one)}</th>)}
               </tr>
             </thead>
             <tbody>
               {moments.map((ms) => (
                 <tr key={ms}>
                   <th scope="row"><time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time></th>
-                  {answer.series.map(({ labels, points }) => {
-                    const value = valueAt(points, ms, 1);
-                    return <td class="number" key={seriesName(labels)} data-value={value ?? undefined}>{value === null ? "" : formatExact(value, answer.unit)}</td>;
+                  {answer.series.map((one) => {
+                    const value = valueAt(one.points, ms, 1);
+                    return <td class="number" key={seriesName(one)} data-value={value ?? undefined}>{value === null ? "" : formatExact(value, answer.unit)}</td>;
                   })}
                 </tr>
               ))}
@@ -145,7 +152,7 @@ export function Metrics(props: MetricsProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
   const data = useMemo(() => plotData(answer.series.map(({ points }) => points), answer.step_ms), [answer]);
-  const looks = useMemo(() => answer.series.map((_, i) => lineLook(i, palette.background)), [answer, palette]);
+  const looks = useMemo(() => answer.series.map((one, i) => (one.other_count ? otherLook(palette.background) : lineLook(i, palette.background))), [answer, palette]);
   const colours = useMemo(() => {
     const style = getComputedStyle(document.documentElement);
     return { text: style.getPropertyValue("--muted"), line: style.getPropertyValue("--line") };
@@ -154,9 +161,10 @@ export function Metrics(props: MetricsProps) {
   const cursor = steps.ms ?? pointed;
   const told = answer.series.slice(0, 5).map((one) => {
     const value = valueAt(one.points, steps.begin, answer.step_ms);
-    return `${seriesName(one.labels)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
+    return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
   });
   const moment = formatMoment(steps.begin, window.from);
+  const others = answer.series.at(-1)?.other_count ?? 0;
   const part = steps.marked ?? selection.part;
   return (
     <div class={`metrics ${isCurrent ? "" : "stale"}`}>
@@ -192,6 +200,7 @@ export function Metrics(props: MetricsProps) {
         {of && <strong class="of-stacks">{of}</strong>}
       </p>
       <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
+      {others > 0 && <p class="hint">The {answer.series.length - 1} largest series are shown, and the sum of the {others} others as one line. To see those, group by other labels or narrow the labels of the query.</p>}
       <AllValues answer={answer} />
     </div>
   );

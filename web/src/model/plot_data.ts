@@ -88,8 +88,15 @@ export function lineLook(index: number, ground: string): LineLook {
   return { stroke: stroke(), dash: dashes[Math.floor(index / hues.length) % dashes.length] };
 }
 
-/** "pod=a, zone=b"; "all" where nothing tells series apart. */
-export function seriesName(labels: Record<string, string>): string {
+/** The sum of many series: grey, and dotted unlike all others. */
+export function otherLook(ground: string): LineLook {
+  const isDark = contrast(ground, "#ffffff") > contrast(ground, "#000000");
+  return { stroke: oklch(isDark ? 0.7 : 0.5, 0, 0), dash: [1, 4] };
+}
+
+/** "pod=a, zone=b"; "all" where nothing tells series apart; "other (37 series)" for the sum of those beyond the limit. */
+export function seriesName({ labels, other_count: others }: { labels: Record<string, string>; other_count?: number }): string {
+  if (others) return `other (${others} series)`;
   const parts = Object.entries(labels).map(([name, value]) => `${name}=${value || "(none)"}`);
   return parts.join(", ") || "all";
 }
