@@ -1,4 +1,5 @@
-// Builds web/dist (what the server embeds) or, with --tests, the unit tests into build/web-tests.
+// Builds web/dist (what the server embeds), with --tests the unit tests into build/web-tests, or with
+// --bench the benchmarks into build/web-bench.
 //
 // dist/index.html            the one page shell; the server puts its own head lines at the marker
 // dist/favicon.svg
@@ -46,10 +47,11 @@ const common = {
   plugins: [cssAsText],
 };
 
-async function buildTests() {
-  const outdir = join(root, "../build/web-tests");
+/** Bundles test/*<suffix> for Node into build/<folder>. */
+async function buildForNode(folder, suffix) {
+  const outdir = join(root, "../build", folder);
   rmSync(outdir, { recursive: true, force: true });
-  const tests = readdirSync(join(root, "test")).filter((name) => name.endsWith(".test.ts"));
+  const tests = readdirSync(join(root, "test")).filter((name) => name.endsWith(suffix));
   await build({
     ...common,
     entryPoints: tests.map((name) => join("test", name)),
@@ -240,4 +242,6 @@ async function buildSite() {
   for (const name of readdirSync(join(dist, "assets"))) compressBeside(join(dist, "assets", name));
 }
 
-await (process.argv.includes("--tests") ? buildTests() : buildSite());
+if (process.argv.includes("--tests")) await buildForNode("web-tests", ".test.ts");
+else if (process.argv.includes("--bench")) await buildForNode("web-bench", ".bench.ts");
+else await buildSite();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
 
-  tests/bench/run.py [PART …]     parts: decode flame formats symbols upload slow-disk memory load; agents
+  tests/bench/run.py [PART …]     parts: decode flame formats symbols start upload slow-disk memory load; agents
   BENCH_SECONDS=60                how long each round of "load" takes
 
 The part "agents" (agents.py) takes ten minutes and runs only when it is named.
@@ -166,6 +166,19 @@ def part_symbols():
     run_c_bench("bench_symbols")
 
 
+def part_start():
+    """README promises a start within two seconds on a data folder that exists."""
+    with Running() as server:
+        seconds = []
+        for _ in range(5):
+            server.stop()
+            begun = time.monotonic()
+            server.start()
+            seconds.append(time.monotonic() - begun)
+    median = statistics.median(seconds)
+    row("start on a data folder that exists, p50", median, "s", "<= 2", median <= 2)
+
+
 def part_upload():
     with Running() as server:
         sync_ms = fdatasync_p50_ms(server.data_dir)
@@ -279,7 +292,7 @@ def part_load():
 
 
 PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats, "symbols": part_symbols,
-         "upload": part_upload, "slow-disk": part_slow_disk, "memory": part_memory, "load": part_load}
+         "start": part_start, "upload": part_upload, "slow-disk": part_slow_disk, "memory": part_memory, "load": part_load}
 LONG_PARTS = {"agents": lambda: agents.part(sys.modules[__name__])}
 
 

@@ -322,14 +322,6 @@ class Server:
                               capture_output=True, env=variables, timeout=timeout, check=check)
 
 
-def calm(seconds):
-    """What took so long here and now, on a machine that does nothing else: a wait for processors counts as none."""
-    wall, used = time.monotonic(), time.process_time()
-    while time.process_time() - used < 0.1:
-        pass
-    return seconds * min(1, 0.1 / (time.monotonic() - wall))
-
-
 def until_refused(ask, most):
     """What ask says, time after time, until it is refused for its rate: on a slow machine there is room for more."""
     answers = [ask(0)]

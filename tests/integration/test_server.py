@@ -16,7 +16,7 @@ import urllib.parse
 
 import pytest
 
-from conftest import PERFOLIOD, Server, calm, copy_template, free_port, make_folder
+from conftest import PERFOLIOD, Server, copy_template, free_port, make_folder
 from test_http_raw import has_begun
 
 IS_ROOT = os.geteuid() == 0
@@ -103,16 +103,6 @@ def test_only_the_right_user_becomes_a_role(server, user, role, may):
 
 
 # ---- start and stop ----
-
-
-def test_the_second_start_takes_less_than_two_seconds(start_server):
-    server = start_server()
-    assert server.stop() == 0
-    begin = time.monotonic()
-    server.start()
-    duration = calm(time.monotonic() - begin)
-    print(f"second start: {duration:.2f} s")
-    assert duration < (2 if PERFOLIOD.parent.name == "release" else 10)
 
 
 def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
@@ -247,10 +237,8 @@ def test_a_lost_admin_token_is_replaced(start_server):
 
 def test_a_data_folder_is_served_once(start_server):
     server = start_server()
-    begin = time.monotonic()
     result = run("serve", "--data-dir", server.data_dir, "--listen", f"localhost:{free_port()}")
     assert result.returncode == 1 and "another perfoliod serves" in result.stderr
-    assert calm(time.monotonic() - begin) < 5
     assert server.is_ready()
 
 

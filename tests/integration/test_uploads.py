@@ -278,7 +278,6 @@ def test_200_mib_work_with_bounded_memory(start_server):
     data = large_pprof(200 << 20)
     upload = begin(admin, len(data))
     peak = 0
-    started = time.monotonic()
     for number in range(upload["part_count"]):
         assert put(admin, upload, number, data).status == 204
     during_parts = resident_kib(server)
@@ -291,7 +290,6 @@ def test_200_mib_work_with_bounded_memory(start_server):
     assert hashlib.sha256(raw.body).digest() == hashlib.sha256(data).digest()
     assert during_parts < 150 * 1024, f"{during_parts} KiB resident while parts come"
     assert peak < 700 * 1024, f"{peak} KiB resident at most"
-    assert time.monotonic() - started < 120
 
 
 def resident_kib(server):
