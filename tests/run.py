@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every test of the project and ends with the line "N passed, N failed"; before it stand all failures of all
-steps, each with the begin of its reason.
+"""Runs every test of the project and ends with the line "N passed, N failed"; all failures of all steps precede it,
+each with the first lines of its reason. A test that failed is run once more, alone, at the end (retry.py).
 
 The integration and the browser tests, which wait a good deal, run beside all other steps, which
 compute, in two lanes and with less priority: they take what the others leave of the processors. Each
@@ -17,9 +17,11 @@ import threading
 import time
 
 import failures
+import retry
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
+FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
 # Each fuzzer's seeds are run whole, however short this is; `make fuzz` looks for more.
 FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "2")
@@ -206,7 +208,7 @@ def run_step(name):
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace")
         lines += [f"    {line}" for line in failures_first(log.splitlines())]
-        result.failures = [(f"{name}: {test}", reason) for test, reason in
+        result.failures = [(name, test, reason) for test, reason in
                            result.failures or [("the whole step", failures.telling_lines(log))]]
     print("\n".join(lines), flush=True)
     return result
@@ -215,6 +217,19 @@ def run_step(name):
 def run_steps(names):
     COSTS.priority = () if tuple(names) in WAITING else ("nice", "-n", "10")
     return [run_step(name) for name in names]
+
+
+def judge_flaky(found):
+    """Runs the failed tests alone; returns (those that passed then, why they fail the run all the same)."""
+    flaky = retry.retried(found, retry.Again(ROOT, BUILD)) if found else []
+    if not flaky:
+        return [], []
+    commits = retry.recent_commits(ROOT)
+    objections = retry.objections(flaky, retry.read_records(FLAKY_FILE), commits)
+    retry.record(FLAKY_FILE, commits, flaky)
+    for step, test, reason in flaky:
+        print(f"FLAKY {step}: {test}: it failed beside other tests and passed alone", *(f"    {line}" for line in reason), sep="\n")
+    return flaky, objections
 
 
 def main():
@@ -235,10 +250,17 @@ def main():
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
     passed, failed, skipped = (sum(getattr(result, key) for result in results)
                                for key in ("passed", "failed", "skipped"))
-    for line in failures.listed([failure for result in results for failure in result.failures]):
+    found = [failure for result in results for failure in result.failures]
+    flaky, objections = judge_flaky(found)
+    final = [failure for failure in found if failure not in flaky]
+    for line in failures.listed([(f"{step}: {test}", reason) for step, test, reason in final]):
         print(line)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    sys.exit(1 if failed else 0)
+    print(*objections, sep="\n", end="\n" if objections else "")
+    # A step may count fewer failures than it names, or more: what is left is at least what is named.
+    failed = max(failed - len(flaky), len(final))
+    print(f"{passed + len(flaky)} passed, {failed} failed" +
+          (f", {skipped} skipped" if skipped else "") + (f", {len(flaky)} flaky" if flaky else ""))
+    sys.exit(1 if failed or objections else 0)
 
 
 if __name__ == "__main__":
