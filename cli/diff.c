@@ -8,7 +8,9 @@
 #include "cli/source.h"
 #include "cli/target.h"
 #include "cli/view_options.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/profile/profile.h"
 #include "lib/profile/profile_builder.h"
 
 enum { MAX_URL_BYTES = 8192, MAX_PATH_BYTES = 256 << 10 };
@@ -29,6 +31,7 @@ struct side {
     bool is_question;
     struct link link;
     struct question question;
+    struct question_window window;
     struct input input;      /* of what is neither */
     struct profile *profile; /* of these the sample types alone; NULL when they are unknown */
     const char *format;
@@ -109,28 +112,62 @@ static const struct argp argp = {
     .doc = "Compare B with A, each a file, - (standard input), URL, link, id or query: upload what "
            "is not on the server yet and print one link.\v"
            "A query is a selector and a window: 'cpu:nanoseconds{pod=\"a\"}@now-2h..now-1h'; @TIME "
-           "is the hour that begins then. Without a window it has that of the other side, or the "
-           "last hour. Its answer is kept as a share.",
+           "is the hour that begins then. Without a window it is of the last hour. Its answer is "
+           "kept as a share.",
     .children = children,
 };
 
-/* A query without a window has that of the other side. */
+/* Both windows by one clock, so that two sides that mean the same moment are equal. */
 static enum err_code read_questions(struct diff *diff, struct side sides[2], struct err *err)
 {
+    const int64_t now_ns = clock_wall_ns();
     enum err_code code = ERR_NONE;
     for (int i = 0; i < 2 && !code; i++) {
+        sides[i].is_link = source_is_link(sides[i].text, diff->cli, &sides[i].link);
         sides[i].is_question = question_is(sides[i].text, diff->cli);
-        if (sides[i].is_question)
-            code = question_parse(sides[i].text, diff->cli, &sides[i].question, err);
-    }
-    for (int i = 0; i < 2 && !code; i++) {
-        const struct question *other = &sides[1 - i].question;
-        if (sides[i].is_question && !sides[i].question.start) {
-            sides[i].question.start = other->start;
-            sides[i].question.end = other->end;
-        }
+        if (!sides[i].is_question)
+            continue;
+        code = question_parse(sides[i].text, diff->cli, &sides[i].question, err);
+        if (!code)
+            code = question_window(&sides[i].question, now_ns, &sides[i].window, err);
     }
     return code;
+}
+
+static bool is_same(const struct side *a, const struct side *b)
+{
+    if (a->is_question && b->is_question)
+        return strcmp(a->question.selector, b->question.selector) == 0 &&
+               a->window.start_ns == b->window.start_ns && a->window.end_ns == b->window.end_ns;
+    if (a->is_link && b->is_link && !a->link.is_diff)
+        return strcmp(a->link.a, b->link.a) == 0;
+    return strcmp(a->text, b->text) == 0;
+}
+
+static void print_windows(struct diff *diff, const struct side sides[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (sides[i].is_question)
+            question_print_window(diff->cli, i ? "after" : "before", &sides[i].question,
+                                  &sides[i].window);
+    }
+}
+
+/* What each side is, without a request: equal sides are refused here. */
+static enum err_code name_sides(struct diff *diff, struct side sides[2], struct err *err)
+{
+    enum err_code code = read_questions(diff, sides, err);
+    if (code)
+        return code;
+    print_windows(diff, sides);
+    if (!is_same(&sides[0], &sides[1]))
+        return ERR_NONE;
+    if (sides[0].is_question)
+        return cli_usage(diff->cli, err,
+                         "both sides are the same query of the same window: name two windows, as "
+                         "in 'QUERY@now-2h..now-1h' 'QUERY@now-1h..now'");
+    return cli_usage(diff->cli, err, "both sides are %.200s: name two different profiles",
+                     sides[0].text);
 }
 
 static enum err_code open_side(struct diff *diff, const struct side *side, struct input *ret_input,
@@ -146,6 +183,11 @@ static enum err_code open_side(struct diff *diff, const struct side *side, struc
     return code ? err_add(err, "%.200s", side->text) : ERR_NONE;
 }
 
+static enum err_code refuse_empty(const struct side *side, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "%.200s: no data in this window matches", side->text);
+}
+
 static enum err_code compare(struct diff *diff, struct profile *profiles[2], struct report *report,
                              struct err *err)
 {
@@ -156,12 +198,14 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
     struct side sides[2] = {{.text = texts[0]}, {.text = texts[1]}};
     enum err_code code = view_options_make(&diff->view, &view_options, err);
     if (!code)
-        code = read_questions(diff, sides, err);
+        code = name_sides(diff, sides, err);
     for (int i = 0; i < 2 && !code; i++) {
         input_auto input = INPUT_NONE;
         code = open_side(diff, &sides[i], &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
+        if (!code && sides[i].is_question && !profiles[i]->sample_count)
+            code = refuse_empty(&sides[i], err);
         if (!code)
             input_warn(&input, profiles[i], &cli->terminal);
     }
@@ -241,7 +285,7 @@ static enum err_code check_question(const struct diff *diff, struct client *clie
         return err_add(err, "%.200s", side->text);
     }
     if (json_array_size(json_object_get(top, "functions")) == 0)
-        return err_set(err, ERR_INVALID, "%.200s: nothing in this window matches", side->text);
+        return refuse_empty(side, err);
     profile_builder_auto builder = profile_builder_create(NULL);
     profile_builder_add_value_type(builder, span_text(client_text(top, "sample_type", "")),
                                    span_text(client_text(top, "unit", "")));
@@ -365,14 +409,14 @@ static enum err_code link_sides(struct diff *diff, struct side sides[2], struct 
     struct cli *cli = diff->cli;
     const char *base = NULL;
     client_auto client = NULL;
+    enum err_code code = name_sides(diff, sides, err);
+    if (code)
+        return code;
     for (int i = 0; i < 2; i++) {
-        sides[i].is_link = source_is_link(sides[i].text, cli, &sides[i].link);
         if (sides[i].is_link && sides[i].link.is_diff)
             return cli_usage(cli, err, "%s is a diff already", sides[i].text);
     }
-    enum err_code code = choose_base(diff, sides, &base, err);
-    if (!code)
-        code = read_questions(diff, sides, err);
+    code = choose_base(diff, sides, &base, err);
     if (!code)
         code = cli_connect(cli, base, &client, err);
     if (!code)

@@ -9,6 +9,7 @@
 #include "lib/base/when.h"
 
 #include <inttypes.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATH_MAX_BYTES = 256 << 10, HOUR_S = 3600, SHOWN_BEFORE = 60, SHOWN_BEHIND = 30 };
@@ -91,6 +92,46 @@ enum err_code question_parse(const char *text, struct cli *cli, struct question 
     }
     *ret_question = question;
     return ERR_NONE;
+}
+
+enum err_code question_window(const struct question *question, int64_t now_ns,
+                              struct question_window *ret_window, struct err *err)
+{
+    struct question_window window = {.end_ns = now_ns};
+    enum err_code code = ERR_NONE;
+    if (question->end)
+        code = check_moment(question->end, "end", now_ns, &window.end_ns, err);
+    if (!code && question->start)
+        code = check_moment(question->start, "start", now_ns, &window.start_ns, err);
+    else if (!code &&
+             __builtin_sub_overflow(window.end_ns, HOUR_S * CLOCK_NS_PER_S, &window.start_ns))
+        window.start_ns = INT64_MIN;
+    if (!code)
+        *ret_window = window;
+    return code;
+}
+
+/* "2026-11-26 18:34:05" of nanoseconds since 1970 UTC; without the date where it is that of other.
+ */
+static const char *moment_text(int64_t ns, const struct tm *other, struct tm *ret_parts,
+                               struct arena *arena)
+{
+    char text[64];
+    const time_t seconds = (time_t)(ns / CLOCK_NS_PER_S - (ns % CLOCK_NS_PER_S < 0));
+    gmtime_r(&seconds, ret_parts);
+    const bool is_same_day =
+        other && other->tm_year == ret_parts->tm_year && other->tm_yday == ret_parts->tm_yday;
+    strftime(text, sizeof(text), is_same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", ret_parts);
+    return arena_strdup(arena, text);
+}
+
+void question_print_window(struct cli *cli, const char *name, const struct question *question,
+                           const struct question_window *window)
+{
+    struct tm start, end;
+    const char *from = moment_text(window->start_ns, NULL, &start, cli->arena);
+    const char *to = moment_text(window->end_ns, &start, &end, cli->arena);
+    terminal_note(&cli->terminal, "%s: %s to %s UTC  %.200s", name, from, to, question->selector);
 }
 
 /* ---- requests ---- */

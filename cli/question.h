@@ -14,6 +14,7 @@
 #include "cli/upload.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct cli;
 struct client;
@@ -22,6 +23,12 @@ struct question {
     const char *selector;
     const char *start; /* NULL: the server's default */
     const char *end;
+};
+
+/* What a query covers: start <= time < end, in nanoseconds since 1970. */
+struct question_window {
+    int64_t start_ns;
+    int64_t end_ns;
 };
 
 enum { QUESTION_LABELS_MAX = 32 };
@@ -38,6 +45,14 @@ bool question_is(const char *text, struct cli *cli);
 /* Handles: ERR_INVALID (a window that is none). */
 enum err_code question_parse(const char *text, struct cli *cli, struct question *ret_question,
                              struct err *err) MUST_USE;
+
+/* The window that the server will use when its clock is at now_ns: until now where the query names
+ * no end, from one hour before the end where it names no start. Handles: ERR_INVALID. */
+enum err_code question_window(const struct question *question, int64_t now_ns,
+                              struct question_window *ret_window, struct err *err) MUST_USE;
+/* A note on standard error: "before: 2026-11-26 18:34:05 to 19:34:05 UTC  SELECTOR". */
+void question_print_window(struct cli *cli, const char *name, const struct question *question,
+                           const struct question_window *window);
 
 /* "?query=…&start=…&end=…", or "&query=…" where path has parameters. */
 void question_append(struct buf *path, const struct question *question);

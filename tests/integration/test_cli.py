@@ -80,12 +80,15 @@ def test_push_then_get_returns_the_same_bytes(cli, before, tmp_path):
 def test_skipped_lines_are_said(cli, before, tmp_path, text, warning):
     file = tmp_path / "odd.txt"
     file.write_bytes(text)
-    for arguments in (["push", "-q"], ["top"], ["merge", "-q"], ["diff", "-q", file],
-                      ["diff", "--local", file]):
+    copy = tmp_path / "copy" / "odd.txt"
+    copy.parent.mkdir()
+    copy.write_bytes(text)
+    for arguments in (["push", "-q"], ["top"], ["merge", "-q"], ["diff", "-q", copy],
+                      ["diff", "--local", copy]):
         result = cli(*arguments, file)
         assert result.returncode == 0, result.log
-        line = f"perfolio {arguments[0]}: warning: {file}: {warning}\n"
-        assert result.log == line * (2 if arguments[0] == "diff" else 1)
+        read = [copy, file] if copy in arguments else [file]
+        assert result.log == "".join(f"perfolio {arguments[0]}: warning: {one}: {warning}\n" for one in read)
     assert cli("top", before).log == ""
 
 
@@ -219,7 +222,9 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
     assert "the second type 0 (bytes), cpu/nanoseconds, type 2" in refused.log, refused.log
     unknown = cli("top", "--sample-type", "wall", file)
     assert "it has 0 without a name, 1 'cpu', 2 without a name" in unknown.log
-    same = cli("diff", "--local", "--sample-type", "0", file, file).out
+    copy = tmp_path / "copy.pb"
+    copy.write_bytes(file.read_bytes())
+    same = cli("diff", "--local", "--sample-type", "0", file, copy).out
     assert same.startswith("type 0 (bytes): 3 B → 3 B")
 
 
@@ -251,9 +256,11 @@ def test_sides_too_large_to_be_added_together_are_warned_of(cli, admin, tmp_path
         a, b = re.search(r"(\w{22})\.\.(\w{22})$", result.out).groups()
         assert admin.get(f"/api/v1/diff/top?a={a}&b={b}").status == (413 if is_too_large else 200)
     rest.write_bytes(b"a %d\n" % (2**63 - 1))  # too large alone, and said once
+    near3 = tmp_path / "near3.folded"
+    near3.write_bytes(near2.read_bytes())
     result = cli("diff", near, rest)
     assert result.log.count("warning") == 1 and "rest.folded: the link" in result.log, result.log
-    assert "both sides" not in cli("diff", "--sample-type", "samples", near2, near2).log
+    assert "both sides" not in cli("diff", "--sample-type", "samples", near2, near3).log
 
 
 def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admin):
@@ -266,6 +273,14 @@ def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admi
     numbers = admin.get(f"/api/v1/diff/top?a={a}&b={b}&limit=0").json()
     assert {f["name"]: f["flat_delta"] for f in numbers["functions"]}["hot"] == -40
     assert admin.get(f"/d/{a}..{b}").status == 200
+
+
+def test_diff_of_a_profile_with_itself_is_refused(cli, before):
+    link = pushed(cli, before)
+    for options in [], ["--local"]:
+        for pair in ([before, before], [link, link], [link, link[-22:]]):
+            refused = cli("diff", *options, *pair)
+            assert refused.returncode == 2 and f"both sides are {pair[0]}" in refused.log, refused.log
 
 
 def test_diff_of_links_uploads_nothing(cli, before, after, admin):
@@ -409,7 +424,7 @@ def test_password(cli, before, tmp_path):
     secret, wrong = tmp_path / "secret", tmp_path / "wrong"
     secret.write_text("correct horse\n")
     wrong.write_text("battery staple\n")
-    link = pushed(cli, before, "--password-file", secret, token="")
+    link, other = (pushed(cli, before, "--password-file", secret, token="") for _ in range(2))
     assert cli("top", link, token="").returncode == 4
     assert cli("top", link, "--password-file", wrong, token="").returncode == 4
     assert cli("top", link, "--password-file", secret, token="").returncode == 0
@@ -422,7 +437,7 @@ def test_password(cli, before, tmp_path):
                    token="").returncode == 4
         result = cli("diff", *options, link, milli, "--password-file", secret, token="")
         assert result.returncode == 7 and "cannot be compared" in result.log, result.log
-        assert cli("diff", *options, link, link, "--password-file", secret,
+        assert cli("diff", *options, link, other, "--password-file", secret,
                    token="").returncode == 0
 
 

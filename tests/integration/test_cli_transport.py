@@ -457,7 +457,9 @@ def test_whoever_stops_reading_ends_a_command_quietly(run, home, fake, stacks, t
     link = run("push", stacks).out.strip()
     monkeypatch.setattr(Handler, "do_GET",
                         lambda self: self.reply(200, {"filename": "downloaded.folded"}))
-    for arguments in (["top", stacks], ["top", "--json", stacks], ["diff", "--local", stacks, stacks],
+    copy = tmp_path / "copy.folded"
+    copy.write_bytes(stacks.read_bytes())
+    for arguments in (["top", stacks], ["top", "--json", stacks], ["diff", "--local", stacks, copy],
                       ["get", link, "-o", "-"], ["get", link], ["merge", "-q", stacks, stacks, "-o", "-"],
                       ["list", "--local"], ["version"], ["help"], ["completion", "bash"],
                       ["admin", "--help"], ["top", "--help"], ["diff", "--usage"]):
@@ -575,7 +577,7 @@ def test_who_only_asks_hears_soon_that_nobody_is_there(run):
     url = f"http://127.0.0.1:{free_port()}"
     link = f"{url}/p/{'A' * 22}"
     for arguments in (["list"], ["get", link], ["top", link], ["delete", link],
-                      ["merge", "-o", "-", link], ["diff", link, link],
+                      ["merge", "-o", "-", link], ["diff", link, link[:-1] + "B"],
                       ["login", "--anonymous"], ["admin", "audit"]):
         result = run(*arguments, url=url, token=TOKEN)
         assert result.returncode == 3 and result.log.count("trying again") == 1, result.log

@@ -1,9 +1,11 @@
 """`perfolio query` and queries in `perfolio diff`, end to end: the numbers are those of a plain
 recomputation (tests/oracle/store_oracle.py); what is wrong is pointed at."""
 
+import datetime
 import json
 import re
 import sys
+import time
 
 import pytest
 
@@ -117,8 +119,33 @@ def test_windows_are_compared_here(ask, filled, tmp_path):
     ok(ask("query", a, "--report", "pprof", "-o", file))
     assert diff_rows(ok(ask(*local, b, file))) == compared(second, first)
     pods = [filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")]
-    without = ask(*local, f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}', f'{NAME}{{pod="p1"}}')
-    assert diff_rows(ok(without)) == compared(*pods)
+    window = f"@{FIRST[0]}..{FIRST[1]}"
+    assert diff_rows(ok(ask(*local, f'{NAME}{{pod="p0"}}{window}', f'{NAME}{{pod="p1"}}{window}'))) == compared(*pods)
+
+
+WINDOW_LINE = r"{}: (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) to ((?:\d{{4}}-\d\d-\d\d )?\d\d:\d\d:\d\d) UTC  (.*)"
+
+
+@pytest.mark.parametrize("options", [[], ["--local"]])
+def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printed(ask, filled, options):
+    """It used to take the window of the other side, so that a query was compared with itself."""
+    result = ask("diff", *options, f"{NAME}@{FIRST[0]}..{FIRST[1]}", NAME + "{}")
+    assert result.returncode == 5 and "{}: no data in this window matches" in result.log, result.log
+    before, after = (re.search(WINDOW_LINE.format(name), result.log) for name in ("before", "after"))
+    at = [datetime.datetime.fromtimestamp(SECONDS + s, datetime.timezone.utc) for s in (0, 3600)]
+    assert before[1] == at[0].strftime("%Y-%m-%d %H:%M:%S"), result.log
+    assert before[2].endswith(at[1].strftime("%H:%M:%S")) and before[3] == NAME
+    start = datetime.datetime.strptime(after[1] + "Z", "%Y-%m-%d %H:%M:%S%z").timestamp()
+    assert 0 <= time.time() - start - 3600 < 600, result.log
+
+
+@pytest.mark.parametrize("options", [[], ["--local"]])
+@pytest.mark.parametrize("windows", [["@now-1h..now", ""], ["@now-25h..now-24h", "@now-25h..now-24h"],
+                                     ["@now-1d..now", "@now-24h..now"], ["", ""]])
+def test_two_sides_that_are_the_same_query_are_refused(ask, options, windows):
+    result = ask("diff", *options, *(NAME + "{}" + window for window in windows))
+    assert result.returncode == 2 and "both sides are the same query of the same window" in result.log
+    assert "before: " in result.log and "after: " in result.log
 
 
 def test_windows_are_compared_by_a_link(ask, filled):
@@ -166,8 +193,9 @@ def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
     for options in ([], ["--local"]):
         wrong = ask("diff", *options, good, "cpu{pod=x}@now-1h")
         assert wrong.returncode == 7 and "  cpu{pod=x}\n          ^\n" in wrong.log, wrong.log
-    empty = ask("diff", good, 'cpu{pod="nobody"}')
-    assert empty.returncode == 7 and "nothing in this window matches" in empty.log
+    for options in ([], ["--local"]):
+        empty = ask("diff", *options, good, 'cpu{pod="nobody"}')
+        assert empty.returncode == 5 and "no data in this window matches" in empty.log
     types = ask("diff", good, f"{HEAP_NAMES[1]}@{FIRST[0]}..{FIRST[1]}")
     assert types.returncode == 7 and "sample type" in types.log, types.log
     assert shares() == count
