@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -26,6 +27,7 @@ enum {
     END_MS = 2000, /* for h2o to notice that its sockets are shut down */
     PROBE_WORKERS = 2,
     PROBE_QUEUE = 32,
+    MIN_CONNECTIONS_PER_ADDRESS = 16, /* by default */
 };
 
 struct listener_slot {
@@ -73,6 +75,12 @@ static void set_defaults(struct http_options *options)
     if (options->max_buffered_bytes == 0)
         options->max_buffered_bytes = (size_t)192 << 20;
     options->max_connections = limit_connections((int)or_default(options->max_connections, 4096));
+    int tenth = (int)clamp(options->max_connections / 10, 1, INT_MAX);
+    if (options->max_connections_per_address == 0 && !options->trust_forwarded_for)
+        options->max_connections_per_address =
+            (int)clamp(tenth, MIN_CONNECTIONS_PER_ADDRESS, INT_MAX);
+    options->reserved_connections =
+        (int)clamp(or_default(options->reserved_connections, tenth), 0, options->max_connections);
     options->idle_timeout_s = (int)or_default(options->idle_timeout_s, 60);
     options->slow_timeout_s = (int)or_default(options->slow_timeout_s, 30);
     options->send_timeout_s = (int)or_default(options->send_timeout_s, 60);
@@ -164,6 +172,24 @@ static double read_connections(void *context)
     return atomic_load(&http->connection_count);
 }
 
+static double read_max_connections(void *context)
+{
+    struct http_server *http = context;
+    return http->options.max_connections;
+}
+
+static double read_max_per_address(void *context)
+{
+    struct http_server *http = context;
+    return http->options.max_connections_per_address;
+}
+
+static double read_reserved(void *context)
+{
+    struct http_server *http = context;
+    return http->options.reserved_connections;
+}
+
 static double read_jobs(void *context)
 {
     struct http_server *http = context;
@@ -207,6 +233,8 @@ static void register_metrics(struct http_server *http)
 {
     static const char *const labels[REFUSAL_COUNT] = {
         [REFUSED_CONNECTIONS] = "reason=\"connections\"",
+        [REFUSED_ADDRESS] = "reason=\"address\"",
+        [REFUSED_EVICTED] = "reason=\"evicted\"",
         [REFUSED_IDLE] = "reason=\"idle\"",
         [REFUSED_SLOW] = "reason=\"slow\"",
         [REFUSED_UNREAD] = "reason=\"unread\"",
@@ -221,6 +249,14 @@ static void register_metrics(struct http_server *http)
     http->failed_reads = metrics_counter(metrics, "perfolio_http_failed_reads_total", "",
                                          "Files whose reading failed while being sent.");
     metrics_gauge(metrics, "perfolio_http_connections", "", "Open connections.", read_connections,
+                  http);
+    static const char limit_name[] = "perfolio_http_connections_limit";
+    static const char limit_help[] = "Limits on open connections; 0: none.";
+    metrics_gauge(metrics, limit_name, "limit=\"max-connections\"", limit_help,
+                  read_max_connections, http);
+    metrics_gauge(metrics, limit_name, "limit=\"max-connections-per-address\"", limit_help,
+                  read_max_per_address, http);
+    metrics_gauge(metrics, limit_name, "limit=\"reserved-connections\"", limit_help, read_reserved,
                   http);
     metrics_gauge(metrics, "perfolio_http_requests_in_flight", "", "Requests being answered.",
                   read_jobs, http);
@@ -257,6 +293,11 @@ enum err_code http_server_create(struct server *server, const struct http_option
     }
     http->sends_hsts = wants_hsts(http->options.public_url);
     http->loops = mem_new(struct http_loop, (size_t)http->options.loop_count);
+    http->connections = connection_table_create(&(struct connection_limits){
+        .total = http->options.max_connections,
+        .per_address = http->options.max_connections_per_address,
+        .reserved = http->options.reserved_connections,
+    });
     set_up_h2o(http);
     register_metrics(http);
     *ret_http = http;
@@ -344,6 +385,8 @@ static void on_message(struct http_loop *loop, struct http_message *message)
         SSL_CTX_free(loop->accept_tls.ssl_ctx);
         loop->accept_tls.ssl_ctx = message->tls;
         break;
+    case MESSAGE_EVICTIONS:
+        break; /* http_connection_watch follows each turn */
     case MESSAGE_CUT:
         loop->is_cut = true;
         start_draining(loop);
@@ -548,6 +591,9 @@ void http_server_destroy(struct http_server *http)
     } else {
         close_listening_sockets(http);
     }
+    /* A connection that h2o still holds keeps its entry there; the process is ending. */
+    if (atomic_load(&http->connection_count) == 0)
+        connection_table_destroy(http->connections);
     mem_free(http->loops);
     access_log_destroy(http->access_log);
     h2o_config_dispose(&http->config);

@@ -3,10 +3,13 @@
 #include "api/http_tcp.h"
 #include "api/metrics.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* Connections accepted per event, so that a flood of them does not starve the others. */
@@ -15,7 +18,9 @@ enum {
     LOOK_MS = 20,
     SWEEP_MS = 1000,
     PRESSURE_WINDOW_S = 3,
-    LINGER_MAX_BYTES = 64 << 20
+    LINGER_MAX_BYTES = 64 << 20,
+    MAX_CLOSING = 128, /* evicted connections that h2o has not closed yet */
+    LOG_INTERVAL_S = 60,
 };
 
 /* What is left of a connection after h2o closed it: its peer is still sending. */
@@ -93,6 +98,7 @@ static void on_close(void *data)
         job->connection = NULL;
     }
     h2o_linklist_unlink(&connection->link);
+    connection_table_remove(connection->loop->http->connections, &connection->entry);
     if (connection->linger_fd >= 0)
         start_lingering(connection->loop, connection->linger_fd);
     arena_destroy(connection->refusal);
@@ -105,46 +111,177 @@ static void count_refusal(struct http_server *http, enum http_refusal reason)
     metric_add(http->refusals[reason], 1);
 }
 
-static uint64_t subscriber_of(h2o_socket_t *sock)
+/* The address as text; "-" if it is unknown. */
+static void name_peer(h2o_socket_t *sock, char ret_text[NI_MAXHOST])
 {
     struct sockaddr_storage address = {0};
-    h2o_socket_getpeername(sock, (struct sockaddr *)&address);
-    return http_tcp_subscriber(&address);
+    socklen_t size = h2o_socket_getpeername(sock, (struct sockaddr *)&address);
+    size_t text_size =
+        size ? h2o_socket_getnumerichost((struct sockaddr *)&address, size, ret_text) : SIZE_MAX;
+    if (text_size == SIZE_MAX)
+        snprintf(ret_text, NI_MAXHOST, "-");
 }
 
-static void adopt(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *accept)
+static int limit_value(const struct http_options *options, enum http_limit limit)
 {
+    switch (limit) {
+    case HTTP_LIMIT_CONNECTIONS:
+        return options->max_connections;
+    case HTTP_LIMIT_CONNECTIONS_PER_ADDRESS:
+        return options->max_connections_per_address;
+    case HTTP_LIMIT_RESERVED_CONNECTIONS:
+    case HTTP_LIMIT_COUNT:
+        break;
+    }
+    return options->reserved_connections;
+}
+
+void http_connection_log_limit(struct http_server *http, enum http_limit limit, const char *address)
+{
+    static const char *const names[HTTP_LIMIT_COUNT] = {
+        [HTTP_LIMIT_CONNECTIONS] = "max-connections",
+        [HTTP_LIMIT_CONNECTIONS_PER_ADDRESS] = "max-connections-per-address",
+        [HTTP_LIMIT_RESERVED_CONNECTIONS] = "reserved-connections",
+    };
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t logged_ns = atomic_load(&http->limit_logged_ns[limit]);
+    if (logged_ns && now_ns - logged_ns < LOG_INTERVAL_S * CLOCK_NS_PER_S)
+        return;
+    if (atomic_compare_exchange_strong(&http->limit_logged_ns[limit], &logged_ns, now_ns))
+        log_event(LOG_WARN, "a limit on connections is reached", "limit=%s value=%d address=%s",
+                  names[limit], limit_value(&http->options, limit), address);
+}
+
+static void log_decision(struct http_server *http, h2o_socket_t *sock,
+                         const struct connection_decision *decision)
+{
+    char peer[NI_MAXHOST];
+    bool is_by_address = decision->verdict == CONNECTION_REFUSED_BY_ADDRESS ||
+                         decision->eviction == CONNECTION_EVICTED_BY_ADDRESS;
+    if (decision->verdict == CONNECTION_ADMITTED && decision->eviction == CONNECTION_EVICTED_NONE)
+        return;
+    name_peer(sock, peer);
+    http_connection_log_limit(
+        http, is_by_address ? HTTP_LIMIT_CONNECTIONS_PER_ADDRESS : HTTP_LIMIT_CONNECTIONS, peer);
+}
+
+/* The loop that owns the evicted connection closes it after its current turn. */
+static void announce_eviction(struct http_loop *loop, const struct connection_decision *decision)
+{
+    if (decision->eviction == CONNECTION_EVICTED_NONE)
+        return;
+    struct http_loop *owner = &loop->http->loops[decision->evicted_owner];
+    if (atomic_exchange(&owner->has_evictions, true) || owner == loop)
+        return;
+    struct http_message *message = mem_new(struct http_message, 1);
+    message->kind = MESSAGE_EVICTIONS;
+    h2o_multithread_send_message(&owner->receiver, &message->link);
+}
+
+static void close_evicted(struct http_loop *loop)
+{
+    if (!atomic_exchange(&loop->has_evictions, false))
+        return;
+    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
+         link = next) {
+        next = link->next;
+        struct http_connection *connection = connection_at(link);
+        if (connection_is_evicted(&connection->entry))
+            http_connection_cut(connection, REFUSAL_COUNT); /* counted when it was evicted */
+    }
+}
+
+static struct http_connection *create_connection(struct http_loop *loop, h2o_socket_t *sock)
+{
+    struct sockaddr_storage address = {0};
     struct http_connection *connection = mem_new(struct http_connection, 1);
     connection->loop = loop;
     connection->sock = sock;
     connection->fd = h2o_socket_get_fd(sock);
     connection->linger_fd = -1;
-    connection->subscriber = subscriber_of(sock);
+    h2o_socket_getpeername(sock, (struct sockaddr *)&address);
+    connection->subscriber = http_tcp_subscriber(&address);
     connection->accepted_ns = connection->progress_ns = clock_monotonic_ns();
     h2o_linklist_init_anchor(&connection->jobs);
-    h2o_linklist_insert(&loop->connections, &connection->link);
-    sock->on_close.cb = on_close;
-    sock->on_close.data = connection;
-    h2o_accept(accept, sock);
+    return connection;
+}
+
+static void adopt(struct http_connection *connection, h2o_accept_ctx_t *accept)
+{
+    h2o_linklist_insert(&connection->loop->connections, &connection->link);
+    connection->sock->on_close.cb = on_close;
+    connection->sock->on_close.data = connection;
+    h2o_accept(accept, connection->sock);
+}
+
+/* Nothing is read or answered: under a flood this must cost less than the flood. */
+static void refuse_connection(struct http_connection *connection, enum http_refusal reason)
+{
+    struct http_server *http = connection->loop->http;
+    h2o_socket_t *sock = connection->sock;
+    mem_free(connection);
+    atomic_fetch_sub(&http->connection_count, 1);
+    count_refusal(http, reason);
+    h2o_socket_close(sock);
+}
+
+static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *accept)
+{
+    struct http_server *http = loop->http;
+    struct http_connection *connection = create_connection(loop, sock);
+    if (atomic_fetch_add(&http->connection_count, 1) >=
+        http->options.max_connections + MAX_CLOSING) {
+        refuse_connection(connection, REFUSED_CONNECTIONS);
+        return;
+    }
+    struct connection_decision decision = connection_table_add(
+        http->connections, connection->subscriber, (int)(loop - http->loops), &connection->entry);
+    log_decision(http, sock, &decision);
+    announce_eviction(loop, &decision);
+    connection->is_on_reserved_place = decision.verdict == CONNECTION_ON_RESERVED_PLACE;
+    if (decision.eviction == CONNECTION_EVICTED_BY_ADDRESS)
+        count_refusal(http, REFUSED_ADDRESS);
+    else if (decision.eviction == CONNECTION_EVICTED_BY_TOTAL)
+        count_refusal(http, REFUSED_EVICTED);
+    if (decision.verdict == CONNECTION_REFUSED_BY_ADDRESS)
+        refuse_connection(connection, REFUSED_ADDRESS);
+    else if (decision.verdict == CONNECTION_REFUSED_BY_TOTAL)
+        refuse_connection(connection, REFUSED_CONNECTIONS);
+    else
+        adopt(connection, accept);
 }
 
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
                             h2o_accept_ctx_t *accept)
 {
-    struct http_server *http = loop->http;
     for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
         h2o_socket_t *sock = h2o_evloop_socket_accept(listener);
         if (!sock)
             return;
-        if (atomic_fetch_add(&http->connection_count, 1) < http->options.max_connections) {
-            adopt(loop, sock, accept);
-            continue;
-        }
-        /* Nothing is read or answered: under a flood this must cost less than the flood. */
-        atomic_fetch_sub(&http->connection_count, 1);
-        count_refusal(http, REFUSED_CONNECTIONS);
-        h2o_socket_close(sock);
+        accept_connection(loop, sock, accept);
     }
+}
+
+void http_connection_begin(struct http_connection *connection, struct http_job *job)
+{
+    if (h2o_linklist_is_empty(&connection->jobs))
+        connection_table_begin(connection->loop->http->connections, &connection->entry);
+    h2o_linklist_insert(&connection->jobs, &job->connection_link);
+}
+
+void http_connection_end(struct http_connection *connection, struct http_job *job)
+{
+    h2o_linklist_unlink(&job->connection_link);
+    if (h2o_linklist_is_empty(&connection->jobs))
+        connection_table_end(connection->loop->http->connections, &connection->entry);
+}
+
+void http_connection_authenticate(struct http_connection *connection)
+{
+    if (connection->entry.is_authenticated)
+        return;
+    connection->is_on_reserved_place = false;
+    connection_table_authenticate(connection->loop->http->connections, &connection->entry);
 }
 
 struct http_connection *http_connection_of(h2o_req_t *req)
@@ -316,6 +453,9 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     if (received != connection->received_bytes || acked != connection->acked_bytes ||
         connection->paused_read || (is_handled && !is_writing))
         connection->progress_ns = now_ns;
+    /* An upload that makes progress is not the one to close for others. */
+    if (!is_handled && received - connection->received_bytes >= HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE)
+        connection_table_refresh(connection->loop->http->connections, &connection->entry);
     connection->received_bytes = received;
     connection->acked_bytes = acked;
     check_taking(connection, now_ns);
@@ -371,6 +511,7 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
 
 void http_connection_watch(struct http_loop *loop, int64_t now_ns)
 {
+    close_evicted(loop);
     /* Each connection may bring a kernel buffer's worth per turn: near the cap, look at each. */
     if (now_ns >= loop->next_look_ns || loop->is_filling) {
         http_buffers_look(loop);

@@ -8,6 +8,7 @@
 #ifndef API_HTTP_INTERNAL_H
 #define API_HTTP_INTERNAL_H
 
+#include "api/connection_table.h"
 #include "api/http.h"
 #include "api/request.h"
 #include "api/worker.h"
@@ -36,6 +37,8 @@ enum {
 
 enum http_refusal {
     REFUSED_CONNECTIONS, /* past max_connections */
+    REFUSED_ADDRESS,     /* past max_connections_per_address: the new or the longest waiting one */
+    REFUSED_EVICTED,     /* waiting for longest when a new one came at max_connections */
     REFUSED_IDLE,
     REFUSED_SLOW,
     REFUSED_UNREAD, /* the peer takes no bytes */
@@ -43,6 +46,14 @@ enum http_refusal {
     REFUSED_BUFFERS, /* past the buffer cap: waited for too long, or others have less */
     REFUSED_GONE,    /* HTTP/1: the peer left while its request waited or ran */
     REFUSAL_COUNT
+};
+
+/* Limits whose being reached is logged. */
+enum http_limit {
+    HTTP_LIMIT_CONNECTIONS,
+    HTTP_LIMIT_CONNECTIONS_PER_ADDRESS,
+    HTTP_LIMIT_RESERVED_CONNECTIONS,
+    HTTP_LIMIT_COUNT
 };
 
 struct http_loop {
@@ -56,6 +67,7 @@ struct http_loop {
     h2o_socket_t **listeners;            /* as many as options.listener_count; NULL once closed */
     h2o_linklist_t connections;          /* struct http_connection, oldest first */
     h2o_linklist_t lingering;            /* struct http_lingering */
+    atomic_bool has_evictions;           /* connections of this loop have been evicted */
     _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last look */
     _Atomic size_t wanted_bytes; /* that the first upload of wanted_by lacks, for other loops */
     _Atomic uint64_t wanted_by;  /* its address, as in struct http_connection */
@@ -71,6 +83,7 @@ struct http_loop {
 enum http_message_kind {
     MESSAGE_ANSWER,
     MESSAGE_CERTIFICATE,
+    MESSAGE_EVICTIONS, /* wakes the loop: has_evictions is set */
     MESSAGE_DRAIN,
     MESSAGE_CUT,
     MESSAGE_END
@@ -87,8 +100,10 @@ struct http_connection {
     struct http_loop *loop;
     h2o_socket_t *sock;
     int fd;
-    h2o_linklist_t jobs;        /* struct http_job by connection_link */
-    uint64_t subscriber;        /* http_tcp_subscriber() of the peer */
+    h2o_linklist_t jobs; /* struct http_job by connection_link */
+    uint64_t subscriber; /* http_tcp_subscriber() of the peer */
+    struct connection_entry entry;
+    bool is_on_reserved_place;  /* no request on it has been authenticated yet */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
     int64_t paused_ns;          /* since when it waits, on the whole; 0: not in this request */
     size_t paused_bytes;        /* what had come by then */
@@ -152,9 +167,11 @@ struct http_server {
     SSL_CTX *tls;                  /* NULL without TLS listeners */
     bool sends_hsts;
     struct http_loop *loops;
-    _Atomic int connection_count;
-    _Atomic int job_count;       /* requests between their arrival and the end of their answer */
-    _Atomic size_t answer_bytes; /* held by large answers that are being made or sent */
+    struct connection_table *connections;
+    _Atomic int64_t limit_logged_ns[HTTP_LIMIT_COUNT]; /* monotonic; 0: never */
+    _Atomic int connection_count; /* evicted ones included until they are closed */
+    _Atomic int job_count;        /* requests between their arrival and the end of their answer */
+    _Atomic size_t answer_bytes;  /* held by large answers that are being made or sent */
     struct http_readiness readiness;
     atomic_bool is_stopping;
     bool is_started;
@@ -172,6 +189,11 @@ enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tl
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
                             h2o_accept_ctx_t *accept);
 struct http_connection *http_connection_of(h2o_req_t *req);
+/* A request begins; the request that jobs no longer lists has ended. */
+void http_connection_begin(struct http_connection *connection, struct http_job *job);
+void http_connection_end(struct http_connection *connection, struct http_job *job);
+/* A request was authenticated: a reserved place, if it has one, is the connection's own now. */
+void http_connection_authenticate(struct http_connection *connection);
 /* Ends it and what its requests do: h2o notices at its next read or write. */
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
 /* Answers 503 to a request that is still being read, and ends the connection; HTTP/2 is cut. */
@@ -181,6 +203,9 @@ void http_connection_linger(struct http_connection *connection);
 /* Cheap; called after each turn of the loop: buffer cap and, when due, timeouts. */
 void http_connection_watch(struct http_loop *loop, int64_t now_ns);
 void http_connection_drop_lingering(struct http_loop *loop);
+/* Logs that a limit was reached, at most once a minute for each. */
+void http_connection_log_limit(struct http_server *http, enum http_limit limit,
+                               const char *address);
 
 /*
  * http_buffers.c: who may go on reading when uploads fill the buffers. The rule stands in http.h.

@@ -1,5 +1,6 @@
 #include "api/http_internal.h"
 
+#include "api/auth.h"
 #include "api/http_strict.h"
 #include "api/routes.h"
 #include "lib/base/clock.h"
@@ -8,6 +9,8 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum { RESERVED_RETRY_S = 5 };
 
 void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES])
 {
@@ -210,7 +213,7 @@ void http_job_release(struct http_job *job)
     if (--job->reference_count > 0)
         return;
     if (job->connection)
-        h2o_linklist_unlink(&job->connection_link);
+        http_connection_end(job->connection, job);
     if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
         close(job->response.file_fd);
     if (job->stolen_input)
@@ -232,7 +235,7 @@ static void on_request_disposed(void *shared)
         if (is_early && ++job->connection->early_cancels > HTTP_MAX_EARLY_CANCELS)
             http_connection_cut(job->connection, REFUSED_CANCELS);
         job->connection->is_body_taken = false;
-        h2o_linklist_unlink(&job->connection_link);
+        http_connection_end(job->connection, job);
         job->connection = NULL;
     }
     http_job_release(job);
@@ -258,7 +261,7 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     job->connection = http_connection_of(req);
     job->connection->is_http2 = req->version >= 0x200;
     job->connection->paused_ns = 0;
-    h2o_linklist_insert(&job->connection->jobs, &job->connection_link);
+    http_connection_begin(job->connection, job);
     atomic_fetch_add(&loop->http->job_count, 1);
     struct http_job **shared =
         h2o_mem_alloc_shared(&req->pool, sizeof(struct http_job *), on_request_disposed);
@@ -338,6 +341,22 @@ static enum err_code check_body(const struct request *request, struct err *err)
         request->body.size, limit);
 }
 
+/* Places of the reserve are for clients that can prove who they are, and for health checks. */
+static enum err_code check_reserved_place(const struct http_job *job, struct err *err)
+{
+    const struct request *request = &job->request;
+    const unsigned open_flags = ROUTE_INLINE | ROUTE_PROBE | ROUTE_SIGN_IN;
+    if (!job->connection->is_on_reserved_place || request->route->flags & open_flags ||
+        auth_has_credentials(request))
+        return ERR_NONE;
+    http_connection_log_limit(job->loop->http, HTTP_LIMIT_RESERVED_CONNECTIONS, request->address);
+    err_set(err, ERR_BUSY,
+            "the server's connections (max-connections) are in use, and the last ones are reserved "
+            "for authenticated clients: send a token, sign in, or try again in a few seconds");
+    err->retry_after_s = RESERVED_RETRY_S;
+    return ERR_BUSY;
+}
+
 static void dispatch(struct http_job *job)
 {
     struct request *request = &job->request;
@@ -348,6 +367,8 @@ static void dispatch(struct http_job *job)
         refuse_method(job, &err);
         return;
     }
+    if (code == ERR_NONE)
+        code = check_reserved_place(job, &err);
     if (code == ERR_NONE)
         code = check_body(request, &err);
     if (code)

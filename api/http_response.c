@@ -259,6 +259,10 @@ void http_response_send(struct http_job *job)
     req->res.reason = reason_of(response->status);
     req->res.content_length = has_no_length(response->status) ? SIZE_MAX : body_size(response);
     add_fields(req, job);
+    if (job->connection && job->request.principal.kind != PRINCIPAL_ANONYMOUS)
+        http_connection_authenticate(job->connection);
+    /* A place of the reserve is not kept by a client that has proved nothing. */
+    job->is_closing |= job->connection && job->connection->is_on_reserved_place;
     if (job->is_closing || job->loop->is_draining)
         req->http1_is_persistent = 0;
     if (job->is_closing && job->connection)

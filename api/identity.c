@@ -22,8 +22,9 @@ enum { BODY_BYTES = 64 << 10 };
 
 /* clang-format off: a table */
 static const struct route identity_rows[] = {
-    ROUTE(GET, "/api/v1/session", PUBLIC, 0, 0, 0, session_get),
-    ROUTE(POST, "/api/v1/session", PUBLIC, 0, ROUTE_NO_CSRF, BODY_BYTES, session_post),
+    ROUTE(GET, "/api/v1/session", PUBLIC, 0, ROUTE_SIGN_IN, 0, session_get),
+    ROUTE(POST, "/api/v1/session", PUBLIC, 0, ROUTE_NO_CSRF | ROUTE_SIGN_IN, BODY_BYTES,
+          session_post),
     ROUTE(DELETE, "/api/v1/session", PUBLIC, 0, 0, 0, session_delete),
     ROUTE(POST, "/api/v1/password", SIGNED_IN, 0, 0, BODY_BYTES, session_post_password),
     ROUTE(GET, "/api/v1/tokens", SIGNED_IN, 0, 0, 0, token_list),

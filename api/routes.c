@@ -199,6 +199,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_OTLP, "otlp"},
                                              {ROUTE_CONNECT, "connect"},
                                              {ROUTE_PYROSCOPE, "pyroscope"},
+                                             {ROUTE_SIGN_IN, "sign_in"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

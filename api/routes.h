@@ -36,6 +36,8 @@ enum route_flags {
     ROUTE_OTLP = 1 << 7,
     ROUTE_CONNECT = 1 << 8,
     ROUTE_PYROSCOPE = 1 << 9,
+    /* Signing in: served on reserved connections, too (api/http.h). */
+    ROUTE_SIGN_IN = 1 << 10,
 };
 
 struct route {

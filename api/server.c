@@ -233,6 +233,8 @@ static enum err_code create_http(struct server *server, const struct server_star
         .max_queued_requests = settings->worker_queue,
         .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
         .max_connections = settings->max_connections,
+        .max_connections_per_address = settings->max_connections_per_address,
+        .reserved_connections = settings->reserved_connections,
         .idle_timeout_s = settings->idle_timeout_s,
         .slow_timeout_s = settings->request_timeout_s,
         .send_timeout_s = settings->idle_timeout_s,

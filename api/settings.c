@@ -90,6 +90,11 @@ static const struct knob knobs[] = {
     KNOB("trust-forwarded-for", KNOB_SWITCH, trust_forwarded_for, 0, 0, "no",
          "behind a proxy of yours: take the last address of X-Forwarded-For for the client's"),
     KNOB("max-connections", KNOB_NUMBER, max_connections, 1, 100000, "2048", "open connections"),
+    KNOB("max-connections-per-address", KNOB_NUMBER, max_connections_per_address, 0, 100000, "0",
+         "open connections of one address (IPv6: of a /64); 0: a tenth of max-connections and at "
+         "least 16, or no limit with trust-forwarded-for"),
+    KNOB("reserved-connections", KNOB_NUMBER, reserved_connections, 0, 100000, "0",
+         "of max-connections, for authenticated clients and health checks; 0: a tenth"),
     KNOB("max-buffered-bytes", KNOB_SIZE, max_buffered_bytes, 16 * KIB * KIB, TIB, "192MiB",
          "what the bodies of all requests together may hold in memory, and as much all answers"),
     KNOB("request-timeout", KNOB_SECONDS, request_timeout_s, 1, 86400, "30s",

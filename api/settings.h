@@ -48,6 +48,8 @@ struct settings {
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
+    int max_connections_per_address;  /* 0: by max_connections (api/http.h) */
+    int reserved_connections;         /* 0: by max_connections */
     uint64_t max_buffered_bytes;      /* what all request bodies together may hold */
     int request_timeout_s;            /* a whole request with its body, while bytes flow */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */

@@ -33,7 +33,8 @@ import profiles  # noqa: E402
 BENCH = conftest.BUILD / "tests" / "bench"
 WORK = ROOT / "build" / "bench"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
-RAISED = ["--tenant-uploads-per-minute", "1000000", "--anonymous-uploads-per-minute", "1000000",
+RAISED = ["--max-connections-per-address", "2048",  # all clients of a benchmark have one address
+          "--tenant-uploads-per-minute", "1000000", "--anonymous-uploads-per-minute", "1000000",
           "--log-level", "warn"]
 ROWS = []
 

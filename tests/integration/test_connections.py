@@ -1,0 +1,142 @@
+"""Connections: no address can take them all, idle ones make room, and some are reserved."""
+
+import concurrent.futures
+import re
+import resource
+import socket
+import ssl
+
+import pytest
+
+from test_background_locks import Held
+from test_http_raw import Wire, get, metric, wait_until
+
+CUT = 'perfolio_http_connections_cut_total{reason="%s"}'
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def open_idle(server, source, count):
+    """Up to count TLS connections that send nothing; those that the server refuses are left out."""
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    sockets = []
+    for _ in range(count):
+        try:
+            raw = socket.create_connection(("127.0.0.1", server.port), 60, (source, 0))
+            sockets.append(context.wrap_socket(raw, server_hostname="localhost"))
+        except (ssl.SSLError, ConnectionError):
+            pass
+    return sockets
+
+
+def log_lines(server, limit):
+    return re.findall(rf"a limit on connections is reached.*limit={limit} .*", server.log())
+
+
+def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_server):
+    server = start_server()
+    with Wire(server, source="127.0.0.2") as first:
+        assert first.send(get()).answer()[0] == 200
+        idle = open_idle(server, "127.0.0.2", 2048)
+        with Wire(server, source="127.0.0.3") as other:
+            assert other.send(get()).answer()[0] == 200
+        assert metric(server, CUT % "address") >= 2048 - 204
+        assert metric(server, "perfolio_http_connections_limit"
+                              '{limit="max-connections-per-address"}') == 204
+        # The address itself is still served: its longest idle connections were closed, the first one first.
+        assert first.is_closed()
+        with Wire(server, source="127.0.0.2") as fresh:
+            assert fresh.send(get()).answer()[0] == 200
+    lines = log_lines(server, "max-connections-per-address")
+    assert 1 <= len(lines) <= 3 and "value=204 address=127.0.0.2" in lines[0]
+    for each in idle:
+        each.close()
+
+
+def test_an_address_may_have_as_many_as_the_setting_says(start_server):
+    server = start_server("--max-connections-per-address", "3")
+    with Wire(server, source="127.0.0.2") as a, Wire(server, source="127.0.0.2") as b, \
+            Wire(server, source="127.0.0.2") as c:
+        for wire in (b, c, a):
+            assert wire.send(get()).answer()[0] == 200
+        with Wire(server, source="127.0.0.2") as d:
+            assert d.send(get()).answer()[0] == 200
+            assert b.is_closed(), "it was idle for longest"
+            assert a.send(get()).answer()[0] == c.send(get()).answer()[0] == 200
+
+
+def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_stay(start_server):
+    server = start_server("--max-connections", "60")
+    with Wire(server, source="127.0.0.3") as member:
+        authorization = f"Authorization: Bearer {server.token}\r\n"
+        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+        idle = [each for number in range(1, 21) for each in open_idle(server, f"127.0.1.{number}", 10)]
+        for number in range(4, 10):
+            with Wire(server, source=f"127.0.0.{number}") as other:
+                assert other.send(get()).answer()[0] == 200
+        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+    assert metric(server, CUT % "evicted") >= 200 - 60
+    lines = log_lines(server, "max-connections")
+    assert 1 <= len(lines) <= 3 and "value=60" in lines[0]
+    for each in idle:
+        each.close()
+
+
+def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_server):
+    server = start_server("--max-connections", "40", "--max-connections-per-address", "36",
+                          "--worker-threads", "64", "--database-connections", "64")
+    request = get("/api/v1/shares/0123456789abcdefghijkl")
+    authorization = f"Authorization: Bearer {server.token}\r\n"
+    with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
+        busy = [Wire(server, source="127.0.0.2").send(request) for _ in range(36)]
+        assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") >= 36)
+        for _ in range(20):
+            with Wire(server, source="127.0.0.3") as stranger:
+                status, headers, body = stranger.send(request).answer()
+                assert status == 503 and int(headers["retry-after"]) > 0
+                assert b"max-connections" in body
+                assert stranger.is_closed()
+            for path in ("/healthz", "/readyz"):
+                with Wire(server, source="127.0.0.3") as probe:
+                    assert probe.send(get(path)).answer()[0] == 200
+        with Wire(server, source="127.0.0.4") as member:
+            for _ in range(3):
+                assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+        assert len(log_lines(server, "reserved-connections")) in (1, 2)
+    for wire in busy:
+        assert wire.answer()[0] == 404
+        wire.socket.close()
+    with Wire(server, source="127.0.0.3") as stranger:
+        assert stranger.send(request).answer()[0] == 404
+        assert stranger.send(request).answer()[0] == 404
+
+
+def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_server):
+    server = start_server("--max-connections", "40")
+    body = b"main;work 1\n" * 400_000
+    head = (f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            f"Authorization: Bearer {server.token}\r\n\r\n").encode()
+    stop = []
+
+    def flood(number):
+        while not stop:
+            for each in open_idle(server, f"127.0.1.{number}", 10):
+                each.close()
+
+    with Wire(server, source="127.0.0.3") as upload, concurrent.futures.ThreadPoolExecutor(2) as threads:
+        upload.send(head + body[:64 << 10])
+        floods = [threads.submit(flood, number) for number in (1, 2)]
+        try:
+            for at in range(64 << 10, len(body), 64 << 10):
+                upload.send(body[at:at + (64 << 10)])
+                upload.socket.settimeout(60)
+            assert upload.answer()[0] == 201
+        finally:
+            stop.append(True)
+        [each.result() for each in floods]
