@@ -289,6 +289,15 @@ export async function testExplore(runner, browser, server) {
       const [left, right] = [topOf(half(false), 1), topOf(half(true), 1)];
       const rows = await tableRows(page);
       assert.equal(rows.length, new Set([...left.keys(), ...right.keys()]).size);
+      // The values beside each graph are those of its half, as the API has them for that half alone.
+      for (const [side, late] of [["before", false], ["after", true]]) {
+        const [from, to] = [begin + (late ? 2 : 0) * minute, begin + (late ? 4 : 2) * minute];
+        const { json } = await server.call("GET", `/api/v1/query_range?${new URLSearchParams({ query: type, start: from / 1000, end: to / 1000, step: 5, rate: "true" })}`, { token: server.token });
+        const values = json.series[0].points.map(([, value]) => value);
+        const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+        const wanted = [mean, Math.max(...values)].map((value) => `${Number(value.toPrecision(3))} cores`);
+        assert.deepEqual((await page.locator(`.selection.${side} .series-table tbody td`).allTextContents()).slice(1), wanted);
+      }
       const change = 100 * (cpu(half(true)) / cpu(half(false)) - 1);
       const verdict = await page.textContent(".verdict strong");
       assert.ok(Math.abs(number(verdict.replace("−", "-").replace("%", "")) - change) < 0.6, `${verdict} for ${change}`);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { askedOf, defaultSelection, formatExplore, halves, parseExplore, pinned, type ExploreState } from "../src/model/explore_state.ts";
 import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
 import { contrast } from "../src/model/colour.ts";
-import { formatMetric, lineLook, otherLook, plotData, seriesName, valueAt } from "../src/model/plot_data.ts";
+import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt } from "../src/model/plot_data.ts";
 import { afterName, complete, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
 import { formatState, parseState } from "../src/state.ts";
 
@@ -140,6 +140,15 @@ test("every line can be seen on its ground", () => {
     for (let i = 0; i < 8; i++) assert.ok(contrast(lineLook(i, ground).stroke, ground) >= 3, `${i} on ${ground}`);
   }
   assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
+});
+
+test("the values of a series are those of the selected part of the time", () => {
+  const points = [[0, 4], [10, 2], [20, 6], [30, 8]] as const;
+  assert.deepEqual(digestOf(points, 10, null), { last: 8, mean: 5, highest: 8 });
+  assert.deepEqual(digestOf(points, 10, { from: 0, to: 20 }), { last: 2, mean: 3, highest: 4 });
+  assert.deepEqual(digestOf(points, 10, { from: 15, to: 30 }), { last: 6, mean: (5 * 2 + 10 * 6) / 15, highest: 6 });
+  assert.equal(digestOf(points, 10, { from: 40, to: 50 }), null);
+  assert.equal(digestOf([], 10, null), null);
 });
 
 test("a series is named by its labels, and the sum of others by their number", () => {

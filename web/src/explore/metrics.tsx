@@ -39,25 +39,26 @@ function Swatch({ look }: { look: LineLook }) {
   );
 }
 
-/** Of each series: what it is called, and its values. A press looks at it alone. */
+/** The name and the values of each series, those of the selected part of the time if there is one. A press looks at it alone. */
 function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<MetricsProps, "answer" | "selection" | "onChoose"> & { looks: LineLook[]; cursor: number | null }) {
-  const shown = (value: number | null) => (value === null ? "–" : formatMetric(value, answer.unit));
-  const atCursor = (one: Series) => (cursor === null ? (one.points.at(-1)?.[1] ?? null) : valueAt(one.points, cursor, answer.step_ms));
+  const shown = (value: number | null | undefined) => (value === null || value === undefined ? "–" : formatMetric(value, answer.unit));
+  const atCursor = (one: Series, last: number | undefined) => (cursor === null ? last : valueAt(one.points, cursor, answer.step_ms));
+  const of = selection.part ? " of selection" : "";
   return (
     <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
       <table>
         <thead>
           <tr>
             <th scope="col">Series</th>
-            <th scope="col" class="number">{cursor === null ? "Last" : formatMoment(cursor, cursor)}</th>
-            <th scope="col" class="number">Average</th>
-            <th scope="col" class="number">Highest</th>
+            <th scope="col" class="number">{cursor === null ? "Last" + of : formatMoment(cursor, cursor)}</th>
+            <th scope="col" class="number">Average{of}</th>
+            <th scope="col" class="number">Highest{of}</th>
           </tr>
         </thead>
         <tbody>
           {answer.series.map((one, i) => {
             const isChosen = isSame(one.labels, selection.only);
-            const digest = digestOf(one.points);
+            const digest = digestOf(one.points, answer.step_ms, selection.part);
             return (
               <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
@@ -73,9 +74,9 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
                     </button>
                   )}
                 </th>
-                <td class="number">{shown(atCursor(one))}</td>
-                <td class="number">{shown(digest.mean)}</td>
-                <td class="number">{shown(digest.highest)}</td>
+                <td class="number">{shown(atCursor(one, digest?.last))}</td>
+                <td class="number">{shown(digest?.mean)}</td>
+                <td class="number">{shown(digest?.highest)}</td>
               </tr>
             );
           })}

@@ -3,6 +3,7 @@
  * undefined where it has none of its own and the line goes on, null where the line is interrupted.
  */
 import { contrast, oklch } from "./colour.ts";
+import type { Span } from "./moment.ts";
 import { formatValue } from "./units.ts";
 
 export type Points = readonly (readonly [ms: number, value: number])[];
@@ -51,14 +52,20 @@ export function valueAt(points: Points, ms: number, stepMs: number): number | nu
 }
 
 export interface Digest {
+  last: number;
   mean: number;
   highest: number;
 }
 
-export function digestOf(points: Points): Digest {
-  const values = points.map(([, value]) => value);
-  if (!values.length) return { mean: 0, highest: 0 };
-  return { mean: values.reduce((sum, value) => sum + value, 0) / values.length, highest: values.reduce((a, b) => Math.max(a, b)) };
+/** Of a part of the time alone where there is one: a step that the part cuts counts in the mean by what it has of it. null: there is no value. */
+export function digestOf(points: Points, stepMs: number, part: Span | null): Digest | null {
+  let [sum, weights, last, highest] = [0, 0, 0, -Infinity];
+  for (const [ms, value] of points) {
+    const weight = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : 1;
+    if (weight <= 0) continue;
+    [sum, weights, last, highest] = [sum + weight * value, weights + weight, value, Math.max(highest, value)];
+  }
+  return weights > 0 ? { last, mean: sum / weights, highest } : null;
 }
 
 /** "1.25 cores", "3.2 MiB/s": units of /api/v1/query_range. */
