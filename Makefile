@@ -24,7 +24,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit objects oracle-programs integration browser fuzz bench bench-agents bench-store bench-symbols \
-        bench-unwind bench-agent bench-frames bench-web install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
+        bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib libbpf
@@ -273,6 +273,9 @@ bench-unwind: $(OUT)/tests/bench/bench_unwind
 # What the agent costs, beside perf record. BENCH_SECONDS=5 is its short form.
 bench-agent: all
 	$(PYTHON) tests/bench/agent.py $(BENCH_PARTS)
+# Eight honest clients beside four attackers for SOAK_SECONDS=900.
+soak-hostile: all
+	$(PYTHON) tests/soak/hostile_tenant.py
 # Cost of a frame of the icicle of a million nodes, in loops that are measured beside it.
 bench-frames: web/node_modules/.done
 	cd web && npm run --silent bench
@@ -291,7 +294,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-unwind BENCH_FILES= | bench-agent BENCH_PARTS= | bench-frames | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | test-kernels KERNELS= | test-kernels-arm64 ARM_KERNELS= | test-unwind | test-unwind-arm64 | interop'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-unwind BENCH_FILES= | bench-agent BENCH_PARTS= | bench-frames | bench-web | soak-hostile | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | test-kernels KERNELS= | test-kernels-arm64 ARM_KERNELS= | test-unwind | test-unwind-arm64 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) $(GEN) -name '*.d' 2>/dev/null)
