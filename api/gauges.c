@@ -102,6 +102,11 @@ static double open_connections(void *pool)
     return pg_pool_counts(pool).open;
 }
 
+static double is_responding(void *watch)
+{
+    return pg_watch_is_responding(watch);
+}
+
 static double used_connections(void *pool)
 {
     struct pg_pool_counts counts = pg_pool_counts(pool);
@@ -180,6 +185,9 @@ static void register_connections(const struct server *server)
     static const char open_help[] = "Open connections to the database.";
     static const char used_help[] = "Connections to the database that are in use.";
     struct metrics *metrics = server->metrics;
+    metrics_gauge(metrics, "perfolio_database_responding", "",
+                  "1; or 0 while the database does not respond and requests are refused at once.",
+                  is_responding, server->database_watch);
     metrics_gauge(metrics, "perfolio_database_connections", "pool=\"requests\"", open_help,
                   open_connections, server->database);
     metrics_gauge(metrics, "perfolio_database_connections", "pool=\"jobs\"", open_help,

@@ -17,6 +17,9 @@ enum { METRICS_MAX_BYTES = 4 << 20 };
 
 #define READY_FOR_NS CLOCK_NS_PER_S
 
+/* With the time to connect, which lib/io/pg.h bounds, less than 2 s. */
+enum { PING_MS = 1500 };
+
 static enum err_code get_healthz(struct request *request, struct response *response,
                                  struct err *err)
 {
@@ -35,6 +38,7 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
     if (code)
         return code;
     struct pg_result *result;
+    pg_limit(connection, PING_MS);
     return pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err);
 }
 
@@ -60,6 +64,16 @@ static void log_not_ready(const struct request *request, const struct err *err)
               err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
 }
 
+/* For monitoring, which looks at the response only: which part fails, and nothing of how. */
+static enum err_code fail_not_ready(const struct request *request, const char *part,
+                                    struct err *err)
+{
+    log_not_ready(request, err);
+    err_set(err, ERR_BUSY, "%s; the server's log says why, try again in a few seconds", part);
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 /* A good answer holds for a moment, unless the database has failed anybody since. */
 static bool is_known_ready(struct http_readiness *readiness, uint64_t failure_count)
 {
@@ -80,15 +94,10 @@ static enum err_code get_readyz(struct request *request, struct response *respon
     uint64_t failure_count = pg_pool_failure_count(request->server->database) +
                              pg_pool_failure_count(request->server->jobs_database);
     if (!is_known_ready(readiness, failure_count)) {
-        enum err_code code = check_database(request->server, request->arena, err);
-        if (code == ERR_NONE)
-            code = check_disk(request->server, request->arena, err);
-        if (code) {
-            log_not_ready(request, err);
-            return err_set(err, ERR_BUSY,
-                           "the database or the disk does not answer; see the log, and ask again "
-                           "in a few seconds");
-        }
+        if (check_database(request->server, request->arena, err))
+            return fail_not_ready(request, "the database does not respond", err);
+        if (check_disk(request->server, request->arena, err))
+            return fail_not_ready(request, "files cannot be written in the data folder", err);
         atomic_store(&readiness->failure_count, failure_count);
         atomic_store(&readiness->found_ns, clock_monotonic_ns());
     }

@@ -26,6 +26,7 @@ enum {
     FAST_STOP_MS = 30000,
     IMMEDIATE_STOP_MS = 5000,
     LINE_BYTES = PATH_MAX + 16,
+    CHILDREN_MAX = 2048, /* more than max_connections and PostgreSQL's own processes */
 };
 
 /* What programs of PostgreSQL see: nothing of PG*, which would change where they connect. */
@@ -338,6 +339,47 @@ static bool is_gone_within(const struct postgres *postgres, pid_t pid, int64_t d
     return true;
 }
 
+/* A cluster's processes besides the one that started them. */
+struct children {
+    pid_t pids[CHILDREN_MAX];
+    int count;
+};
+
+static void find_children(pid_t parent, struct children *children)
+{
+    char path[64];
+    int pid;
+    children->count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "re");
+    while (file && children->count < CHILDREN_MAX && fscanf(file, "%d", &pid) == 1)
+        children->pids[children->count++] = pid;
+    if (file)
+        fclose(file);
+}
+
+static void signal_children(const struct children *children, int signal)
+{
+    for (int i = 0; i < children->count; i++)
+        kill(children->pids[i], signal);
+}
+
+/*
+ * Sends one step's signal to the cluster. A process that somebody stopped (SIGSTOP) does not even
+ * end in order, so all are continued first. SIGKILL is sent to each: without their parent the
+ * others notice only when they next wait for a client, and hold on to the shared memory until then.
+ */
+static void signal_cluster(pid_t pid, int signal)
+{
+    struct children children;
+    find_children(pid, &children);
+    kill(pid, signal);
+    if (signal == SIGKILL)
+        signal_children(&children, SIGKILL);
+    signal_children(&children, SIGCONT);
+    kill(pid, SIGCONT);
+}
+
 enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *err)
 {
     static const struct {
@@ -350,7 +392,7 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
     log_event(LOG_WARN, "stopping the database that an earlier run left behind", "pid=%d",
               (int)pid);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        kill(pid, steps[i].signal);
+        signal_cluster(pid, steps[i].signal);
         if (is_gone_within(postgres, pid, steps[i].wait_ms))
             return ERR_NONE;
     }
@@ -470,7 +512,7 @@ void postgres_stop(struct postgres *postgres)
     struct err err;
     bool is_success;
     for (size_t i = 0; postgres->pid > 0 && i < sizeof(steps) / sizeof(steps[0]); i++) {
-        kill(postgres->pid, steps[i].signal);
+        signal_cluster(postgres->pid, steps[i].signal);
         if (process_wait_ms(postgres->pid, steps[i].wait_ms, &is_success, &err) != ERR_TIMEOUT)
             postgres->pid = 0;
     }

@@ -115,7 +115,7 @@ static int retry_after_s(const struct err *err)
 {
     if (err->retry_after_s > 0)
         return err->retry_after_s;
-    return err->code == ERR_BUSY || err->code == ERR_DATABASE ? 5 : 0;
+    return problem_status(err->code) == 503 ? 5 : 0;
 }
 
 static void add_fields(struct request *request, struct response *response, const struct err *err)

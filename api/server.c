@@ -242,6 +242,30 @@ static enum err_code create_http(struct server *server, const struct server_star
     return http_server_create(server, &options, &server->http, err);
 }
 
+static void report_database(bool is_responding)
+{
+    if (is_responding)
+        log_event(LOG_INFO, "the database responds again", "pid=%d", (int)getpid());
+    else
+        log_event(LOG_ERROR, "the database does not respond; requests get 503 until it does",
+                  "pid=%d", (int)getpid());
+}
+
+/* Both pools go to the same database. */
+static enum err_code watch_database(struct server *server, const struct server_start *start,
+                                    struct err *err)
+{
+    enum err_code code =
+        pg_watch_create(start->conninfo, report_database, &server->database_watch, err);
+    if (code)
+        return code;
+    pg_pool_set_patience(server->database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_patience(server->jobs_database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_deadlines(server->database, SERVER_STATEMENT_MS, server->database_watch);
+    pg_pool_set_deadlines(server->jobs_database, SERVER_JOBS_STATEMENT_MS, server->database_watch);
+    return ERR_NONE;
+}
+
 static enum err_code build(struct server *server, const struct server_start *start, struct err *err)
 {
     const struct settings *settings = server->settings;
@@ -255,8 +279,9 @@ static enum err_code build(struct server *server, const struct server_start *sta
                                       settings->database_connections);
     server->jobs_database = pg_pool_create(
         start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
-    pg_pool_set_patience(server->database, SERVER_DATABASE_WAIT_MS);
-    pg_pool_set_patience(server->jobs_database, SERVER_DATABASE_WAIT_MS);
+    code = watch_database(server, start, err);
+    if (code)
+        return code;
     server->metrics = metrics_create();
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
@@ -302,6 +327,7 @@ static void tear_down(struct server *server)
         pg_pool_destroy(server->jobs_database);
     if (server->database)
         pg_pool_destroy(server->database);
+    pg_watch_destroy(server->database_watch);
     worker_pool_destroy(server->writers);
     object_store_close(server->objects);
 }

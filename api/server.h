@@ -21,6 +21,7 @@ struct metrics;
 struct naming;
 struct object_store;
 struct pg_pool;
+struct pg_watch;
 struct profile_cache;
 struct senders;
 struct settings;
@@ -34,6 +35,7 @@ struct worker_pool;
 
 struct server {
     const struct settings *settings; /* api/settings.h */
+    struct pg_watch *database_watch; /* lib/io/pg.h: does the database respond? */
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
@@ -61,8 +63,14 @@ struct server {
 
 enum { SERVER_MAX_LISTENERS = 16 };
 
-/* How long a request waits for a database that restarts, before it is answered 503. */
-enum { SERVER_DATABASE_WAIT_MS = 2000 };
+enum {
+    /* How long a request waits for a database that restarts, before it is answered 503. */
+    SERVER_DATABASE_WAIT_MS = 1500,
+    /* Deadlines of statements while the database responds: of requests, and of background work and
+     * operator routes, which delete and count much at once. */
+    SERVER_STATEMENT_MS = 30000,
+    SERVER_JOBS_STATEMENT_MS = 60000,
+};
 
 /* pg_try_advisory_lock on it: whoever holds it may delete objects, or keeps others from it. */
 #define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */

@@ -54,7 +54,7 @@ struct settings {
     int request_timeout_s;            /* a whole request with its body, while bytes flow */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
-    int database_connections;         /* of the role perfolio_server; jobs have 3 more */
+    int database_connections;         /* of requests; background work has 5 more */
     bool public_metrics;              /* /metrics for everyone, else for operators only */
     bool anonymous_sharing;           /* may those who are not signed in create shares? */
     int anonymous_uploads_per_minute; /* per address */

@@ -1,5 +1,6 @@
 #include "lib/io/pg.h"
 
+#include "lib/base/breaker.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -20,6 +21,14 @@ enum {
     TAKE_TIMEOUT_S = 5,
     OUTAGE_S = 10, /* away for longer: nobody waits for it any more */
     RETRY_EVERY_MS = 50,
+    STATEMENT_MS = 60000, /* of pools that set none */
+    CONNECT_MS = 5000,
+    WATCHED_CONNECT_MS = 1400, /* so that a request ends within 2 s of a database that hangs */
+    SERVER_SIDE_EXTRA_MS = 5000,
+    SUSPECT_MS = 400, /* nearly all statements are quicker */
+    PROBE_MS = 1000,
+    LOOK_MS = 100, /* how often a waiting thread looks whether the breaker has opened */
+    SETTINGS_BYTES = 512,
     MAX_VALUES = 32,
     MAX_QUEUED = 8,                   /* statements of pg_queue that wait to be sent */
     MAX_STEPS = 2 * (MAX_QUEUED + 4), /* each may have to be prepared first */
@@ -28,9 +37,9 @@ enum {
     TYPE_BYTEA = 17, /* pg_type.oid, fixed for ever */
 };
 
-/* A statement that runs longer than this is a mistake of ours; scripts are exempt. */
+/* statement_timeout ends on the server what a client has given up. Scripts are exempt. */
 #define SESSION_SETTINGS                                                                           \
-    "SET TimeZone = 'UTC'; SET statement_timeout = '60s'; SET lock_timeout = '20s';"               \
+    "SET TimeZone = 'UTC'; SET statement_timeout = '%dms'; SET lock_timeout = '20s';"              \
     "SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning';"
 
 static const char begin_sql[] = "BEGIN";
@@ -67,7 +76,9 @@ struct pg_connection {
     int64_t tenant_id; /* of the transaction */
     struct statement queued[MAX_QUEUED];
     int queued_count;
-    bool must_close; /* broken, or its prepared statements no longer fit the tables */
+    int statement_ms; /* client-side deadline of one round trip */
+    bool must_close;  /* broken, or its prepared statements no longer fit the tables */
+    bool has_timed_out;
 };
 
 struct pg_pool {
@@ -75,13 +86,25 @@ struct pg_pool {
     char *role;
     int max_connections;
     int patience_ms;
+    int connect_ms;
+    int statement_ms;
+    struct pg_watch *watch; /* NULL: none */
     _Atomic uint64_t failure_count;
-    pthread_mutex_t mutex;    /* guards what follows */
+    atomic_bool cannot_connect; /* the last attempt to connect got no reply in time */
+    pthread_mutex_t mutex;      /* guards what follows */
+    int64_t connecting_last_ns;
     int64_t failing_since_ns; /* monotonic; 0: the last attempt to connect succeeded */
     int64_t failed_last_ns;
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;
+};
+
+/* A pool of one connection that only the breaker's thread uses. */
+struct pg_watch {
+    struct pg_pool *pool;
+    struct breaker *breaker;
+    void (*report)(bool is_responding);
 };
 
 struct pg_result {
@@ -168,6 +191,90 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     return code;
 }
 
+/* ---- waiting for the server ---- */
+
+static bool is_given_up(const struct pg_pool *pool)
+{
+    return pool->watch && breaker_is_open(pool->watch->breaker);
+}
+
+static enum err_code fail_unresponsive(struct pg_connection *connection, struct err *err)
+{
+    connection->must_close = true;
+    connection->has_timed_out = true;
+    fail_database(err, "The database does not respond", "no reply in time");
+    err->is_disconnect = true;
+    return ERR_DATABASE;
+}
+
+static enum err_code fail_given_up(struct err *err)
+{
+    return fail_database(err, "The database does not respond", "waiting for it to come back");
+}
+
+/* One time span that a thread waits for replies on one connection. */
+struct wait {
+    int64_t begin_ns;
+    int64_t deadline_ns; /* 0: none, and the breaker is ignored: scripts */
+};
+
+static struct wait begin_wait(int64_t duration_ms)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    return (struct wait){now_ns, duration_ms ? now_ns + duration_ms * CLOCK_NS_PER_MS : 0};
+}
+
+enum wait_outcome { WAIT_READY, WAIT_LONGER, WAIT_OVER };
+
+/* A reply that is there already is taken even after the deadline: this process may have been
+ * stopped meanwhile. */
+static enum wait_outcome wait_for_socket(const struct pg_connection *connection,
+                                         const struct wait *wait, short events)
+{
+    const struct pg_pool *pool = connection->pool;
+    struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = events};
+    if (poll(&poll_fd, 1, LOOK_MS) != 0)
+        return WAIT_READY; /* libpq reports what is wrong with the socket, if anything is */
+    const int64_t now_ns = clock_monotonic_ns();
+    if (!wait->deadline_ns)
+        return WAIT_LONGER;
+    if (now_ns >= wait->deadline_ns || is_given_up(pool))
+        return WAIT_OVER;
+    if (pool->watch && now_ns - wait->begin_ns >= SUSPECT_MS * CLOCK_NS_PER_MS)
+        breaker_suspect(pool->watch->breaker);
+    return WAIT_LONGER;
+}
+
+/*
+ * Sends what is queued and receives until PQgetResult does not block. A connection that has not
+ * replied in time is closed, never used again: the late reply would be read as the next one's.
+ */
+static enum err_code wait_for_result(struct pg_connection *connection, const struct wait *wait,
+                                     struct err *err)
+{
+    PGconn *handle = connection->handle;
+    for (;;) {
+        const int unsent = PQflush(handle);
+        if (unsent < 0 || !PQisBusy(handle))
+            return ERR_NONE; /* PQgetResult reports a broken connection */
+        const short events = (short)(unsent ? POLLIN | POLLOUT : POLLIN);
+        const enum wait_outcome outcome = wait_for_socket(connection, wait, events);
+        if (outcome == WAIT_OVER)
+            return fail_unresponsive(connection, err);
+        if (outcome == WAIT_READY && !PQconsumeInput(handle))
+            return ERR_NONE;
+    }
+}
+
+static enum err_code get_result(struct pg_connection *connection, const struct wait *wait,
+                                PGresult **ret_result, struct err *err)
+{
+    const enum err_code code = wait_for_result(connection, wait, err);
+    if (!code)
+        *ret_result = PQgetResult(connection->handle);
+    return code;
+}
+
 /* ---- connections ---- */
 
 static void ignore_notice(void *context, const PGresult *result)
@@ -185,50 +292,124 @@ static void connection_destroy(struct pg_connection *connection)
     mem_free(connection);
 }
 
-static enum err_code run_simple(struct pg_connection *connection, const char *sql, struct err *err)
+/* The error of the first statement that fails counts; the server skips those after it. */
+static enum err_code run_simple(struct pg_connection *connection, const char *sql,
+                                const struct wait *wait, struct err *err)
 {
-    PGresult *result = PQexec(connection->handle, sql);
-    ExecStatusType status = PQresultStatus(result);
+    if (!PQsendQuery(connection->handle, sql))
+        return fail_connection(connection, err);
     enum err_code code = ERR_NONE;
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        code = result ? fail_result(connection, result, err) : fail_connection(connection, err);
-    PQclear(result);
-    return code;
+    for (;;) {
+        PGresult *result = NULL;
+        const enum err_code wait_code = get_result(connection, wait, &result, err);
+        if (wait_code || !result)
+            return wait_code ? wait_code : code;
+        const ExecStatusType status = PQresultStatus(result);
+        if (!code && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+            code = fail_result(connection, result, err);
+        PQclear(result);
+        if (connection->must_close)
+            return code;
+    }
 }
 
-static enum err_code set_up_session(struct pg_connection *connection, const char *role,
-                                    struct err *err)
+static enum err_code set_up_session(struct pg_connection *connection, const struct pg_pool *pool,
+                                    const struct wait *wait, struct err *err)
 {
-    enum err_code code = run_simple(connection, SESSION_SETTINGS, err);
-    if (code || !role)
+    char sql[SETTINGS_BYTES];
+    snprintf(sql, sizeof(sql), SESSION_SETTINGS, pool->statement_ms + SERVER_SIDE_EXTRA_MS);
+    enum err_code code = run_simple(connection, sql, wait, err);
+    if (code || !pool->role)
         return code;
-    char *quoted = PQescapeIdentifier(connection->handle, role, strlen(role));
+    char *quoted = PQescapeIdentifier(connection->handle, pool->role, strlen(pool->role));
     if (!quoted)
         return fail_connection(connection, err);
-    char sql[256];
     snprintf(sql, sizeof(sql), "SET ROLE %s", quoted);
     PQfreemem(quoted);
-    return run_simple(connection, sql, err);
+    return run_simple(connection, sql, wait, err);
 }
 
-static enum err_code connection_open(struct pg_pool *pool, struct pg_connection **ret_connection,
-                                     struct err *err)
+/* True for a text that names several servers, which libpq tries one after the other. */
+static bool has_several_hosts(const char *conninfo)
 {
-    const char *const keywords[] = {"connect_timeout", "application_name", "dbname",
-                                    "client_encoding", NULL};
-    const char *const values[] = {"5", "perfoliod", pool->conninfo, "UTF8", NULL};
+    bool has_several = false;
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        if (option->val && strchr(option->val, ',') &&
+            (strcmp(option->keyword, "host") == 0 || strcmp(option->keyword, "hostaddr") == 0))
+            has_several = true;
+    PQconninfoFree(options);
+    return has_several;
+}
+
+/*
+ * What stands in conninfo takes precedence. A peer that is gone without a word is noticed by
+ * keepalives on idle connections, and by tcp_user_timeout when something was sent; connect_timeout
+ * is for each of several hosts, where libpq moves on to the next one only by itself.
+ */
+static const char *const connect_keywords[] = {
+    "connect_timeout",
+    "application_name",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+    "dbname",
+    "client_encoding",
+    NULL,
+};
+
+/* Until the connection is usable or the wait is over. */
+static enum err_code finish_connecting(struct pg_connection *connection, const struct wait *wait,
+                                       struct err *err)
+{
+    PGconn *handle = connection->handle;
+    PostgresPollingStatusType state =
+        PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+    while (state == PGRES_POLLING_READING || state == PGRES_POLLING_WRITING) {
+        const short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        const enum wait_outcome outcome = wait_for_socket(connection, wait, events);
+        if (outcome == WAIT_OVER)
+            return fail_unresponsive(connection, err);
+        if (outcome == WAIT_READY)
+            state = PQconnectPoll(handle);
+    }
+    return state == PGRES_POLLING_OK
+               ? ERR_NONE
+               : fail_database(err, "Cannot connect to the database", PQerrorMessage(handle));
+}
+
+static enum err_code connect_to_server(struct pg_connection *connection, const struct wait *wait,
+                                       struct err *err)
+{
+    const char *const values[] = {
+        "2", "perfoliod", "10", "5", "3", "20000", connection->pool->conninfo, "UTF8", NULL};
+    static_assert(sizeof(values) == sizeof(connect_keywords), "a value for each keyword");
+    if (!has_several_hosts(connection->pool->conninfo)) {
+        connection->handle = PQconnectStartParams(connect_keywords, values, 1);
+        return finish_connecting(connection, wait, err);
+    }
+    connection->handle = PQconnectdbParams(connect_keywords, values, 1);
+    return PQstatus(connection->handle) == CONNECTION_OK
+               ? ERR_NONE
+               : fail_database(err, "Cannot connect to the database",
+                               PQerrorMessage(connection->handle));
+}
+
+static enum err_code connection_open(struct pg_pool *pool, const struct wait *wait,
+                                     struct pg_connection **ret_connection, struct err *err)
+{
     struct pg_connection *connection = mem_new(struct pg_connection, 1);
     connection->pool = pool;
+    connection->statement_ms = pool->statement_ms;
     map_bytes_init(&connection->statements, 64);
-    connection->handle = PQconnectdbParams(keywords, values, 1);
-    enum err_code code = ERR_NONE;
-    if (PQstatus(connection->handle) != CONNECTION_OK)
-        code = fail_database(err, "Cannot connect to the database",
-                             PQerrorMessage(connection->handle));
-    else
+    enum err_code code = connect_to_server(connection, wait, err);
+    if (!code) {
         PQsetNoticeReceiver(connection->handle, ignore_notice, NULL);
-    if (!code)
-        code = set_up_session(connection, pool->role, err);
+        PQsetnonblocking(connection->handle, 1);
+        code = set_up_session(connection, pool, wait, err);
+    }
+    atomic_store(&pool->cannot_connect, connection->has_timed_out);
     if (code) {
         connection_destroy(connection);
         err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
@@ -295,6 +476,8 @@ struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_c
     pool->conninfo = mem_strdup(conninfo);
     pool->role = role ? mem_strdup(role) : NULL;
     pool->max_connections = max_connections;
+    pool->connect_ms = CONNECT_MS;
+    pool->statement_ms = STATEMENT_MS;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -324,6 +507,14 @@ void pg_pool_destroy(struct pg_pool *pool)
 void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms)
 {
     pool->patience_ms = max_wait_ms;
+}
+
+void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch)
+{
+    assert(statement_ms > 0);
+    pool->statement_ms = statement_ms;
+    pool->connect_ms = watch ? WATCHED_CONNECT_MS : CONNECT_MS;
+    pool->watch = watch;
 }
 
 static void count_failure(struct pg_pool *pool)
@@ -359,7 +550,8 @@ uint64_t pg_pool_failure_count(struct pg_pool *pool)
         next = dead->next_idle;
         connection_destroy(dead);
     }
-    return atomic_load(&pool->failure_count);
+    const uint64_t open_count = pool->watch ? breaker_open_count(pool->watch->breaker) : 0;
+    return atomic_load(&pool->failure_count) + open_count;
 }
 
 struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
@@ -372,18 +564,36 @@ struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
     return counts;
 }
 
+static enum err_code fail_overloaded(struct err *err)
+{
+    err_set(err, ERR_BUSY, "The server is overloaded; try again in a moment");
+    err->retry_after_s = TAKE_TIMEOUT_S;
+    return ERR_BUSY;
+}
+
+/* Called locked. Waits a little for a connection that is given back. */
+static void wait_for_given(struct pg_pool *pool)
+{
+    const int64_t until_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
+    const struct timespec until = {.tv_sec = until_ns / CLOCK_NS_PER_S,
+                                   .tv_nsec = until_ns % CLOCK_NS_PER_S};
+    pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
+}
+
 /* Waits for an idle connection or the right to open one (*ret_connection is NULL). */
 static enum err_code wait_for_place(struct pg_pool *pool, int max_wait_s,
                                     struct pg_connection **ret_connection, struct err *err)
 {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += max_wait_s;
+    const int64_t deadline_ns = clock_monotonic_ns() + max_wait_s * CLOCK_NS_PER_S;
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&pool->mutex);
     while (!code && !pool->idle && pool->open_count >= pool->max_connections) {
-        if (pthread_cond_timedwait(&pool->given, &pool->mutex, &deadline) == ETIMEDOUT)
-            code = err_set(err, ERR_BUSY, "The server is overloaded; try again in a moment");
+        if (is_given_up(pool))
+            code = fail_given_up(err);
+        else if (clock_monotonic_ns() >= deadline_ns)
+            code = fail_overloaded(err);
+        else
+            wait_for_given(pool);
     }
     if (!code) {
         *ret_connection = pool->idle;
@@ -393,8 +603,6 @@ static enum err_code wait_for_place(struct pg_pool *pool, int max_wait_s,
             pool->open_count++;
     }
     pthread_mutex_unlock(&pool->mutex);
-    if (code)
-        err->retry_after_s = TAKE_TIMEOUT_S;
     return code;
 }
 
@@ -430,14 +638,35 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
     return is_long;
 }
 
+/*
+ * While attempts to connect get no reply, one thread at a time finds out whether they do again; the
+ * others would only wait. Connections that are open may work all the same.
+ */
+static bool may_connect(struct pg_pool *pool)
+{
+    if (!pool->watch || !atomic_load(&pool->cannot_connect))
+        return true;
+    const int64_t now_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&pool->mutex);
+    const bool may_try = now_ns - pool->connecting_last_ns > pool->connect_ms * CLOCK_NS_PER_MS;
+    if (may_try)
+        pool->connecting_last_ns = now_ns;
+    pthread_mutex_unlock(&pool->mutex);
+    return may_try;
+}
+
 static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
                                  struct pg_connection **ret_connection, struct err *err)
 {
-    int64_t deadline_ns = clock_monotonic_ns() + max_wait_ms * CLOCK_NS_PER_MS;
+    const struct wait wait =
+        begin_wait(max_wait_ms > pool->connect_ms ? max_wait_ms : pool->connect_ms);
+    const int64_t patient_until_ns = wait.begin_ns + max_wait_ms * CLOCK_NS_PER_MS;
     for (;;) {
-        enum err_code code = connection_open(pool, ret_connection, err);
+        enum err_code code = may_connect(pool) ? connection_open(pool, &wait, ret_connection, err)
+                                               : fail_given_up(err);
         bool is_long_away = note_attempt(pool, code != ERR_NONE);
-        if (!code || is_long_away || clock_monotonic_ns() >= deadline_ns)
+        if (!code || is_long_away || is_given_up(pool) ||
+            clock_monotonic_ns() >= patient_until_ns || atomic_load(&pool->cannot_connect))
             return code;
         clock_sleep_ms(RETRY_EVERY_MS);
     }
@@ -447,6 +676,8 @@ static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max
                                  struct pg_connection **ret_connection, struct err *err)
 {
     struct pg_connection *connection;
+    if (is_given_up(pool))
+        return fail_given_up(err);
     enum err_code code = wait_for_place(pool, place_wait_s, &connection, err);
     if (code)
         return code;
@@ -480,6 +711,7 @@ void pg_give(struct pg_connection *connection)
         return;
     pg_rollback(connection);
     struct pg_pool *pool = connection->pool;
+    connection->statement_ms = pool->statement_ms;
     if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
         give_place(pool, connection);
@@ -556,6 +788,7 @@ struct pipeline {
     uint32_t numbers[MAX_STEPS];
     int step_count;
     bool has_failed_to_send;
+    struct wait wait;
 };
 
 static void add_step(struct pipeline *pipeline, enum step step, const char *sql, uint32_t number,
@@ -636,11 +869,11 @@ static enum err_code read_step(struct pipeline *pipeline, int i, PGresult **ret_
                                struct err *err)
 {
     struct pg_connection *connection = pipeline->connection;
-    PGresult *result = PQgetResult(connection->handle);
-    if (!result)
-        return fail_connection(connection, err);
+    PGresult *result = NULL;
+    enum err_code code = get_result(connection, &pipeline->wait, &result, err);
+    if (code || !result)
+        return code ? code : fail_connection(connection, err);
     ExecStatusType status = PQresultStatus(result);
-    enum err_code code = ERR_NONE;
     if (!is_success(status))
         code = fail_result(connection, result, err);
     else if (pipeline->steps[i] == STEP_PREPARE)
@@ -650,9 +883,31 @@ static enum err_code read_step(struct pipeline *pipeline, int i, PGresult **ret_
         *ret_result = result;
     else
         PQclear(result);
-    for (PGresult *rest; (rest = PQgetResult(connection->handle));)
-        PQclear(rest);
     return code;
+}
+
+/* The NULL after a step's result. */
+static enum err_code finish_step(struct pipeline *pipeline, struct err *err)
+{
+    struct pg_connection *connection = pipeline->connection;
+    for (PGresult *rest;; PQclear(rest)) {
+        const enum err_code code = get_result(connection, &pipeline->wait, &rest, err);
+        if (code || !rest)
+            return code;
+    }
+}
+
+static enum err_code read_sync(struct pipeline *pipeline, struct err *err)
+{
+    struct pg_connection *connection = pipeline->connection;
+    PGresult *sync = NULL;
+    const enum err_code code = get_result(connection, &pipeline->wait, &sync, err);
+    if (code)
+        return code;
+    const bool is_sync = PQresultStatus(sync) == PGRES_PIPELINE_SYNC;
+    PQclear(sync);
+    return is_sync && PQexitPipelineMode(connection->handle) ? ERR_NONE
+                                                             : fail_connection(connection, err);
 }
 
 /* All answers up to the Sync's; the first error is the one that counts, later steps are only
@@ -667,25 +922,23 @@ static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_res
         enum err_code step_code = read_step(pipeline, i, ret_result, code ? &ignored : err);
         if (!code)
             code = step_code;
+        if (!connection->must_close && finish_step(pipeline, code ? &ignored : err) && !code)
+            code = ERR_DATABASE;
     }
-    if (PQstatus(connection->handle) != CONNECTION_OK) {
+    if (PQstatus(connection->handle) != CONNECTION_OK)
         connection->must_close = true;
-        return code;
-    }
-    PGresult *sync = PQgetResult(connection->handle);
-    bool is_sync = PQresultStatus(sync) == PGRES_PIPELINE_SYNC;
-    PQclear(sync);
-    if (!is_sync || !PQexitPipelineMode(connection->handle))
-        connection->must_close = true;
-    if (!code && connection->must_close)
-        code = fail_connection(connection, err);
-    return code;
+    if (connection->must_close)
+        return code ? code : fail_connection(connection, err);
+    struct err ignored;
+    const enum err_code sync_code = read_sync(pipeline, code ? &ignored : err);
+    return code ? code : sync_code;
 }
 
 static enum err_code exchange(struct pg_connection *connection, int64_t tenant_id,
                               struct statement statement, PGresult **ret_result, struct err *err)
 {
-    struct pipeline pipeline = {.connection = connection};
+    struct pipeline pipeline = {.connection = connection,
+                                .wait = begin_wait(connection->statement_ms)};
     if (!PQenterPipelineMode(connection->handle))
         return fail_connection(connection, err);
     send_setup(&pipeline, tenant_id);
@@ -882,7 +1135,8 @@ void pg_rollback(struct pg_connection *connection)
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE)
         return;
     struct err err;
-    if (run_simple(connection, "ROLLBACK", &err))
+    const struct wait wait = begin_wait(connection->statement_ms);
+    if (run_simple(connection, "ROLLBACK", &wait, &err))
         connection->must_close = true;
 }
 
@@ -890,13 +1144,78 @@ enum err_code pg_script(struct pg_connection *connection, const char *sql, struc
 {
     /* Many statements in one message are one implicit transaction, but only an explicit one takes
      * SET LOCAL. */
-    enum err_code code = run_simple(connection, "BEGIN; SET LOCAL statement_timeout = 0", err);
+    const struct wait endless = {0};
+    enum err_code code =
+        run_simple(connection, "BEGIN; SET LOCAL statement_timeout = 0", &endless, err);
     if (!code)
-        code = run_simple(connection, sql, err);
+        code = run_simple(connection, sql, &endless, err);
     if (!code)
-        return run_simple(connection, "COMMIT", err);
+        return run_simple(connection, "COMMIT", &endless, err);
     struct err ignored;
-    if (connection->must_close || run_simple(connection, "ROLLBACK", &ignored))
+    if (connection->must_close || run_simple(connection, "ROLLBACK", &endless, &ignored))
         connection->must_close = true;
     return code;
+}
+
+void pg_limit(struct pg_connection *connection, int statement_ms)
+{
+    connection->statement_ms = statement_ms;
+}
+
+/* ---- the watch ---- */
+
+/* An error of the database is a reply, too: nothing hangs then. */
+static bool probe(void *context)
+{
+    struct pg_watch *watch = context;
+    arena_auto arena = arena_create();
+    struct pg_connection *connection = NULL;
+    struct err err;
+    if (pg_take_at_once(watch->pool, &connection, &err))
+        return !atomic_load(&watch->pool->cannot_connect);
+    (void)!pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, NULL, &err);
+    const bool has_replied = !connection->has_timed_out;
+    pg_give(connection);
+    return has_replied;
+}
+
+static void report(void *context, bool is_open)
+{
+    const struct pg_watch *watch = context;
+    if (watch->report)
+        watch->report(!is_open);
+}
+
+enum err_code pg_watch_create(const char *conninfo, void (*report_change)(bool is_responding),
+                              struct pg_watch **ret_watch, struct err *err)
+{
+    struct pg_watch *watch = mem_new(struct pg_watch, 1);
+    watch->pool = pg_pool_create(conninfo, NULL, 1);
+    watch->pool->statement_ms = watch->pool->connect_ms = PROBE_MS;
+    watch->report = report_change;
+    const enum err_code code = breaker_create(
+        &(struct breaker_options){
+            .probe = probe, .report = report, .context = watch, .probes_at_start = true},
+        &watch->breaker, err);
+    if (code) {
+        pg_pool_destroy(watch->pool);
+        mem_free(watch);
+        return code;
+    }
+    *ret_watch = watch;
+    return ERR_NONE;
+}
+
+void pg_watch_destroy(struct pg_watch *watch)
+{
+    if (!watch)
+        return;
+    breaker_destroy(watch->breaker);
+    pg_pool_destroy(watch->pool);
+    mem_free(watch);
+}
+
+bool pg_watch_is_responding(const struct pg_watch *watch)
+{
+    return !breaker_is_open(watch->breaker);
 }

@@ -19,6 +19,7 @@
 
 struct arena;
 struct pg_pool;
+struct pg_watch;
 struct pg_connection;
 struct pg_result;
 
@@ -57,6 +58,30 @@ void pg_pool_destroy(struct pg_pool *pool);
 void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms);
 
 /*
+ * The circuit breaker of one database, for all pools of the process. A statement or an attempt to
+ * connect of a pool that uses it is suspicious when it has waited for 0.4 s; then a thread of the
+ * watch sends a statement of its own over a connection that it keeps. Without a reply within 1 s
+ * the database counts as not responding: all that wait give up, and pg_take fails at once, until a
+ * probe, several each second, is replied to. So a statement that waits for a lock is not disturbed,
+ * and a database that hangs costs a request less than 2 s.
+ *
+ * report is called when that changes, on the watch's thread; or NULL. The watch is destroyed after
+ * the pools that use it.
+ */
+enum err_code pg_watch_create(const char *conninfo, void (*report)(bool is_responding),
+                              struct pg_watch **ret_watch, struct err *err) MUST_USE;
+void pg_watch_destroy(struct pg_watch *watch);
+bool pg_watch_is_responding(const struct pg_watch *watch);
+
+/*
+ * How long this process waits for the reply to a statement (without this call, 60 s), and the watch
+ * (NULL: none). PostgreSQL ends the statement 5 s later, so that none runs for nobody. A connection
+ * whose deadline has passed is closed: ERR_DATABASE with err->is_disconnect. Before the pool is
+ * shared. pg_script has no deadline.
+ */
+void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch);
+
+/*
  * How often the database has failed a user of this pool: could not be reached, broke a connection,
  * or failed at a statement by a fault of its own. Idle connections that it has closed meanwhile
  * count now. While the number stays, whatever was true of the database has not been refuted.
@@ -78,6 +103,8 @@ enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connectio
  * that are in use. */
 enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
                               struct err *err) MUST_USE;
+/* The deadline of statements on this connection from now on, until it is given back. */
+void pg_limit(struct pg_connection *connection, int statement_ms);
 /* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */
 void pg_give(struct pg_connection *connection);
 static inline void pg_cleanup(struct pg_connection **connection)

@@ -26,6 +26,10 @@ class Held:
     def release(self):
         self.connection.close()
 
+    def commit(self):
+        self.connection.commit()
+        self.connection.close()
+
     def __exit__(self, *_):
         self.release()
 

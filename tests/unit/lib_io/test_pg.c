@@ -9,9 +9,13 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 struct fixture {
     struct pg_pool *pool;
@@ -426,6 +430,71 @@ static void a_script_is_all_or_nothing(void **state)
     assert_int_equal(count_rows(fixture, connection, 10), 1);
 }
 
+static const char *ask_text(struct fixture *fixture, struct pg_connection *connection,
+                            const char *sql)
+{
+    struct pg_result *result;
+    if (pg_query(connection, PG_NO_TENANT, sql, NULL, 0, fixture->arena, &result, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    return pg_get_text(result, 0, 0);
+}
+
+/* The connection is closed: its late reply would be read as that of the next statement. */
+static void a_statement_without_a_reply_in_time_costs_its_connection(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_pool_set_deadlines(fixture->pool, 300, NULL);
+    struct pg_connection *connection = take(fixture);
+    assert_string_equal(ask_text(fixture, connection, "SHOW statement_timeout"), "5300ms");
+    const char *first = ask_text(fixture, connection, "SELECT pg_backend_pid()");
+    assert_int_equal(pg_query(connection, PG_NO_TENANT, "SELECT 'late', pg_sleep(60)", NULL, 0,
+                              fixture->arena, NULL, &fixture->err),
+                     ERR_DATABASE);
+    assert_true(fixture->err.is_disconnect && fixture->err.retry_after_s > 0);
+    pg_give(connection);
+    assert_int_equal(pg_pool_counts(fixture->pool).open, 0);
+    assert_int_equal(pg_pool_failure_count(fixture->pool), 1);
+    connection = take(fixture);
+    assert_string_not_equal(ask_text(fixture, connection, "SELECT pg_backend_pid()"), first);
+    assert_string_equal(ask_text(fixture, connection, "SELECT 'next'"), "next");
+    pg_give(connection);
+}
+
+static void a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database(void **state)
+{
+    struct fixture *fixture = start(state);
+    run_as_owner(fixture, "CREATE OR REPLACE FUNCTION door_test_wait() RETURNS trigger"
+                          " LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN NULL; END $$;"
+                          "CREATE CONSTRAINT TRIGGER door_test_wait AFTER INSERT ON door_test"
+                          " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+                          " EXECUTE FUNCTION door_test_wait()");
+    pg_pool_set_deadlines(fixture->pool, 300, NULL);
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 50);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_DATABASE);
+    assert_true(fixture->err.is_disconnect);
+    pg_give(connection);
+    assert_int_equal(pg_pool_counts(fixture->pool).open, 0);
+}
+
+static void scripts_have_no_deadline_and_a_limit_ends_with_the_loan(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_pool_set_deadlines(fixture->pool, 60000, NULL);
+    struct pg_connection *connection = take(fixture);
+    pg_limit(connection, 100);
+    assert_int_equal(pg_script(connection, "SELECT pg_sleep(0.5)", &fixture->err), ERR_NONE);
+    pg_give(connection);
+    connection = take(fixture);
+    assert_string_equal(ask_text(fixture, connection, "SELECT 'x', pg_sleep(0.5)"), "x");
+    pg_limit(connection, 100);
+    assert_int_equal(pg_query(connection, PG_NO_TENANT, "SELECT pg_sleep(60)", NULL, 0,
+                              fixture->arena, NULL, &fixture->err),
+                     ERR_DATABASE);
+    pg_give(connection);
+}
+
 struct waiter {
     struct fixture *fixture;
     enum err_code code;
@@ -485,6 +554,44 @@ static void a_password_is_taken_out_of_a_url(void **state)
     assert_null(strstr(err.message, "s3cret"));
 }
 
+/* A server that accepts connections and never sends a byte. */
+static int listen_silently(char ret_conninfo[64])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
+                listen(fd, 16) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0);
+    snprintf(ret_conninfo, 64, "host=127.0.0.1 port=%d dbname=x", ntohs(address.sin_port));
+    return fd;
+}
+
+static void a_server_that_never_replies_opens_the_breaker(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    char conninfo[64];
+    const int fd = listen_silently(conninfo);
+    struct pg_connection *connection;
+    struct pg_watch *watch;
+    struct pg_pool *pool = pg_pool_create(conninfo, NULL, 1);
+    assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &err), ERR_NONE);
+    pg_pool_set_deadlines(pool, 1000, watch);
+    assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
+    assert_true(err.retry_after_s > 0);
+    const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
+    while (pg_watch_is_responding(watch) && clock_monotonic_ns() < until_ns)
+        clock_sleep_ms(10);
+    assert_false(pg_watch_is_responding(watch));
+    const int64_t begin_ns = clock_monotonic_ns();
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
+    assert_true(clock_monotonic_ns() - begin_ns < 20 * CLOCK_NS_PER_S);
+    pg_pool_destroy(pool);
+    pg_watch_destroy(watch);
+    close(fd);
+}
+
 static void no_database_is_an_error_that_says_so(void **state)
 {
     (void)state;
@@ -519,6 +626,10 @@ int main(void)
         TEST(a_changed_table_costs_at_most_one_failure),
         TEST(a_script_is_all_or_nothing),
         TEST(takers_past_the_maximum_wait_for_their_turn),
+        TEST(a_statement_without_a_reply_in_time_costs_its_connection),
+        TEST(a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database),
+        TEST(scripts_have_no_deadline_and_a_limit_ends_with_the_loan),
+        cmocka_unit_test(a_server_that_never_replies_opens_the_breaker),
         cmocka_unit_test(no_database_is_an_error_that_says_so),
         cmocka_unit_test(a_password_is_taken_out_of_a_url),
     };

@@ -1,0 +1,208 @@
+"""A database that does not respond: its processes are stopped, so connections stay open and no reply comes.
+
+PERFOLIO_PRINT_SECONDS=1 prints how long each kind of request took.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import sample_profiles as samples
+from people import PASSWORD, Browser, Tenant
+from test_background_locks import Held, ask, waiting
+from test_shares import wait_for
+
+# The promise is 2 s. The rest is for a busy machine; without deadlines a request waits until SIGCONT.
+MOST_SECONDS = 10
+FOREVER_SECONDS = 45
+
+
+def postgres_pids(server):
+    """The server process of the cluster and all sessions and workers."""
+    return [server.postgres_pid(), *server.descendants(server.postgres_pid())]
+
+
+def send_signal(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@contextlib.contextmanager
+def stopped(pids):
+    send_signal(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        send_signal(pids, signal.SIGCONT)
+
+
+class Asking(threading.Thread):
+    """One request on a connection of its own; seconds and the answer, or None when none came."""
+
+    def __init__(self, name, client, method, path, **options):
+        super().__init__(daemon=True)
+        client.timeout = FOREVER_SECONDS
+        self.request = (client, method, path, options)
+        self.kind, self.answer, self.seconds = name, None, None
+        self.start()
+
+    def run(self):
+        client, method, path, options = self.request
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):
+            self.answer = client.request(method, path, **options)
+        self.seconds = time.monotonic() - begun
+        client.close()
+
+
+def requests_of_all_kinds(server, share, user):
+    """60 requests: ingest by all ways, uploads, reads, sign-ins, and probes."""
+    sign_in = {"email": user["email"], "password": PASSWORD}
+    kinds = [
+        ("ingest /api/v1/profiles", "POST", "/api/v1/profiles", {"body": samples.FOLDED}),
+        ("ingest /ingest", "POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+        ("query", "GET", "/api/v1/query", {"query": {"query": "process_cpu:cpu"}}),
+        ("series", "GET", "/api/v1/series", {}),
+        ("share upload", "POST", "/api/v1/shares", {"body": samples.FOLDED}),
+        ("share", "GET", f"/api/v1/shares/{share}", {}),
+        ("shares", "GET", "/api/v1/shares", {}),
+        ("upload in parts", "POST", "/api/v1/uploads", {"json": {"size": 9 << 20}}),
+        ("sign-in", "POST", "/api/v1/session", {"json": sign_in}),
+        ("readyz", "GET", "/readyz", {}),
+    ]
+    return [Asking(name, Browser(server) if name == "sign-in" else server.api(), method, path, **options)
+            for _ in range(6) for name, method, path, options in kinds]
+
+
+def print_seconds(requests):
+    if os.environ.get("PERFOLIO_PRINT_SECONDS"):
+        for kind in dict.fromkeys(request.kind for request in requests):
+            of_kind = [request for request in requests if request.kind == kind]
+            print(f"{kind:24} {max(request.seconds for request in of_kind):6.2f} s ",
+                  [request.answer.status if request.answer else None for request in of_kind])
+
+
+def assert_refused(request):
+    assert request.answer is not None, (request.kind, "no answer", request.seconds)
+    assert request.answer.status == 503, (request.kind, request.answer)
+    assert int(request.answer.headers["retry-after"]) > 0, (request.kind, request.answer)
+    assert request.seconds < MOST_SECONDS, (request.kind, request.seconds)
+
+
+def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_restart(start_server):
+    server = start_server()
+    share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
+    user = Tenant(server).add_user("member")
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    with stopped(postgres_pids(server)):
+        requests = requests_of_all_kinds(server, share, user)
+        others = [Asking(path, server.anonymous(), "GET", path) for path in ("/healthz", "/login", "/api/openapi.yaml")]
+        for request in [*requests, *others]:
+            request.join()
+        print_seconds([*requests, *others])
+        for request in requests:
+            assert_refused(request)
+        for other in others:
+            assert other.answer and other.answer.status == 200 and other.seconds < MOST_SECONDS
+        ready = server.anonymous().get("/readyz")
+        assert ready.status == 503 and "database does not respond" in ready.json()["detail"], ready
+        assert "\nperfolio_database_responding 0\n" in server.anonymous().get("/metrics").text
+    begun = time.monotonic()
+    wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
+    if os.environ.get("PERFOLIO_PRINT_SECONDS"):
+        print(f"ready again after {time.monotonic() - begun:.2f} s")
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    assert server.api().get(f"/api/v1/shares/{share}").status == 200
+    assert "\nperfolio_database_responding 1\n" in server.anonymous().get("/metrics").text
+    assert "the database responds again" in server.log()
+
+
+COMMITS_WAIT = """
+CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON segment DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION wait_at_commit()"""
+
+
+def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(start_server):
+    """PostgreSQL has the COMMIT when it is stopped, and carries it out when it goes on."""
+    server = start_server()
+
+    def send():
+        return server.api().post("/api/v1/profiles", b"main;work 7\n", query={"label": "pod=a"},
+                                 headers={"Perfolio-Batch-Id": "once"})
+
+    Held(server, COMMITS_WAIT).commit()
+    with Held(server, "SELECT pg_advisory_lock(4711)") as held:
+        answers = []
+        sending = threading.Thread(target=lambda: answers.append(send()), daemon=True)
+        sending.start()
+        wait_for(lambda: waiting(server, "COMMIT", "perfolio_jobs"))
+        with stopped(postgres_pids(server)):
+            sending.join(FOREVER_SECONDS)
+            assert answers and answers[0].status == 503, answers
+        held.release()
+    wait_for(lambda: ask(server, "SELECT count(*) FROM segment")[0] == 1)
+    wait_for(lambda: answers.append(send()) or answers[-1].status == 200)
+    assert answers[-1].json()["duplicate"] is True, answers
+    assert ask(server, "SELECT count(*) FROM segment")[0] == 1
+
+
+def test_a_statement_that_waits_for_a_lock_is_not_taken_for_a_database_that_hangs(start_server):
+    server = start_server()
+    with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE") as held:
+        request = Asking("share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED)
+        wait_for(lambda: waiting(server, "%", "perfolio_server"))
+        time.sleep(4)  # twice the time that a database which hangs is given
+        assert server.anonymous().get("/readyz").status == 200
+        held.release()
+    request.join(60)
+    assert request.answer and request.answer.status == 201, request.answer
+    assert "does not respond" not in server.log()
+
+
+def test_open_connections_serve_while_no_new_ones_can_be_made(start_server):
+    """The process that accepts connections is stopped, the sessions run."""
+    server = start_server()
+    with Held(server, "SELECT 1"):
+        assert server.api().get("/api/v1/shares").status == 200
+        with stopped([server.postgres_pid()]):
+            for _ in range(5):
+                assert server.api().get("/api/v1/shares").status == 200
+            assert server.anonymous().get("/readyz").status == 200
+
+
+def test_requests_that_need_a_new_connection_do_not_wait_for_it(start_server):
+    server = start_server()
+    terminated = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'perfolio_server'"
+    with Held(server, "SELECT 1") as held:
+        with stopped([server.postgres_pid()]):
+            held.connection.cursor().execute(terminated)
+            requests = [Asking("shares", server.api(), "GET", "/api/v1/shares") for _ in range(30)]
+            for request in requests:
+                request.join()
+            print_seconds(requests)
+            for request in requests:
+                assert_refused(request)
+    wait_for(lambda: server.api().get("/api/v1/shares").status == 200, 60)
+
+
+def test_the_server_stops_while_the_database_hangs(start_server):
+    server = start_server()
+    share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
+    pids = postgres_pids(server)
+    with stopped(pids):
+        request = Asking("share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED)
+        begun = time.monotonic()
+        assert server.stop(120) == 0
+        seconds = time.monotonic() - begun
+        request.join()
+    if os.environ.get("PERFOLIO_PRINT_SECONDS"):
+        print(f"stopped after {seconds:.1f} s")
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert seconds < 30
+    server.start()
+    assert server.api().get(f"/api/v1/shares/{share}").status == 200
