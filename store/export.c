@@ -445,7 +445,7 @@ static enum err_code answer(struct walk *walk, void *context)
     export.labels =
         row_labels_create(walk->arena, walk->query->label_filter, NULL, 0, ROW_LABELS_EXACT);
     export.writer = parquet_writer_create(
-        export.columns.columns, export.columns.count,
+        export.columns.columns, export.columns.count, (struct parquet_limits){0},
         (struct parquet_sink){.append = job->sink->append, .context = job->sink->context});
     code = write_all(&export);
     *job->statistics = walk->statistics;

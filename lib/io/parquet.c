@@ -8,7 +8,6 @@
 
 enum {
     FORMAT_VERSION = 2,
-    GROUP_MAX_BYTES = 1 << 30,
     FOOTER_MAX_BYTES = 1 << 30,
     TYPE_I64 = 2,
     TYPE_BYTES = 6,
@@ -47,8 +46,11 @@ struct pending {
     struct buf key;
 };
 
+enum { PAGE_BYTES = 8 << 20, DICTIONARY_BYTES = 256 << 20 };
+
 struct parquet_writer {
     struct parquet_sink sink;
+    struct parquet_limits limits;
     struct pending *columns;
     uint32_t column_count;
     uint32_t leaf_count;
@@ -99,11 +101,18 @@ static struct span keep_text(struct arena *arena, struct span text)
 }
 
 struct parquet_writer *parquet_writer_create(const struct parquet_column *columns,
-                                             uint32_t column_count, struct parquet_sink sink)
+                                             uint32_t column_count, struct parquet_limits limits,
+                                             struct parquet_sink sink)
 {
     struct parquet_writer *writer = mem_new(struct parquet_writer, 1);
     *writer = (struct parquet_writer){
-        .sink = sink, .column_count = column_count, .epoch = 1, .arena = arena_create()};
+        .sink = sink,
+        .limits = {.page_bytes = limits.page_bytes ? limits.page_bytes : PAGE_BYTES,
+                   .dictionary_bytes =
+                       limits.dictionary_bytes ? limits.dictionary_bytes : DICTIONARY_BYTES},
+        .column_count = column_count,
+        .epoch = 1,
+        .arena = arena_create()};
     writer->columns = mem_new(struct pending, column_count);
     buf_init(&writer->groups, FOOTER_MAX_BYTES);
     for (uint32_t i = 0; i < column_count; i++) {
@@ -308,16 +317,20 @@ static enum err_code append(struct parquet_writer *writer, struct span bytes, st
     return writer->sink.append(writer->sink.context, bytes, err);
 }
 
+static enum err_code append_page(void *context, struct span bytes, struct err *err)
+{
+    return append(context, bytes, err);
+}
+
 static enum err_code write_column(struct parquet_writer *writer, const struct pending *pending,
                                   struct thrift *group, uint64_t *flat_bytes,
                                   uint64_t *stored_bytes, struct err *err)
 {
     arena_auto arena = arena_create();
     const struct parquet_levels levels = make_levels(pending, arena);
+    const struct parquet_sink sink = {.append = append_page, .context = writer};
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < pending->column.field_count && !code; i++) {
-        buf_auto pages;
-        buf_init(&pages, GROUP_MAX_BYTES);
         const struct parquet_leaf leaf = {.type = pending->column.fields[i].type,
                                           .has_statistics = !is_list(pending->column.shape),
                                           .levels = levels,
@@ -327,9 +340,7 @@ static enum err_code write_column(struct parquet_writer *writer, const struct pe
                                           .numbers = pending->numbers,
                                           .number_count = pending->number_count};
         struct parquet_chunk chunk;
-        code = parquet_page_write(&leaf, writer->offset, &pages, &chunk, err);
-        if (!code)
-            code = append(writer, buf_span(&pages), err);
+        code = parquet_page_write(&leaf, &writer->limits, writer->offset, &sink, &chunk, err);
         if (code)
             return code;
         describe_chunk(pending, i, &chunk, group);

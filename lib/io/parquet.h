@@ -5,10 +5,11 @@
  * LogicalTypes.md, src/main/thrift/parquet.thrift), version 2.
  *
  *   "PAR1"
- *   row groups: per leaf column a dictionary page where one pays, then one data page (version 1),
- *       both zstd; levels and numbers of dictionary entries as runs and bit-packed groups (RLE,
- *       RLE_DICTIONARY), else values as they are (PLAIN)
- *   FileMetaData in Thrift's compact protocol, its size as u32, "PAR1"
+ *   row groups: per leaf column a dictionary page where one pays and is not too large, then data
+ *       pages (version 1), all zstd; levels and numbers of dictionary entries as runs and
+ * bit-packed groups (RLE, RLE_DICTIONARY), else values as they are (PLAIN). A data page ends with a
+ * row, unless that row alone has many times the size of a page FileMetaData in Thrift's compact
+ * protocol, its size as u32, "PAR1"
  *
  * Every column of a row is a list of entries: exactly one, at most one, or any number. What an
  * entry holds is said once per row group (parquet_add gives it a number), rows refer to it by
@@ -72,11 +73,18 @@ struct parquet_sink {
     void *context;
 };
 
+/* Sizes before compression; 0: the default. */
+struct parquet_limits {
+    uint64_t page_bytes;       /* a data page ends with the row that passes it; 8 MiB */
+    uint64_t dictionary_bytes; /* a column chunk with a larger dictionary has none; 256 MiB */
+};
+
 struct parquet_writer;
 
 /* Copies the columns, not their fields' names. */
 struct parquet_writer *parquet_writer_create(const struct parquet_column *columns,
-                                             uint32_t column_count, struct parquet_sink sink);
+                                             uint32_t column_count, struct parquet_limits limits,
+                                             struct parquet_sink sink);
 void parquet_writer_destroy(struct parquet_writer *writer); /* NULL is a no-op */
 
 /* Changes whenever the numbers of entries have lost their meaning. Never 0. */

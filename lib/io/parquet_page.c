@@ -73,8 +73,6 @@ static void append_hybrid(const uint32_t *values, uint32_t count, uint32_t bits,
 
 static void append_levels(const uint32_t *levels, uint32_t count, struct buf *output)
 {
-    if (!levels)
-        return;
     const size_t at = output->size;
     buf_append_u32(output, 0);
     append_hybrid(levels, count, 1, output);
@@ -153,21 +151,30 @@ static void find_range(const struct parquet_leaf *leaf, const struct distinct *d
 
 /* ---- pages ---- */
 
+/* A column chunk on its way into the file. */
+struct chunk_writer {
+    const struct parquet_leaf *leaf;
+    const struct parquet_limits *limits;
+    const struct parquet_sink *sink;
+    struct distinct distinct;
+    const uint32_t *numbers; /* of the dictionary, per value; NULL: there is none */
+    struct parquet_chunk chunk;
+};
+
 /* page is what it holds before zstd. */
-static enum err_code append_page(const struct buf *page, int kind, uint32_t value_count,
-                                 int encoding, struct buf *output, struct parquet_chunk *chunk,
-                                 struct err *err)
+static enum err_code append_page(struct chunk_writer *writer, const struct buf *page, int kind,
+                                 uint32_t value_count, int encoding, struct err *err)
 {
-    buf_auto packed;
+    buf_auto packed, output;
     buf_init(&packed, PAGE_MAX_BYTES);
+    buf_init(&output, (size_t)2 * PAGE_MAX_BYTES);
     if (buf_failed(page))
         return err_set(err, ERR_TOO_LARGE, "a page of more than %d bytes", PAGE_MAX_BYTES);
     enum err_code code = compress_zstd(buf_span(page), COMPRESS_ZSTD_FAST, &packed, err);
     if (code)
         return code;
-    const size_t before = output->size;
     struct thrift header;
-    thrift_init(&header, output);
+    thrift_init(&header, &output);
     thrift_i32(&header, 1, kind);
     thrift_i32(&header, 2, (int32_t)page->size);
     thrift_i32(&header, 3, (int32_t)packed.size);
@@ -180,71 +187,135 @@ static enum err_code append_page(const struct buf *page, int kind, uint32_t valu
     }
     thrift_end(&header);
     thrift_end(&header);
-    const size_t header_bytes = output->size - before;
-    buf_append_span(output, buf_span(&packed));
-    if (buf_failed(output))
-        return err_set(err, ERR_TOO_LARGE, "a row group of more than %zu bytes", output->max_size);
-    chunk->flat_bytes += header_bytes + page->size;
-    chunk->stored_bytes += header_bytes + packed.size;
-    return ERR_NONE;
+    const size_t header_bytes = output.size;
+    buf_append_span(&output, buf_span(&packed));
+    writer->chunk.flat_bytes += header_bytes + page->size;
+    writer->chunk.stored_bytes += header_bytes + packed.size;
+    return writer->sink->append(writer->sink->context, buf_span(&output), err);
 }
 
-static enum err_code write_dictionary(const struct parquet_leaf *leaf,
-                                      const struct distinct *distinct, struct buf *output,
-                                      struct parquet_chunk *chunk, struct err *err)
+static uint64_t plain_bytes(enum parquet_type type, const struct parquet_value *value)
 {
+    return type == PARQUET_TEXT ? sizeof(uint32_t) + value->text.size : sizeof(uint64_t);
+}
+
+/* A dictionary pays where most values are not new. It is one page: readers and the format's sizes
+ * have limits for it. */
+static bool wants_dictionary(const struct chunk_writer *writer)
+{
+    const struct distinct *distinct = &writer->distinct;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < distinct->count; i++)
+        bytes += plain_bytes(writer->leaf->type, distinct->values[i]);
+    return distinct->count && distinct->count <= writer->leaf->number_count / 2 &&
+           bytes <= writer->limits->dictionary_bytes;
+}
+
+static enum err_code write_dictionary(struct chunk_writer *writer, struct arena *arena,
+                                      struct err *err)
+{
+    const struct parquet_leaf *leaf = writer->leaf;
+    const struct distinct *distinct = &writer->distinct;
+    uint32_t *numbers = arena_new_raw(arena, uint32_t, leaf->number_count + (size_t)1);
+    for (uint32_t i = 0; i < leaf->number_count; i++)
+        numbers[i] = distinct->number_of_entry[leaf->numbers[i]];
+    writer->numbers = numbers;
     buf_auto page;
     buf_init(&page, PAGE_MAX_BYTES);
     for (uint32_t i = 0; i < distinct->count; i++)
         append_plain(leaf->type, distinct->values[i], &page);
-    return append_page(&page, PAGE_DICTIONARY, distinct->count, ENCODING_PLAIN, output, chunk, err);
+    return append_page(writer, &page, PAGE_DICTIONARY, distinct->count, ENCODING_PLAIN, err);
 }
 
-static void append_numbers(const struct parquet_leaf *leaf, const struct distinct *distinct,
-                           struct buf *page)
+/* Values and nulls (levels) of a data page, and which of the leaf's values these are. */
+struct page_range {
+    uint32_t first_level, level_end;
+    uint32_t first_value, value_end;
+};
+
+static const struct parquet_value *value_at(const struct chunk_writer *writer, uint32_t value)
 {
-    const uint32_t bits = bits_of(distinct->count - 1);
-    uint32_t *numbers = mem_new(uint32_t, leaf->number_count + (size_t)1);
-    for (uint32_t i = 0; i < leaf->number_count; i++)
-        numbers[i] = distinct->number_of_entry[leaf->numbers[i]];
-    buf_append_byte(page, (uint8_t)bits);
-    append_hybrid(numbers, leaf->number_count, bits, page);
-    mem_free(numbers);
+    const struct distinct *distinct = &writer->distinct;
+    return distinct->values[distinct->number_of_entry[writer->leaf->numbers[value]]];
 }
 
-enum err_code parquet_page_write(const struct parquet_leaf *leaf, uint64_t offset,
-                                 struct buf *output, struct parquet_chunk *ret_chunk,
+/* A page ends with a row once it is full; one row that is far too large for a page is divided. */
+static void find_page_end(const struct chunk_writer *writer, struct page_range *range)
+{
+    enum { ROW_PAGES_MAX = 32 };
+    const struct parquet_levels *levels = &writer->leaf->levels;
+    const uint64_t full_bytes = writer->limits->page_bytes;
+    uint64_t bytes = 0;
+    range->value_end = range->first_value;
+    for (range->level_end = range->first_level; range->level_end < levels->count;
+         range->level_end++) {
+        const uint32_t level = range->level_end;
+        const bool begins_row = !levels->repetition || !levels->repetition[level];
+        if (level > range->first_level &&
+            bytes >= (begins_row ? full_bytes : full_bytes * ROW_PAGES_MAX))
+            return;
+        if (levels->definition && !levels->definition[level])
+            continue;
+        bytes += writer->numbers
+                     ? sizeof(uint32_t)
+                     : plain_bytes(writer->leaf->type, value_at(writer, range->value_end));
+        range->value_end++;
+    }
+}
+
+static enum err_code write_data_page(struct chunk_writer *writer, const struct page_range *range,
+                                     struct err *err)
+{
+    const struct parquet_levels *levels = &writer->leaf->levels;
+    const uint32_t level_count = range->level_end - range->first_level;
+    buf_auto page;
+    buf_init(&page, PAGE_MAX_BYTES);
+    if (levels->repetition)
+        append_levels(levels->repetition + range->first_level, level_count, &page);
+    if (levels->definition)
+        append_levels(levels->definition + range->first_level, level_count, &page);
+    if (writer->numbers) {
+        const uint32_t bits = bits_of(writer->distinct.count - 1);
+        buf_append_byte(&page, (uint8_t)bits);
+        append_hybrid(writer->numbers + range->first_value, range->value_end - range->first_value,
+                      bits, &page);
+    }
+    for (uint32_t i = range->first_value; !writer->numbers && i < range->value_end; i++)
+        append_plain(writer->leaf->type, value_at(writer, i), &page);
+    return append_page(writer, &page, PAGE_DATA, level_count,
+                       writer->numbers ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN, err);
+}
+
+enum err_code parquet_page_write(const struct parquet_leaf *leaf,
+                                 const struct parquet_limits *limits, uint64_t offset,
+                                 const struct parquet_sink *sink, struct parquet_chunk *ret_chunk,
                                  struct err *err)
 {
     arena_auto arena = arena_create();
-    buf_auto page;
-    buf_init(&page, PAGE_MAX_BYTES);
-    struct distinct distinct;
-    find_distinct(leaf, arena, &distinct);
-    struct parquet_chunk chunk = {.offset = offset,
-                                  .value_count = leaf->levels.count,
-                                  .null_count = leaf->levels.count - leaf->number_count};
-    find_range(leaf, &distinct, &chunk);
-    /* A dictionary pays where most values are not new. */
-    chunk.has_dictionary = distinct.count && distinct.count <= leaf->number_count / 2;
+    struct chunk_writer writer = {
+        .leaf = leaf,
+        .limits = limits,
+        .sink = sink,
+        .chunk = {.offset = offset,
+                  .value_count = leaf->levels.count,
+                  .null_count = leaf->levels.count - leaf->number_count},
+    };
     enum err_code code = ERR_NONE;
-    if (chunk.has_dictionary)
-        code = write_dictionary(leaf, &distinct, output, &chunk, err);
-    if (code)
-        return code;
-    chunk.data_offset = offset + chunk.stored_bytes;
-    append_levels(leaf->levels.repetition, leaf->levels.count, &page);
-    append_levels(leaf->levels.definition, leaf->levels.count, &page);
-    if (chunk.has_dictionary)
-        append_numbers(leaf, &distinct, &page);
-    for (uint32_t i = 0; !chunk.has_dictionary && i < leaf->number_count; i++)
-        append_plain(leaf->type, distinct.values[distinct.number_of_entry[leaf->numbers[i]]],
-                     &page);
-    code = append_page(&page, PAGE_DATA, leaf->levels.count,
-                       chunk.has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN, output,
-                       &chunk, err);
+    find_distinct(leaf, arena, &writer.distinct);
+    find_range(leaf, &writer.distinct, &writer.chunk);
+    writer.chunk.has_dictionary = wants_dictionary(&writer);
+    if (writer.chunk.has_dictionary)
+        code = write_dictionary(&writer, arena, err);
+    writer.chunk.data_offset = offset + writer.chunk.stored_bytes;
+    struct page_range range = {0};
+    while (!code && range.level_end < leaf->levels.count) {
+        range.first_level = range.level_end;
+        range.first_value = range.value_end;
+        find_page_end(&writer, &range);
+        code = write_data_page(&writer, &range, err);
+    }
     if (!code)
-        *ret_chunk = chunk;
+        *ret_chunk = writer.chunk;
     return code;
 }
 

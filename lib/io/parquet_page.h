@@ -42,9 +42,11 @@ struct parquet_chunk {
     struct parquet_value largest;
 };
 
-/* Appends the pages, which stand at offset in the file, to output. Handles: ERR_TOO_LARGE. */
-enum err_code parquet_page_write(const struct parquet_leaf *leaf, uint64_t offset,
-                                 struct buf *output, struct parquet_chunk *ret_chunk,
+/* Gives the pages, the first of which stands at offset in the file, to the sink one by one.
+ * Handles: ERR_TOO_LARGE, what the sink does. */
+enum err_code parquet_page_write(const struct parquet_leaf *leaf,
+                                 const struct parquet_limits *limits, uint64_t offset,
+                                 const struct parquet_sink *sink, struct parquet_chunk *ret_chunk,
                                  struct err *err) MUST_USE;
 
 /* The Statistics of a ColumnMetaData, as its field 12. */

@@ -127,8 +127,9 @@ static void open_table(struct feed *feed)
     feed->rows = fopen(feed->options.rows_file, "wb");
     if (!feed->rows)
         die(feed->options.rows_file);
-    feed->table = parquet_writer_create(
-        columns, COLUMN_COUNT, (struct parquet_sink){.append = append_file, .context = feed->rows});
+    feed->table =
+        parquet_writer_create(columns, COLUMN_COUNT, (struct parquet_limits){0},
+                              (struct parquet_sink){.append = append_file, .context = feed->rows});
 }
 
 static void add_to_table(struct feed *feed, uint32_t target, int64_t time_ns, uint32_t stack,

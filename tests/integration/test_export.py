@@ -3,6 +3,7 @@ errors are answers, not files cut short. `make interop` fetches DuckDB; without 
 skipped."""
 
 import gzip
+import hashlib
 import json
 import random
 import subprocess
@@ -10,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 from people import Tenant
 from test_cli import cli  # noqa: F401
 from test_store import (BEGIN, CPU, CPU_NAMES, HEAP_NAMES, HOUR, MATCHERS, compact, folded, make_profile, make_sources,
@@ -186,6 +187,35 @@ def test_nothing_and_errors(server, export):
         assert answer.status == status and text in answer.json()["detail"], answer
     head = client.request("HEAD", "/api/v1/export", query={"query": ALL, **WINDOW})
     assert head.status == 200 and not head.body
+
+
+def test_large_names_have_several_pages(server, export):
+    """Names of one row of 9 MB, and 20 MB of names that are not worth a dictionary."""
+    client = Tenant(server).api("ingest", "read")
+    stacks = {tuple(f"long {i:04} " + "x" * 16000 for i in range(600)): [1, 1]}
+    stacks |= {tuple(f"row {row} frame {i:03} " + "y" * 2000 for i in range(100)): [1, 1] for row in range(100)}
+    for at, (stack, values) in enumerate(stacks.items()):
+        body = make_profile(CPU, BEGIN + at, {stack: values}, ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    table = export(client, query=CPU_NAMES[0])
+    frames = sorted(frame for stack in stacks for frame in stack)
+    found = table.ask("SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
+                      "SELECT unnest(stack) AS name FROM FILE)",
+                      "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
+                      "SELECT unnest(frames).function AS name FROM FILE)")
+    wanted = hashlib.md5("\n".join(frames).encode()).hexdigest()
+    assert found == [[[wanted, str(len(frames))]]] * 2
+
+
+@pytest.mark.parametrize("limits", [(0, 0), (100, 0), (100, 1), (1, 1), (20, 0)])
+def test_readers_know_several_pages_and_rows_that_are_divided(tmp_path, limits):
+    program = BUILD / "tests" / "oracle" / "write_parquet"
+    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT, check=True)
+    table, count = Table(tmp_path / "pages.parquet"), 5000
+    subprocess.run([program, table.path, *map(str, limits), str(count)], check=True)
+    rows = [[str(i), [f"text {i % 11}"] * (i % 7) + [f"long {k}" for k in range(100 if i % 13 == 0 else 0)],
+             f"maybe {i % 5}" if i % 3 else None] for i in range(count)]
+    assert table.ask("SELECT number, texts, maybe FROM FILE ORDER BY number") == rows
 
 
 def test_statistics_let_readers_skip(server, export):

@@ -28,7 +28,7 @@ static enum err_code append(void *context, struct span bytes, struct err *err)
 static struct parquet_writer *begin(struct file *file)
 {
     buf_init(&file->bytes, 1 << 30);
-    return parquet_writer_create(columns, 2,
+    return parquet_writer_create(columns, 2, (struct parquet_limits){0},
                                  (struct parquet_sink){.append = append, .context = file});
 }
 
@@ -104,12 +104,43 @@ static void what_the_sink_refuses_is_told(void **state)
     }
 }
 
+/* Appends for 1,000 rows in one row group: the magic, pages, the end. */
+static size_t count_appends(struct parquet_limits limits)
+{
+    struct file file = {.fails_at = 0};
+    struct err err;
+    buf_init(&file.bytes, 1 << 30);
+    struct parquet_writer *writer = parquet_writer_create(
+        columns, 2, limits, (struct parquet_sink){.append = append, .context = &file});
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(add_row(writer, i, i % 8, &err), ERR_NONE);
+    assert_int_equal(parquet_finish(writer, NULL, 0, &err), ERR_NONE);
+    check_ends(&file);
+    parquet_writer_destroy(writer);
+    buf_fini(&file.bytes);
+    return file.append_count;
+}
+
+/* Its readers are in test_export.py. 3,500 texts are 4 bytes each with a dictionary, else 10; 1,000
+ * numbers are 8. */
+static void large_column_chunks_have_several_pages_and_large_dictionaries_none(void **state)
+{
+    (void)state;
+    assert_int_equal(count_appends((struct parquet_limits){0}), 2 + 1 + 2);
+    assert_in_range(count_appends((struct parquet_limits){.page_bytes = 2000}), 2 + 1 + 4 + 6,
+                    2 + 1 + 4 + 7);
+    assert_in_range(
+        count_appends((struct parquet_limits){.page_bytes = 2000, .dictionary_bytes = 9}),
+        2 + 4 + 16, 2 + 4 + 18);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_without_rows_is_one),
         cmocka_unit_test(equal_values_are_one_entry_until_their_group_is_written),
         cmocka_unit_test(what_the_sink_refuses_is_told),
+        cmocka_unit_test(large_column_chunks_have_several_pages_and_large_dictionaries_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
