@@ -5,10 +5,14 @@
 #include "agent/spool.h"
 #include "lib/base/config.h"
 #include "lib/base/mem.h"
+#include "lib/base/suggest.h"
+#include "lib/base/version.h"
 
 #include <argp.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +114,7 @@ static const struct argp_option options[] = {
     {"config", OPTION_CONFIG, "FILE", 0, "Settings file (" SETTINGS_FILE ")", 3},
     {"json", OPTION_JSON, NULL, 0, "show-unwind prints JSON", 3},
     {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 3},
+    {"version", 'V', NULL, 0, "Print the version and end", -1},
     {0},
 };
 
@@ -331,7 +336,7 @@ static enum err_code read_entry(struct reader *reader, const char *section, cons
     const struct argp_option *option = options;
     while (option->name && strcmp(option->name, key) != 0)
         option++;
-    if (!option->name || option->key == OPTION_CONFIG)
+    if (!option->name || option->key == OPTION_CONFIG || option->key == 'V')
         return err_set(err, ERR_INVALID, "there is no setting \"%s\"", key);
     if (!option->arg)
         return read_flag(reader, option, value, err);
@@ -370,7 +375,7 @@ static void take_word(struct settings *settings, const char *word, struct argp_s
     else if (settings->action == SETTINGS_RUN && strcmp(word, "show-unwind") == 0)
         settings->action = SETTINGS_SHOW_UNWIND;
     else
-        argp_error(state, "%s is no command; there are doctor and show-unwind FILE", word);
+        argp_error(state, "there is no command \"%.60s\": use doctor or show-unwind FILE", word);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -379,6 +384,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct err err;
     if (key == OPTION_CONFIG)
         return 0;
+    if (key == 'V') {
+        puts("perfolio-agent " PERFOLIO_VERSION);
+        exit(fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
     if (key == ARGP_KEY_ARG) {
         take_word(reader->settings, text, state);
         return 0;
@@ -503,6 +512,18 @@ static enum err_code check(const struct reader *reader, struct err *err)
     return code;
 }
 
+/* argp can only say that it does not know an option. */
+static void refuse_option(int argc, char **argv)
+{
+    const char *typed;
+    const char *known = suggest_option(&argp, argc, argv, false, &typed);
+    if (!known)
+        return;
+    fprintf(stderr, "perfolio-agent: unrecognized option '%.*s'; did you mean --%s?\n",
+            (int)strcspn(typed, "="), typed, known);
+    exit(USAGE_STATUS);
+}
+
 /* Over what the file has, which a command line that keeps batches, in place of sending them, does
  * without. */
 static void read_command_line(struct reader *reader, int argc, char **argv)
@@ -512,6 +533,7 @@ static void read_command_line(struct reader *reader, int argc, char **argv)
     const char *spool_of_file = reader->spool_dir, *offline_of_file = reader->offline_dir;
     *access = (struct server_access){0};
     reader->spool_dir = reader->offline_dir = NULL;
+    refuse_option(argc, argv);
     argp_parse(&argp, argc, argv, 0, NULL, reader);
     if (reader->offline_dir)
         return;

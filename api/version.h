@@ -4,9 +4,8 @@
 #ifndef API_VERSION_H
 #define API_VERSION_H
 
-#ifndef PERFOLIO_VERSION
-#define PERFOLIO_VERSION "0.1.0"
-#endif
+#include "lib/base/version.h"
+
 #define VERSION_USER_AGENT "perfolio/" PERFOLIO_VERSION
 
 #endif

@@ -155,6 +155,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     }
     if (is_program) /* these have options of their own, which are perfoliod's */
         return admin_exec(argv[1], argc - 2, argv + 2, err);
+    cli_check_options(&argp_with_help, argc, argv, false);
     argp_parse(&argp_with_help, argc, argv, ARGP_NO_HELP, NULL, &admin);
     if (!admin.noun) { /* as argp itself would */
         argp_help(&argp_with_help, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK,

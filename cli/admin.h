@@ -45,6 +45,9 @@ const struct admin_call *admin_find_call(struct admin *admin);
  * "help" alone all of them. Handles: ERR_INVALID as a usage error (no such call), ERR_IO. */
 enum err_code admin_help(struct admin *admin, struct err *err) MUST_USE;
 
+/* A usage error for a noun or verb that does not exist, with the closest one that does. */
+enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
+
 /* Is this one of the nouns for which admin_exec is meant? */
 bool admin_is_program(const char *noun);
 

@@ -230,9 +230,7 @@ enum err_code admin_call(struct admin *admin, struct err *err)
 {
     const struct admin_call *call = admin_find_call(admin);
     if (!call)
-        return cli_usage(admin->cli, err,
-                         "perfolio admin does not know that; perfolio admin help lists what it "
-                         "knows");
+        return admin_refuse(admin, err);
     const char *useless = find_useless_option(admin, call);
     if (useless)
         return cli_usage(admin->cli, err, "perfolio admin %s%s%s does not take --%s", call->noun,

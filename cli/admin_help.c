@@ -69,6 +69,41 @@ static bool shift_help(struct admin *admin)
     return false;
 }
 
+/* The verbs of the noun if it is one, else all nouns; ends with NULL. */
+static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
+{
+    const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);
+    size_t count = 0;
+    *ret_is_noun = false;
+    for (size_t i = 0; i < admin_call_count; i++) {
+        if (strcmp(admin_calls[i].noun, admin->noun) == 0 && admin_calls[i].verb) {
+            *ret_is_noun = true;
+            names[count++] = admin_calls[i].verb;
+        }
+    }
+    if (*ret_is_noun)
+        return names;
+    for (size_t i = 0; i < admin_call_count; i++)
+        names[count++] = admin_calls[i].noun;
+    for (const struct admin_program *program = admin_programs;
+         program->noun && count < admin_call_count + 7; program++)
+        names[count++] = program->noun;
+    return names;
+}
+
+enum err_code admin_refuse(struct admin *admin, struct err *err)
+{
+    bool is_noun;
+    const char *const *names = names_near(admin, &is_noun);
+    const char *typed = !is_noun                 ? admin->noun
+                        : admin->arguments.count ? admin->arguments.texts[0]
+                                                 : "";
+    const char *advice = cli_did_you_mean(admin->cli, typed, names);
+    return cli_usage(admin->cli, err, "perfolio admin has no command \"%.60s%s%.60s\"%s",
+                     admin->noun, is_noun && typed[0] ? " " : "", is_noun ? typed : "",
+                     advice[0] ? advice : "; perfolio admin help lists all");
+}
+
 enum err_code admin_help(struct admin *admin, struct err *err)
 {
     if (shift_help(admin)) {
@@ -85,8 +120,6 @@ enum err_code admin_help(struct admin *admin, struct err *err)
     if (call)
         print_call(call);
     else if (admin->arguments.count || !print_calls(admin->cli, admin->noun))
-        return cli_usage(admin->cli, err,
-                         "perfolio admin does not know that; perfolio admin help lists what it "
-                         "knows");
+        return admin_refuse(admin, err);
     return cli_flush(err);
 }

@@ -1,12 +1,15 @@
 #include "cli/cli.h"
 
 #include "cli/client.h"
+#include "cli/exit_code.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/suggest.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MAX_SECRET_BYTES = 4096 };
@@ -24,8 +27,31 @@ void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text)
     texts->texts[texts->count++] = text;
 }
 
+void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order)
+{
+    const char *typed;
+    const char *known = suggest_option(argp, argc, argv, is_in_order, &typed);
+    if (!known)
+        return;
+    fprintf(stderr, "%s: unrecognized option '", argv[0]);
+    terminal_print_clean(stderr, span_of(typed, strcspn(typed, "=")));
+    fprintf(stderr, "'; did you mean --%s?\nTry `%s --help' for more information.\n", known,
+            argv[0]);
+    exit(EXIT_USAGE);
+}
+
+const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *const *names)
+{
+    size_t count = 0;
+    while (names[count])
+        count++;
+    const char *known = suggest_name(typed, names, count);
+    return known ? arena_printf(cli->arena, "; did you mean %s?", known) : "";
+}
+
 void cli_parse(const struct command *command, int argc, char **argv, void *input)
 {
+    cli_check_options(command->argp, argc, argv, command->ends_at_word);
     argp_parse(command->argp, argc, argv, 0, NULL, input);
 }
 

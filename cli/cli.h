@@ -44,6 +44,7 @@ struct command {
     const struct argp *argp;
     enum command_arguments arguments;
     const char *const *words; /* of ARGUMENTS_WORDS; NULL-terminated */
+    bool ends_at_word;        /* options behind the first other argument are not the command's */
     /* argv[0] is "perfolio <name>". */
     enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
 };
@@ -78,6 +79,13 @@ struct cli_texts {
 };
 /* Grows in the process's arena. */
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);
+
+/* Ends the process with a usage error that names the right option when argv has a long option that
+ * is almost one of argp's. Before argp_parse, which can only say that it does not know it. */
+void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order);
+/* "; did you mean NAME?" for a word that is almost one of the names, which end with NULL; else "".
+ */
+const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *const *names);
 
 /* Parses with command->argp; input is what the parser gets. Ends the process on a usage error. */
 void cli_parse(const struct command *command, int argc, char **argv, void *input);

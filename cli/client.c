@@ -1,6 +1,7 @@
 #include "cli/client.h"
 
 #include "cli/account.h"
+#include "cli/advice.h"
 #include "cli/link.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
@@ -26,8 +27,9 @@ struct client {
     const char *base;
     const char *authorization; /* NULL: anonymous */
     struct terminal *terminal;
-    bool is_own;     /* the account's server */
-    int set_retries; /* by PERFOLIO_RETRIES, or RETRIES_UNSET */
+    bool is_own;      /* the account's server */
+    bool was_reached; /* it has responded before */
+    int set_retries;  /* by PERFOLIO_RETRIES, or RETRIES_UNSET */
 };
 
 static int retries_from_environment(void)
@@ -188,6 +190,7 @@ enum err_code client_problem(const struct http_client_answer *answer, struct err
     if (detail[0]) {
         code = code_of_type(client_text(problem, "type", ""), code);
         err_set(err, code, "%s", detail);
+        advice_translate(err);
     } else if (answer->status >= 300 && answer->status < 400) {
         err_set(err, code, "the server answered %d: is the URL right (https, host, port)?",
                 answer->status);
@@ -262,6 +265,10 @@ static int retries_for(const struct client *client, const struct client_request 
 {
     if (client->set_retries != RETRIES_UNSET)
         return client->set_retries;
+    /* A server that restarts in the middle of an upload is worth waiting for; an address at which
+     * no server has been seen is most likely wrong, or the server is stopped. */
+    if (answer->was_refused && !client->was_reached)
+        return 0;
     if (request->is_patient || answer->retry_after_s)
         return CLIENT_PATIENT_RETRIES;
     return code == ERR_TIMEOUT && !answer->status ? 0 : 1;
@@ -297,6 +304,7 @@ enum err_code client_send(struct client *client, const struct client_request *re
     for (int attempt = 1;; attempt++) {
         *err = (struct err){0};
         enum err_code code = send_once(client, request, answer, err);
+        client->was_reached = client->was_reached || answer->status > 0;
         if (!code)
             tell_warning(client, answer);
         if (!code || !is_passing(code, answer))

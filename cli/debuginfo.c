@@ -68,7 +68,8 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
         argp_error(state,
-                   "say what to do: build, check, show, upload, list, delete, upstreams or retry");
+                   "say what to do: build, check, show, upload, list, delete, upstreams or retry%s",
+                   debuginfo->verb ? cli_did_you_mean(debuginfo->cli, debuginfo->verb, verbs) : "");
     if (is_verb(debuginfo, "list") && debuginfo->texts.count)
         argp_error(state, "list takes no arguments; check BUILD_ID tells of one binary");
     if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry") ||

@@ -183,11 +183,6 @@ static enum err_code open_side(struct diff *diff, const struct side *side, struc
     return code ? err_add(err, "%.200s", side->text) : ERR_NONE;
 }
 
-static enum err_code refuse_empty(const struct side *side, struct err *err)
-{
-    return err_set(err, ERR_NOT_FOUND, "%.200s: no data in this window matches", side->text);
-}
-
 static enum err_code compare(struct diff *diff, struct profile *profiles[2], struct report *report,
                              struct err *err)
 {
@@ -204,8 +199,6 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
         code = open_side(diff, &sides[i], &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
-        if (!code && sides[i].is_question && !profiles[i]->sample_count)
-            code = refuse_empty(&sides[i], err);
         if (!code)
             input_warn(&input, profiles[i], &cli->terminal);
     }
@@ -285,7 +278,7 @@ static enum err_code check_question(const struct diff *diff, struct client *clie
         return err_add(err, "%.200s", side->text);
     }
     if (json_array_size(json_object_get(top, "functions")) == 0)
-        return refuse_empty(side, err);
+        return question_refuse_empty(diff->cli, client, &side->question, err);
     profile_builder_auto builder = profile_builder_create(NULL);
     profile_builder_add_value_type(builder, span_text(client_text(top, "sample_type", "")),
                                    span_text(client_text(top, "unit", "")));

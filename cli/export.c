@@ -22,7 +22,7 @@ struct exporting {
 static const struct argp_option options[] = {
     {"parquet", OPTION_PARQUET, NULL, 0, "As Apache Parquet, which is the default", 0},
     {"start", OPTION_START, "TIME", 0,
-     "Profiles from then on: now-1h (the default), 2026-01-02T03:04:05Z", 0},
+     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
     {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
     {"label", OPTION_LABEL, "KEY=VALUE", 0, "Only samples with this label; may be repeated", 0},
     {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
@@ -120,7 +120,8 @@ static enum err_code save_table(const struct exporting *export, struct client *c
                                 struct err *err)
 {
     struct cli *cli = export->cli;
-    const struct target target = {.client = client};
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
     struct save save;
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
@@ -133,6 +134,8 @@ static enum err_code save_table(const struct exporting *export, struct client *c
                            save.fd, &cli->terminal, err);
     if (code)
         question_point(cli, &export->question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, &export->question, err);
     else
         code = save_commit(&save, err);
     save_close(&save);

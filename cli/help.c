@@ -53,7 +53,7 @@ static error_t parse_help(int key, char *text, struct argp_state *state)
             help->command = cli_commands[i];
     }
     if (!help->command)
-        argp_error(state, "%s is no command", text);
+        argp_error(state, "there is no command \"%.60s\"; perfolio help lists all", text);
     return 0;
 }
 

@@ -94,6 +94,16 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
     return cli->command_status ? cli->command_status : status;
 }
 
+static void refuse_command(struct cli *cli, const char *typed)
+{
+    const char *names[64] = {NULL};
+    for (size_t i = 0; cli_commands[i] && i + 1 < sizeof(names) / sizeof(names[0]); i++)
+        names[i] = cli_commands[i]->name;
+    const char *advice = cli_did_you_mean(cli, typed, names);
+    terminal_fail(&cli->terminal, "there is no command \"%.60s\"%s%s", typed, advice,
+                  advice[0] ? "" : "; perfolio help lists all");
+}
+
 int main(int argc, char **argv)
 {
     occupy_standard_files();
@@ -107,7 +117,7 @@ int main(int argc, char **argv)
     if (!command) {
         terminal_init(&cli.terminal, "perfolio");
         if (argc > 1)
-            terminal_fail(&cli.terminal, "%s is no command; perfolio help lists them", argv[1]);
+            refuse_command(&cli, argv[1]);
         else
             terminal_fail(&cli.terminal, "name a command; perfolio help lists them");
         arena_destroy(cli.arena);

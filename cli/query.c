@@ -41,7 +41,7 @@ static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", 
 
 static const struct argp_option options[] = {
     {"start", OPTION_START, "TIME", 0,
-     "Profiles from then on: now-1h (the default), 2026-01-02T03:04:05Z", 0},
+     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
     {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
     {"report", OPTION_REPORT, "REPORT", 0,
      "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)", 0},
@@ -217,21 +217,23 @@ static enum err_code print_table(struct asking *query, struct client *client, st
     code = report_from_json(json, cli->arena, &report, err);
     if (code)
         return code;
-    if (!report.function_count) {
-        terminal_warn(&cli->terminal, "nothing in this window matches");
-        question_tell_newest(cli, client, &query->question);
-    }
     if (query->view.is_json)
         report_print_json(&report);
-    else
+    else if (report.function_count)
         report_print_table(cli, &report);
-    return cli_flush(err);
+    code = cli_flush(err);
+    if (code || report.function_count)
+        return code;
+    return query->view.rule_count
+               ? err_set(err, ERR_NOT_FOUND, "no sample of this window matches the filters")
+               : question_refuse_empty(cli, client, &query->question, err);
 }
 
 static enum err_code save_report(struct asking *query, struct client *client, struct err *err)
 {
     struct cli *cli = query->cli;
-    const struct target target = {.client = client};
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
     const char *report = strcmp(query->report, "flame") == 0 ? "json" : query->report;
     const char *output = query->output ? query->output : "-";
     struct save save;
@@ -248,6 +250,8 @@ static enum err_code save_report(struct asking *query, struct client *client, st
                            &cli->terminal, err);
     if (code)
         question_point(cli, &query->question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, &query->question, err);
     else
         code = save_commit(&save, err);
     save_close(&save);

@@ -6,13 +6,20 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/suggest.h"
 #include "lib/base/when.h"
 
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MAX_BYTES = 256 << 10, HOUR_S = 3600, SHOWN_BEFORE = 60, SHOWN_BEHIND = 30 };
+enum {
+    PATH_MAX_BYTES = 256 << 10,
+    HOUR_S = 3600,
+    SHOWN_BEFORE = 60,
+    SHOWN_BEHIND = 30,
+    SHOWN_SERVICES = 5
+};
 
 /* ---- windows ---- */
 
@@ -153,7 +160,8 @@ enum err_code question_download(struct cli *cli, struct client *client,
                                 const struct question *question, struct input *ret_input,
                                 struct err *err)
 {
-    const struct target target = {.client = client};
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
     struct input input = INPUT_NONE;
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
@@ -167,6 +175,8 @@ enum err_code question_download(struct cli *cli, struct client *client,
                                input.fd, &cli->terminal, err);
     if (code)
         question_point(cli, question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, question, err);
     if (!code)
         code = input_measure(&input, err);
     if (code)
@@ -277,4 +287,74 @@ void question_tell_newest(struct cli *cli, struct client *client, const struct q
                       "without --start a query is of the last hour; the newest profile of this "
                       "selector begins at %s: use --start %s",
                       time, time);
+}
+
+/* The value of service_name="…" in a selector; NULL when it has no such label, or by a regular
+ * expression. */
+static const char *service_of(const char *selector, struct arena *arena)
+{
+    static const char name[] = "service_name";
+    const char *at = strstr(selector, name);
+    if (!at)
+        return NULL;
+    at += strlen(name);
+    at += strspn(at, " ");
+    if (*at++ != '=')
+        return NULL;
+    at += strspn(at, " ");
+    if (*at != '"')
+        return NULL;
+    return arena_strndup(arena, at + 1, strcspn(at + 1, "\"\\"));
+}
+
+/* Up to SHOWN_SERVICES of them, those close to wanted if there are any. */
+static const char *list_services(const json_t *values, const char *wanted, struct arena *arena)
+{
+    size_t i, shown = 0;
+    json_t *value;
+    buf_auto near, all;
+    buf_init(&near, PATH_MAX_BYTES);
+    buf_init(&all, PATH_MAX_BYTES);
+    json_array_foreach(values, i, value)
+    {
+        const char *text = json_string_value(value);
+        if (!text)
+            continue;
+        if (suggest_distance(wanted, text) < SUGGEST_NOT_CLOSE)
+            buf_printf(&near, "%s%.80s", near.size ? ", " : "", text);
+        if (shown++ < SHOWN_SERVICES)
+            buf_printf(&all, "%s%.80s", all.size ? ", " : "", text);
+    }
+    if (near.size)
+        return arena_printf(arena, "; did you mean %.*s?", SPAN_PRINT(buf_span(&near)));
+    if (!shown)
+        return "; no service has sent profiles in it";
+    return arena_printf(arena, "; services that have: %.*s%s", SPAN_PRINT(buf_span(&all)),
+                        shown > SHOWN_SERVICES ? ", …" : "");
+}
+
+static const char *advise_services(struct cli *cli, struct client *client,
+                                   const struct question *question)
+{
+    const char *wanted = service_of(question->selector, cli->arena);
+    json_auto_t *answer = NULL;
+    struct err ignored;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/label/service_name/values?limit=1000");
+    client_append_parameter(&path, "start", question->start);
+    client_append_parameter(&path, "end", question->end);
+    buf_append_byte(&path, 0);
+    if (!wanted || buf_failed(&path) ||
+        client_get_json(client, (const char *)path.data, &answer, &ignored))
+        return "";
+    return list_services(json_object_get(answer, "data"), wanted, cli->arena);
+}
+
+enum err_code question_refuse_empty(struct cli *cli, struct client *client,
+                                    const struct question *question, struct err *err)
+{
+    question_tell_newest(cli, client, question);
+    return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",
+                   question->selector, advise_services(cli, client, question));
 }

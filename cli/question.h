@@ -73,6 +73,11 @@ enum err_code question_freeze(struct cli *cli, struct client *client,
  * caret under it. To be called before words are added to err. */
 void question_point(const struct cli *cli, const struct question *question, const struct err *err);
 
+/* For a query that no data matches: sets ERR_NOT_FOUND, with the services of like names where the
+ * selector names one, and prints what question_tell_newest does. */
+enum err_code question_refuse_empty(struct cli *cli, struct client *client,
+                                    const struct question *question, struct err *err);
+
 /* Found nothing in the default window: where profiles of the selector are, as a warning. Says
  * nothing when a window was named, or when there are none. */
 void question_tell_newest(struct cli *cli, struct client *client, const struct question *question);

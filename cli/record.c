@@ -770,6 +770,7 @@ const struct command record_command = {
     .name = "record",
     .summary = "sample running programs and write or share the profile",
     .argp = &argp,
+    .ends_at_word = true,
     .arguments = ARGUMENTS_FILES,
     .run = run,
 };

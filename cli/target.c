@@ -28,6 +28,13 @@ void target_add_password(const struct target *target, struct client_request *req
         client_request_add(request, "X-Perfolio-Password", target->password);
 }
 
+/* "blocks=3, …, rows=0, …" of a query's response. */
+static bool has_no_rows(const struct http_client_answer *answer)
+{
+    const struct span fields = http_client_answer_field(answer, "Perfolio-Statistics");
+    return memmem(fields.data, fields.size, " rows=0,", 8) != NULL;
+}
+
 enum err_code target_download(const struct target *target, const char *path, const char *name,
                               uint64_t max_bytes, int fd, struct terminal *terminal,
                               struct err *err)
@@ -43,5 +50,7 @@ enum err_code target_download(const struct target *target, const char *path, con
     progress_of_download(&progress, &request.http);
     enum err_code code = client_send(target->client, &request, &answer, err);
     terminal_progress_end(terminal);
+    if (target->ret_is_empty)
+        *target->ret_is_empty = !code && has_no_rows(&answer);
     return code ? cli_check_reader(fd, err) : ERR_NONE;
 }

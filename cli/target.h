@@ -11,6 +11,7 @@
 struct target {
     struct link link;
     struct client *client; /* of the link's server, or the account's for a bare id */
+    bool *ret_is_empty;    /* NULL, or set by target_download: the query matched no stored row */
     const char *password;  /* of the share, NULL when not given */
 };
 

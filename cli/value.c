@@ -102,6 +102,24 @@ static void format_decimals(double value, unsigned decimals, char text[VALUE_TEX
     text[text[length - 1] == '.' ? length - 1 : length] = '\0';
 }
 
+/* As the two decimal places show it: 999.996 ms is 1000.00 ms, which is 1.00 s. */
+static double rounded(double value)
+{
+    return round(fabs(value) * 100) / 100;
+}
+
+/* The largest unit of which the rounded amount has at least one. */
+static size_t find_scale(const struct unit *unit, double magnitude)
+{
+    size_t i = 0;
+    while (i + 1 < unit->scale_count && fabs(magnitude) < unit->scales[i].size)
+        i++;
+    while (i > 0 && rounded(magnitude / unit->scales[i].size) * unit->scales[i].size >=
+                        unit->scales[i - 1].size)
+        i--;
+    return i;
+}
+
 const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES])
 {
     const struct unit *known = find_unit(unit);
@@ -115,9 +133,7 @@ const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BY
         return text;
     }
     double magnitude = value * known->base;
-    size_t i = 0;
-    while (i + 1 < known->scale_count && fabs(magnitude) < known->scales[i].size)
-        i++;
+    const size_t i = find_scale(known, magnitude);
     bool is_whole = i + 1 == known->scale_count && nearbyint(magnitude) == magnitude;
     snprintf(text, VALUE_TEXT_BYTES, "%.*f %s", is_whole ? 0 : 2, magnitude / known->scales[i].size,
              known->scales[i].name);

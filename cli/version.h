@@ -4,7 +4,9 @@
 #ifndef CLI_VERSION_H
 #define CLI_VERSION_H
 
-#define CLI_VERSION "0.1.0"
+#include "lib/base/version.h"
+
+#define CLI_VERSION PERFOLIO_VERSION
 #define CLI_USER_AGENT "perfolio-cli/" CLI_VERSION
 
 #endif

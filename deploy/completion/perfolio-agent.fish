@@ -32,4 +32,5 @@ complete -c perfolio-agent -l metrics -x -d 'Answer /metrics and /healthz at 127
 complete -c perfolio-agent -l config -r -F -d 'Settings file (/etc/perfolio/agent.ini)'
 complete -c perfolio-agent -l json -d 'show-unwind prints JSON'
 complete -c perfolio-agent -l force -d 'Also on kernels that are known to hang (5.19 to 6.0)'
+complete -c perfolio-agent -s V -l version -d 'Print the version and end'
 complete -c perfolio-agent -l help -d 'Explain the program and end'

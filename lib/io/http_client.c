@@ -403,6 +403,9 @@ static void read_outcome(CURL *curl, struct http_client_answer *answer)
     curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after);
     answer->status = (int)status;
     answer->was_sent = request_size > 0;
+    long connect_errno = 0; /* of the last connection that failed */
+    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &connect_errno);
+    answer->was_refused = !answer->status && !answer->was_sent && connect_errno == ECONNREFUSED;
     if (retry_after < 0)
         retry_after = 0;
     answer->retry_after_s = retry_after > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : (int)retry_after;
@@ -429,6 +432,7 @@ enum err_code http_client_send(struct http_client *client,
     answer->status = 0;
     answer->retry_after_s = 0;
     answer->was_sent = false;
+    answer->was_refused = false;
     answer->answer_bytes = 0;
     buf_clear(&answer->fields);
     buf_clear(&answer->body);

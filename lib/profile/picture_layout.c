@@ -197,18 +197,31 @@ void picture_summary(const struct flame *flame, struct buf *text)
     }
 }
 
+/* Decimal places that show three digits that count, none of a whole number. The bounds are those
+ * from which on rounding to the places of the smaller numbers makes one digit more. */
+static int decimals_of(double size)
+{
+    return size >= 99.95 || size == floor(size) ? 0 : size >= 9.995 ? 1 : 2;
+}
+
+/* The size that write_scaled shows. */
+static double rounded(double value)
+{
+    const double size = fabs(value), power = pow(10, decimals_of(size));
+    return round(size * power) / power;
+}
+
 /* A number with three digits that count, or whole with separators below a million. */
 static void write_scaled(double value, const char *unit, char text[PICTURE_VALUE_BYTES])
 {
-    double size = fabs(value);
-    int decimals = size >= 100 || size == floor(size) ? 0 : size >= 10 ? 1 : 2;
-    snprintf(text, PICTURE_VALUE_BYTES, "%.*f%s%s", decimals, value, *unit ? " " : "", unit);
+    snprintf(text, PICTURE_VALUE_BYTES, "%.*f%s%s", decimals_of(fabs(value)), value,
+             *unit ? " " : "", unit);
 }
 
 static void write_count(double value, const char *unit, char text[PICTURE_VALUE_BYTES])
 {
     static const char *const powers[] = {"", " k", " M", " G", " T", " P", " E"};
-    if (fabs(value) < 1e6) {
+    if (fabs(value) < 999999.5) {
         long long whole = llround(fabs(value));
         const char *sign = value < 0 ? "-" : "";
         if (whole < 1000)
@@ -219,9 +232,9 @@ static void write_count(double value, const char *unit, char text[PICTURE_VALUE_
         return;
     }
     size_t power = 0;
-    for (; fabs(value) >= 1000 && power < 6; power++)
+    for (; fabs(value) >= 999.5 && power < 6; power++)
         value /= 1000;
-    snprintf(text, PICTURE_VALUE_BYTES, "%.*f%s%s%s", fabs(value) >= 100 ? 0 : 2, value,
+    snprintf(text, PICTURE_VALUE_BYTES, "%.*f%s%s%s", fabs(value) >= 99.995 ? 0 : 2, value,
              powers[power], *unit ? " " : "", unit);
 }
 
@@ -230,7 +243,7 @@ static void write_steps(double value, const char *const *names, const double *st
                         char text[PICTURE_VALUE_BYTES])
 {
     size_t i = 0;
-    while (steps[i] > 0 && fabs(value) >= steps[i])
+    while (steps[i] > 0 && rounded(value) >= steps[i])
         value /= steps[i++];
     write_scaled(value, names[i], text);
 }

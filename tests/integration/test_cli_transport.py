@@ -573,23 +573,24 @@ def test_reads_are_repeated_after_a_broken_connection(run, fake):
     assert run("login", fake.url, "--anonymous").returncode == 0
 
 
-def test_who_only_asks_hears_soon_that_nobody_is_there(run):
+def test_a_refused_connection_fails_at_once(run, stacks):
     url = f"http://127.0.0.1:{free_port()}"
     link = f"{url}/p/{'A' * 22}"
     for arguments in (["list"], ["get", link], ["top", link], ["delete", link],
                       ["merge", "-o", "-", link], ["diff", link, link[:-1] + "B"],
-                      ["login", "--anonymous"], ["admin", "audit"]):
+                      ["login", "--anonymous"], ["admin", "audit"], ["push", stacks],
+                      ["push", "--series", "a=b", stacks]):
         result = run(*arguments, url=url, token=TOKEN)
-        assert result.returncode == 3 and result.log.count("trying again") == 1, result.log
-        assert float(re.search(r"trying again in (\S+) s", result.log)[1]) <= 1, arguments
+        assert result.returncode == 3 and "trying again" not in result.log, result.log
         assert f"{url}:" in result.log and "is PERFOLIO_URL right?" in result.log, result.log
     assert "is the link right?" in run("top", link).log
-    assert "trying again" not in run("top", link, environment={"PERFOLIO_RETRIES": "0"}).log
+    patient = run("top", link, environment={"PERFOLIO_RETRIES": "1"})
+    assert patient.returncode == 3 and patient.log.count("trying again") == 1
 
 
 def test_an_upload_waits_for_a_server_that_comes_back(home, stacks):
     port = free_port()
-    process = start(home, f"http://127.0.0.1:{port}", "push", stacks)
+    process = start(home, f"http://127.0.0.1:{port}", "push", stacks, PERFOLIO_RETRIES="5")
     failures = 0
     while failures < 2:
         line = process.stderr.readline()
@@ -701,14 +702,14 @@ def test_a_push_after_a_lost_answer_finds_the_share(run, fake, tmp_path):
 # ---- interrupts ----
 
 
-def start(home, url, *arguments):
+def start(home, url, *arguments, **environment):
     def restore_signals():  # ignored in a shell's background jobs, or under nohup
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
 
     return subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, preexec_fn=restore_signals,
-                            env={"HOME": str(home), "PERFOLIO_URL": url})
+                            env={"HOME": str(home), "PERFOLIO_URL": url, **environment})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -1090,3 +1091,51 @@ def test_completion_files_are_what_the_program_prints():
         printed = subprocess.run([str(PERFOLIO), "completion", shell], capture_output=True,
                                  check=True, env={"HOME": "/nonexistent"}).stdout
         assert printed == (folder / name).read_bytes(), f"run: perfolio completion {shell}"
+
+
+# ---- advice ----
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["psuh"], 'there is no command "psuh"; did you mean push?'),
+    (["frobnicate"], 'there is no command "frobnicate"; perfolio help lists all'),
+    (["push", "--visiblity=team", "x"], "unrecognized option '--visiblity'; did you mean --visibility?"),
+    (["query", "cpu", "--strat", "yesterday"], "unrecognized option '--strat'; did you mean --start?"),
+    (["query", "cpu", "--focsu=a"], "unrecognized option '--focsu'; did you mean --focus?"),
+    (["record", "--visiblity=team", "--", "true"], "did you mean --visibility?"),
+    (["push", "--frobnicate", "x"], "unrecognized option '--frobnicate'"),
+    (["admin", "tokn", "list"], 'has no command "tokn"; did you mean token?'),
+    (["admin", "token", "creat"], 'has no command "token creat"; did you mean create?'),
+    (["admin", "tenant", "list", "--jsno"], "did you mean --json?"),
+    (["debuginfo", "uplaod", "x"], "did you mean upload?"),
+])
+def test_misspelt_commands_and_options_are_reported_with_the_right_one(run, arguments, said):
+    result = run(*arguments)
+    assert result.returncode == 2 and said in result.log, result.log
+
+
+def test_arguments_that_look_like_misspelt_options_are_none(run, fake, stacks):
+    assert run("push", "--title", "--visiblity", stacks).returncode == 0
+    recorded = run("record", "-d", "1", "--", "true", "--visiblity")
+    assert "did you mean" not in recorded.log
+
+
+def test_the_agent_names_its_version_and_misspelt_options(tmp_path):
+    def agent(*arguments):
+        return subprocess.run([str(PERFOLIO.with_name("perfolio-agent")), *arguments], capture_output=True,
+                              text=True, env={"HOME": str(tmp_path)}, timeout=60)
+
+    for option in ("--version", "-V"):
+        assert re.fullmatch(r"perfolio-agent \d+\.\d+\.\d+\n", agent(option).stdout)
+    misspelt = agent("--sever=https://localhost")
+    assert misspelt.returncode == 2 and "did you mean --server?" in misspelt.stderr
+
+
+def test_texts_of_the_server_that_are_translated_are_still_its_texts():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    table = (root / "cli/advice.c").read_text().partition("} words[] = {")[2].partition("\n};")[0]
+    entries = re.findall(r'\{((?:"(?:\\.|[^"\\])*"\s*)+),', table)
+    # Literals that the sources divide into several are joined before they are looked for.
+    sources = "".join(re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").glob("*.c"))
+    texts = ["".join(re.findall(r'"((?:\\.|[^"\\])*)"', entry)) for entry in entries]
+    assert len(texts) > 8 and [text for text in texts if text not in sources] == []

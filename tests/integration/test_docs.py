@@ -22,7 +22,7 @@ def commands():
 
 # What commands about continuous profiles print, by a part of them.
 INSTEAD_OF_A_LINK = {"--series": "values added", "/api/v1/profiles": '"samples":',
-                     "perfolio query": "samples: "}
+                     "perfolio query": "cpu: "}
 
 
 class ProfileHandler(http.server.BaseHTTPRequestHandler):
@@ -47,12 +47,21 @@ def profiled_program():
     program.shutdown()
 
 
+@pytest.fixture(scope="module")
+def recent(server):
+    """What the queries of README and manual find: profiles that began a moment ago."""
+    for service in ("api", "checkout"):
+        sent = server.api(token=server.token).post("/api/v1/profiles", sample_profiles.pprof(), query={
+            "name": "process_cpu", "label": f"service_name={service}", "time": "now-1min"})
+        assert sent.status == 200, sent.body
+
+
 def test_the_readme_has_commands():
     assert len(commands()) >= 6
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme(command, server, profiled_program, tmp_path):
+def test_a_command_of_the_readme(command, server, recent, profiled_program, tmp_path):
     for name in re.findall(r"[\w-]+\.pb\.gz", command):
         (tmp_path / name).write_bytes(sample_profiles.pprof())
     line = (command.replace("http://localhost:6060", profiled_program)

@@ -130,7 +130,7 @@ WINDOW_LINE = r"{}: (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) to ((?:\d{{4}}-\d\d-\d\d 
 def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printed(ask, filled, options):
     """It used to take the window of the other side, so that a query was compared with itself."""
     result = ask("diff", *options, f"{NAME}@{FIRST[0]}..{FIRST[1]}", NAME + "{}")
-    assert result.returncode == 5 and "{}: no data in this window matches" in result.log, result.log
+    assert result.returncode == 5 and f"no data in this window matches {NAME}{{}}" in result.log, result.log
     before, after = (re.search(WINDOW_LINE.format(name), result.log) for name in ("before", "after"))
     at = [datetime.datetime.fromtimestamp(SECONDS + s, datetime.timezone.utc) for s in (0, 3600)]
     assert before[1] == at[0].strftime("%Y-%m-%d %H:%M:%S"), result.log
@@ -195,17 +195,50 @@ def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
         assert wrong.returncode == 7 and "  cpu{pod=x}\n          ^\n" in wrong.log, wrong.log
     for options in ([], ["--local"]):
         empty = ask("diff", *options, good, 'cpu{pod="nobody"}')
-        assert empty.returncode == 5 and "no data in this window matches" in empty.log
+        assert empty.returncode == 5 and "no data in this window matches" in empty.log, empty.log
     types = ask("diff", good, f"{HEAP_NAMES[1]}@{FIRST[0]}..{FIRST[1]}")
     assert types.returncode == 7 and "sample type" in types.log, types.log
     assert shares() == count
 
 
 def test_an_empty_answer_says_so(ask, cli):  # noqa: F811
-    result = ask("query", 'cpu{pod="nobody"}')
-    assert result.returncode == 0 and "nothing in this window matches" in result.log
-    assert "--start" not in result.log
+    nothing = 'cpu{pod="nobody"}'
+    result = ask("query", nothing)
+    assert result.returncode == 5 and f"no data in this window matches {nothing}" in result.log
+    assert "--start" not in result.log and result.out == ""
+    listed = ask("query", nothing, "--json")
+    assert listed.returncode == 5 and json.loads(listed.out)["functions"] == []
     assert cli("query", "cpu", token=None).returncode == 4
+
+
+def test_filters_that_leave_nothing_are_an_error(ask, filled):
+    result = ask("query", NAME, *WINDOW, "--focus", "^no such function$")
+    assert result.returncode == 5 and "no sample of this window matches the filters" in result.log
+
+
+@pytest.mark.parametrize("report", ["folded", "pprof", "flame", "svg"])
+def test_no_file_is_written_when_no_data_matches(ask, tmp_path, report):
+    file = tmp_path / "empty"
+    result = ask("query", 'cpu{pod="nobody"}', "--report", report, "-o", file)
+    assert result.returncode == 5 and "no data in this window matches" in result.log
+    exported = ask("export", 'cpu{pod="nobody"}', "--parquet", "-o", file)
+    assert exported.returncode == 5 and "no data in this window matches" in exported.log, exported.log
+    assert not file.exists()
+
+
+def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  # noqa: F811
+    tenant = Tenant(server)
+    token = tenant.make_token("ingest", "read")["token"]
+    assert "; no service has sent profiles in it" in cli(
+        "query", 'samples:count{service_name="api"}', token=token).log
+    for service in ("checkout", "cart", "payments"):
+        assert tenant.api("ingest").post("/api/v1/profiles", b"main;work 7\n", query={
+            "label": f"service_name={service}"}).status == 200
+    for typed, said in (("chekout", "; did you mean checkout?"), ("pay", "; did you mean payments?"),
+                        ("api", "; services that have: cart, checkout, payments")):
+        result = cli("query", f'samples:count{{service_name="{typed}"}}', token=token)
+        assert result.returncode == 5 and result.log.rstrip().endswith(said), result.log
+    assert "did you mean" not in cli("query", 'samples:count{service_name=~"chekout"}', token=token).log
 
 
 def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa: F811
@@ -216,11 +249,18 @@ def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa:
             "label": "pod=a", "time": time}).status == 200
     hint = "begins at 2021-03-04T05:06:07.089Z: use --start 2021-03-04T05:06:07.089Z"
     result = cli("query", 'samples:count{pod="a"}', token=token)
-    assert result.returncode == 0 and hint in result.log, result
+    assert result.returncode == 5 and hint in result.log, result
     result = cli("query", 'samples:count{pod="a"}', "--start", "2021-03-04T05:06:07.089Z", token=token)
     assert result.returncode == 0 and "work" in result.out and "--start" not in result.log, result
     result = cli("query", 'samples:count{pod="b"}', token=token)
-    assert result.returncode == 0 and "--start" not in result.log, result
+    assert result.returncode == 5 and "--start" not in result.log, result
+
+
+@pytest.mark.parametrize("start", ["yesterday", "today", "2 days ago", "now-2d", "yesterday 00:00", "2026-01-01"])
+def test_times_are_written_as_for_date(ask, filled, start):
+    result = ask("query", 'cpu{pod="nobody"}', "--start", start)
+    assert result.returncode == 5 and "no data in this window matches" in result.log, result.log
+    assert ask("usage", "--start", start).returncode == 0
 
 
 def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811

@@ -22,6 +22,14 @@ static void writes_values_in_the_unit_that_fits(void **state)
     assert_value(2048, "kilobytes", "2.00 MiB");
     assert_value(1e18, "bytes", "888.18 PiB");
     assert_value(0x1p62, "bytes", "4.00 EiB");
+    assert_value(999.99e6, "nanoseconds", "999.99 ms");
+    assert_value(999.996e6, "nanoseconds", "1.00 s");
+    assert_value(-999.996e6, "nanoseconds", "-1.00 s");
+    assert_value(999999, "nanoseconds", "1.00 ms");
+    assert_value(59.9999e9, "nanoseconds", "1.00 min");
+    assert_value(3599.9e9, "nanoseconds", "1.00 h");
+    assert_value(1048575, "bytes", "1.00 MiB");
+    assert_value(0x1p60 - 0x1p40, "bytes", "1.00 EiB");
     assert_value(1234567, "count", "1,234,567");
     assert_value(-1234, "count", "-1,234");
     assert_value(12, "", "12");

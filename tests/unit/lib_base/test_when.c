@@ -93,6 +93,35 @@ static void now_moves(void **state)
     assert_int_equal(moment("now-7"), now_ns - 7 * CLOCK_NS_PER_S);
 }
 
+/* 2026-01-02T03:04:05.678901234Z is now. */
+static void reads_what_date_reads(void **state)
+{
+    (void)state;
+    const int64_t midnight = INT64_C(1767312000) * CLOCK_NS_PER_S;
+    const int64_t hour = 3600 * CLOCK_NS_PER_S, day = 24 * hour;
+    assert_int_equal(moment("today"), midnight);
+    assert_int_equal(moment("Yesterday"), midnight - day);
+    assert_int_equal(moment("tomorrow"), midnight + day);
+    assert_int_equal(moment("yesterday 14:30"), midnight - day + 14 * hour + hour / 2);
+    assert_int_equal(moment("today 01:02:03.5"),
+                     midnight + hour + 123 * CLOCK_NS_PER_S + CLOCK_NS_PER_S / 2);
+    assert_int_equal(moment("today 14:30+01:00"), midnight + 13 * hour + hour / 2);
+    assert_int_equal(moment("14:30"), midnight + 14 * hour + hour / 2);
+    assert_int_equal(moment("2026-01-02"), midnight);
+    assert_int_equal(moment("2026-01-02 03:04"), midnight + 3 * hour + 240 * CLOCK_NS_PER_S);
+    assert_int_equal(moment("2026-01-02T03:04:05"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
+    assert_int_equal(moment("2026-01-02 03:04:05 UTC"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
+    assert_int_equal(moment("2026-01-02 03:04:05 +01:00"),
+                     midnight + 2 * hour + 245 * CLOCK_NS_PER_S);
+    assert_int_equal(moment("2 hours ago"), now_ns - 2 * hour);
+    assert_int_equal(moment("1 day ago"), now_ns - day);
+    assert_int_equal(moment("3 Weeks Ago"), now_ns - 21 * day);
+    assert_int_equal(moment("1.5h ago"), now_ns - hour - hour / 2);
+    assert_int_equal(moment("1 hour 30 min ago"), now_ns - hour - hour / 2);
+    assert_int_equal(moment("@1767323045"), INT64_C(1767323045000000000));
+    assert_int_equal(moment("@1767323045.5"), INT64_C(1767323045500000000));
+}
+
 static void reads_durations(void **state)
 {
     (void)state;
@@ -116,12 +145,24 @@ static void says_what_is_wrong(void **state)
 {
     (void)state;
     assert_refused("", false, "ends where a time");
-    assert_refused("yesterday", false, "character 1: a time");
-    assert_refused("2026-01-02", false, "ends where a time such as T03");
+    assert_refused("last week", false, "character 1: a time");
+    assert_refused("yesterdays", false, "character 1: a time");
+    assert_refused("yesterday14:30", false, "character 10: a blank and a time");
+    assert_refused("today 25:00", false, "out of range");
+    assert_refused("today 14", false, "ends where a time such as");
+    assert_refused("14:3", false, "a time such as 03:04:05");
+    assert_refused("2026-01-02x", false, "character 11: a time such as T03");
+    assert_refused("2 fortnights ago", false, "character 3: a unit");
+    assert_refused("2 hours 3 ago", false, "character 11: a unit");
+    assert_refused("2 hours and ago", false, "character 9: a number or");
+    assert_refused("ago", false, "character 1: a time");
+    assert_refused("9999999 years ago", false, "out of range");
+    assert_refused("@", false, "ends where a number of seconds");
+    assert_refused("@12x", false, "character 4: the end");
     assert_refused("2026-13-02T00:00:00Z", false, "out of range");
     assert_refused("2026-02-29T00:00:00Z", false, "out of range");
     assert_refused("2026-02-09T24:00:00Z", false, "out of range");
-    assert_refused("2026-02-09T20:00:00", false, "ends where Z");
+    assert_refused("2026-02-09T20:00:00x", false, "character 20: Z or an offset");
     assert_refused("2026-02-09T20:00:00+1", false, "an offset such as");
     assert_refused("2026-02-09T20:00:00Z?", false, "character 21: the end");
     assert_refused("9999-01-01T00:00:00Z", false, "out of range");
@@ -144,7 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_rfc_3339),        cmocka_unit_test(agrees_with_the_calendar),
         cmocka_unit_test(digits_say_their_unit), cmocka_unit_test(now_moves),
-        cmocka_unit_test(reads_durations),       cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(reads_what_date_reads), cmocka_unit_test(reads_durations),
+        cmocka_unit_test(says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

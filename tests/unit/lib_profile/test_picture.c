@@ -74,6 +74,15 @@ static void values_are_written_as_people_read_them(void **state)
         {1001e6, "count/1000000", "1,001"},
         {-2e9, "nanoseconds", "-2 s"},
         {3, "", "3"},
+        /* Rounding reaches the next unit or digit. */
+        {999.7e6, "nanoseconds", "1.00 s"},
+        {999.4e6, "nanoseconds", "999 ms"},
+        {59.97e9, "nanoseconds", "1.00 min"},
+        {99.96e6, "nanoseconds", "100 ms"},
+        {9.996e6, "nanoseconds", "10.0 ms"},
+        {1048575, "bytes", "1.00 MiB"},
+        {999999.7, "count", "1.00 M"},
+        {999999999, "count", "1.00 G"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[PICTURE_VALUE_BYTES];

@@ -1,0 +1,49 @@
+#include "cli/advice.h"
+
+#include "lib/base/buf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SET_TOKEN "run `perfolio login URL`, or set PERFOLIO_TOKEN"
+
+/* Longer texts before those that they contain. */
+static const struct {
+    const char *server;
+    const char *here;
+} words[] = {
+    {"Sign in, or send a token as \"Authorization: Bearer pf_…\"",
+     "this needs a token: " SET_TOKEN},
+    {"Credentials must be sent as \"Authorization: Bearer pf_…\"",
+     "the token is not one of Perfolio, which begin with pf_: " SET_TOKEN},
+    {": sign in or send a token, or share it unlisted",
+     ": " SET_TOKEN ", or use --visibility unlisted"},
+    {": send it in the header X-Perfolio-Password",
+     ": name a file that holds it with --password-file FILE, or - for standard input"},
+    {"; it is sent in the header X-Perfolio-Password", ""},
+    {"X-Perfolio-Password was sent", "--password-file was given"},
+    {"set visibility=password", "use --visibility password"},
+    {"needs its team's token, a session or its delete token in X-Perfolio-Delete-Token",
+     "needs its team's token (" SET_TOKEN ") or its delete link (LINK/delete#TOKEN)"},
+    {": send its token in X-Perfolio-Upload-Token", ": push the file again"},
+    {"The field \"", "\""},
+    {"the parameter ", ""},
+};
+
+/* Once each: none of them occurs twice in a message. */
+static void replace(struct err *err, const char *from, const char *to)
+{
+    char *at = strstr(err->message, from);
+    if (!at)
+        return;
+    char rest[ERR_MESSAGE_BYTES];
+    const size_t room = sizeof(err->message) - (size_t)(at - err->message);
+    snprintf(rest, sizeof(rest), "%s", at + strlen(from));
+    snprintf(at, room, "%s%s", to, rest);
+}
+
+void advice_translate(struct err *err)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        replace(err, words[i].server, words[i].here);
+}

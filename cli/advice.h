@@ -1,0 +1,15 @@
+/*
+ * advice: error messages of the server in the words of the command line.
+ *
+ * The server's messages are for every client of its HTTP API and name header fields and parameters.
+ * Here they name the option, variable or command that sets them. Threads: any.
+ */
+#ifndef CLI_ADVICE_H
+#define CLI_ADVICE_H
+
+#include "lib/base/err.h"
+
+/* Replaces what err->message says about HTTP; other messages stay as they are. */
+void advice_translate(struct err *err);
+
+#endif
