@@ -5,6 +5,7 @@
 #include "api/byte_range.h"
 #include "api/debuginfo_table.h"
 #include "api/http.h"
+#include "api/integrity.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/tenant.h"
@@ -254,7 +255,7 @@ static enum err_code delete_all(struct request *request, struct response *respon
 /* ---- debuggers ---- */
 
 struct served {
-    const char *key;
+    struct integrity_object object;
     const char *etag;
 };
 
@@ -268,7 +269,7 @@ static enum err_code find_file(struct request *request, const char *id, const ch
     if (!code)
         code = pg_query_values(
             connection, request->principal.tenant_id,
-            "SELECT object_key, encode(sha256, 'hex') FROM debug_file"
+            "SELECT object_key, encode(sha256, 'hex'), bytes, sha256 FROM debug_file"
             " WHERE tenant_id = $1 AND build_id = $2 AND state = 'built'"
             " AND (kind = $3 OR ($3 = 'debuginfo' AND quality & $4::bigint::integer <> 0))"
             " ORDER BY kind = $3 DESC, bytes DESC, id DESC LIMIT 1",
@@ -279,8 +280,29 @@ static enum err_code find_file(struct request *request, const char *id, const ch
     if (pg_row_count(rows) == 0)
         return err_set(err, ERR_NOT_FOUND, "your team has uploaded no %s of %s", kind, id);
     *ret_file =
-        (struct served){.key = pg_get_text(rows, 0, 0),
+        (struct served){.object = {.kind = INTEGRITY_DEBUG_FILE,
+                                   .tenant_id = request->principal.tenant_id,
+                                   .row = arena_strdup(request->arena, id),
+                                   .key = pg_get_text(rows, 0, 0),
+                                   .bytes = (uint64_t)pg_get_i64(rows, 0, 2),
+                                   .sha256 = pg_get_bytes(rows, 0, 3)},
                         .etag = arena_printf(request->arena, "\"%s\"", pg_get_text(rows, 0, 1))};
+    return ERR_NONE;
+}
+
+/*
+ * A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
+ * compared before the first part is sent, and the result is kept for the parts that follow. Digests
+ * of single pieces would need a column that grows with the file, for a read that happens once.
+ */
+static enum err_code check_response(struct request *request, struct response *response,
+                                    const struct integrity_object *object, struct err *err)
+{
+    if (response->body_kind != RESPONSE_FILE)
+        return ERR_NONE;
+    if (response->status == 206)
+        return integrity_verify_once(request->server, object, response->file_fd, err);
+    response->file_check = integrity_stream_create(request->server, request->arena, object);
     return ERR_NONE;
 }
 
@@ -289,8 +311,7 @@ static enum err_code serve(struct request *request, const char *kind, struct res
 {
     char id[SYMBOL_TABLES_ID_BYTES];
     struct served file = {0};
-    fd_auto fd = -1;
-    uint64_t size;
+    int fd;
     enum err_code code = debuginfo_path_id(request, id, err);
     if (!code)
         code = find_file(request, id, kind, &file, err);
@@ -298,14 +319,14 @@ static enum err_code serve(struct request *request, const char *kind, struct res
         return code;
     if (response_is_cached(request, response, file.etag, "private, max-age=86400"))
         return ERR_NONE;
-    code = object_open(request->server->objects, file.key, &fd, &size, err);
+    code = integrity_open(request->server, &file.object, &fd, err);
     if (code)
         return code;
     response_add(request, response, "x-debuginfod-size",
-                 arena_printf(request->arena, "%" PRIu64, size));
-    byte_range_respond(request, response, "application/octet-stream", file.etag, fd, size);
-    fd = -1;
-    return ERR_NONE;
+                 arena_printf(request->arena, "%" PRIu64, file.object.bytes));
+    byte_range_respond(request, response, "application/octet-stream", file.etag, fd,
+                       file.object.bytes);
+    return check_response(request, response, &file.object, err);
 }
 
 static enum err_code serve_debuginfo(struct request *request, struct response *response,

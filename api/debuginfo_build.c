@@ -110,12 +110,12 @@ static enum err_code build(struct server *server, const struct debuginfo_job *jo
                            struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input = -1;
-    uint64_t size;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
     /* Servers are asked for nothing here: that goes with the need (api/debuginfo_fetch.c). */
     const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
-    enum err_code code =
-        object_open_within(server->objects, job->object_key, patience, &input, &size, err);
+    enum err_code code = integrity_open_within(server, &job->object, patience, &input, err);
+    if (!code)
+        code = integrity_verify_once(server, &job->object, input, err);
     return code ? code : debuginfo_builder_run(server, input, patience, &reader, ret_report, err);
 }
 
@@ -135,9 +135,12 @@ static enum err_code keep_executable(struct server *server, const struct debugin
     return code ? code : pg_commit(connection, err);
 }
 
-/* The reason stays; the bytes, of no use to anybody, go. */
+/*
+ * The reason stays; the bytes, of no use to anybody, go. A file that was damaged or lost in the
+ * store gets version 0, so that the same file is accepted when it is uploaded again.
+ */
 static enum err_code fail(struct server *server, const struct debuginfo_job *job,
-                          const char *reason, struct arena *arena, struct err *err)
+                          const char *reason, bool is_damaged, struct arena *arena, struct err *err)
 {
     pg_auto connection = NULL;
     struct pg_result *rows;
@@ -154,7 +157,7 @@ static enum err_code fail(struct server *server, const struct debuginfo_job *job
                                " builder_version = $3::bigint::integer, object_key = '', bytes = 0"
                                " WHERE id = $1",
                                arena, err, PG_I64(job->file_id), PG_TEXT(reason),
-                               PG_I64(SYMBOL_BUILDER_VERSION));
+                               PG_I64(is_damaged ? 0 : SYMBOL_BUILDER_VERSION));
     return code ? code : pg_commit(connection, err);
 }
 
@@ -166,16 +169,19 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
     /* It was claimed so often without an end: whoever had it died. */
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
         return fail(server, job, "the server stopped each time while it built the symbol table",
-                    arena, err);
+                    false, arena, err);
     struct symbol_builder_report report = {0};
     enum err_code code = build(server, job, patience, arena, &report, err);
     *ret_is_built = !code;
     if (!code || !is_of_the_file(job, code))
         return code;
-    const char *reason =
-        code == ERR_QUOTA ? "the team's storage has no room for its symbol table" : err->message;
+    const bool is_damaged = code == ERR_CORRUPT || code == ERR_LOST;
+    const char *reason = is_damaged          ? "the stored file is damaged or lost: upload it again"
+                         : code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
+                                             : err->message;
     reason = arena_strdup(arena, reason);
-    if (job->is_executable && code != ERR_QUOTA && strcmp(report.id, job->build_id) == 0)
+    if (job->is_executable && code != ERR_QUOTA && !is_damaged &&
+        strcmp(report.id, job->build_id) == 0)
         return keep_executable(server, job, reason, arena, err);
-    return fail(server, job, reason, arena, err);
+    return fail(server, job, reason, is_damaged, arena, err);
 }

@@ -6,6 +6,7 @@
 #define API_DEBUGINFO_BUILD_H
 
 #include "api/debuginfo_lease.h"
+#include "api/integrity.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ struct debuginfo_job {
     const char *build_id;
     int64_t try_count;
     int64_t file_id; /* of debug_file */
-    const char *object_key;
+    struct integrity_object object;
     const char *file;
     bool is_executable; /* debuggers want it, whether it has names or not */
 };

@@ -83,7 +83,7 @@ static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
             " leased_until = now() + $2 * interval '1 s' FROM next, debug_file f"
             " WHERE j.id = next.id AND f.id = j.debug_file_id"
             " RETURNING j.id, j.fence, j.tenant_id, j.build_id, j.try_count, f.id, f.object_key,"
-            " f.file, f.kind = 'executable'",
+            " f.file, f.kind = 'executable', f.bytes, f.sha256",
             arena, &rows, err, PG_I64(jobs->last_tenant), PG_I64(LEASE_S));
     *ret_job = (struct debuginfo_job){0};
     if (code || pg_row_count(rows) == 0)
@@ -93,9 +93,14 @@ static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
                                       .build_id = pg_get_text(rows, 0, 3),
                                       .try_count = pg_get_i64(rows, 0, 4),
                                       .file_id = pg_get_i64(rows, 0, 5),
-                                      .object_key = pg_get_text(rows, 0, 6),
                                       .file = pg_get_text(rows, 0, 7),
                                       .is_executable = pg_get_bool(rows, 0, 8)};
+    ret_job->object = (struct integrity_object){.kind = INTEGRITY_DEBUG_FILE,
+                                                .tenant_id = ret_job->tenant_id,
+                                                .row = ret_job->build_id,
+                                                .key = pg_get_text(rows, 0, 6),
+                                                .bytes = (uint64_t)pg_get_i64(rows, 0, 9),
+                                                .sha256 = pg_get_bytes(rows, 0, 10)};
     jobs->last_tenant = ret_job->tenant_id;
     return ERR_NONE;
 }

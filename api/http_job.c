@@ -320,6 +320,11 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     }
     if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
         http_response_read_chunk(job);
+    /* Nothing has been sent yet, so the client can still get a problem instead. */
+    if (job->has_failed) {
+        job->has_failed = false;
+        http_job_fail(job, 0, &job->err);
+    }
 }
 
 /* False when the request waits for its turn. */

@@ -1,6 +1,7 @@
 #include "api/http_internal.h"
 
 #include "api/access_log.h"
+#include "api/integrity.h"
 #include "api/metrics.h"
 #include "api/pages.h"
 #include "api/problem.h"
@@ -190,6 +191,17 @@ static void send_bytes(struct http_job *job)
     send_piece(job, job->response.bytes.data + job->sent_bytes, size);
 }
 
+/* The last piece stays unsent until the digest of the whole file is known to be right. */
+static enum err_code check_chunk(struct http_job *job, struct err *err)
+{
+    struct integrity_stream *check = job->response.file_check;
+    if (!check)
+        return ERR_NONE;
+    integrity_stream_append(check, span_of(job->chunk, (size_t)job->chunk_bytes));
+    const bool is_last = job->sent_bytes + job->chunk_bytes == job->response.file_bytes;
+    return is_last ? integrity_stream_finish(check, err) : ERR_NONE;
+}
+
 void http_response_read_chunk(struct http_job *job)
 {
     uint64_t left = job->response.file_bytes - job->sent_bytes;
@@ -205,6 +217,8 @@ void http_response_read_chunk(struct http_job *job)
             continue;
         if (size <= 0) {
             job->has_failed = true;
+            err_set(&job->err, size == 0 ? ERR_CORRUPT : ERR_IO,
+                    "reading a file that is being sent failed");
             metric_add(job->loop->http->failed_reads, 1);
             log_event(LOG_ERROR, "reading a file that is being sent failed",
                       "request_id=%s offset=%llu errno=%d", job->request.id,
@@ -212,6 +226,11 @@ void http_response_read_chunk(struct http_job *job)
             return;
         }
         job->chunk_bytes += (uint64_t)size;
+    }
+    if (check_chunk(job, &job->err)) {
+        job->has_failed = true;
+        log_event(LOG_ERROR, "a response was cut short: the file that was sent is damaged",
+                  "request_id=%s", job->request.id);
     }
 }
 

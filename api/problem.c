@@ -65,7 +65,12 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
                        "The work was given up before it was done. Try again."},
     [ERR_CORRUPT] =
         {500, true, "Damaged data",
-         "Stored data failed its checks. Tell the operator the request id; the log says more."},
+         "The stored data exists, but its size or checksum is wrong, so it is not served. Send the "
+         "request id to the operator, who can restore the data from a backup."},
+    [ERR_LOST] =
+        {500, true, "Lost data",
+         "The server has a record of this, but its stored data is missing although nobody deleted "
+         "it. Send the request id to the operator, who can restore the data from a backup."},
     [ERR_IO] = {500, true, "Storage failed",
                 "The server could not use its disk. Try again later, and tell the operator the "
                 "request id."},

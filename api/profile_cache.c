@@ -13,7 +13,6 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
-#include "lib/io/object.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/symbolize.h"
 
@@ -97,16 +96,20 @@ static struct profile_limits limits_of(const struct server *server, const struct
 }
 
 /* Reads through a mapping: an object never changes, and its pages need not be copied. */
-static enum err_code decode_object(const struct server *server, const struct share *share, int fd,
-                                   size_t size, struct profile **ret_profile, struct err *err)
+static enum err_code decode_object(struct server *server, const struct share *share, int fd,
+                                   struct profile **ret_profile, struct err *err)
 {
+    const struct integrity_object object = share_stored_object(share);
+    const size_t size = (size_t)object.bytes;
     if (size == 0)
         return err_set(err, ERR_CORRUPT, "the stored profile is empty");
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (memory == MAP_FAILED)
         return err_set_errno(err, ERR_IO, "mapping a stored profile of %zu bytes", size);
     struct profile_limits limits = limits_of(server, share);
-    enum err_code code = format_decode(span_of(memory, size), &limits, NULL, ret_profile, err);
+    enum err_code code = integrity_verify_bytes(server, &object, span_of(memory, size), err);
+    if (!code)
+        code = format_decode(span_of(memory, size), &limits, NULL, ret_profile, err);
     munmap(memory, size);
     return code;
 }
@@ -116,18 +119,14 @@ static enum err_code decode_share(void *context, void **ret_value, size_t *ret_b
 {
     const struct decode_job *job = context;
     fd_auto fd = -1;
-    uint64_t size;
-    enum err_code code = object_open(job->server->objects, job->share->object_key, &fd, &size, err);
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask whoever made it for another link");
+    enum err_code code = share_open_object(job->server, job->share, &fd, err);
     if (code)
         return code;
     struct profile *profile;
     metric_add(metrics_counter(job->server->metrics, "perfolio_profile_decodes_total", "",
                                "Stored profiles decoded for viewing."),
                1);
-    code = decode_object(job->server, job->share, fd, (size_t)size, &profile, err);
+    code = decode_object(job->server, job->share, fd, &profile, err);
     if (code)
         return code;
     *ret_value = cached_create(profile, ret_bytes);

@@ -122,7 +122,10 @@ struct response {
     _Atomic uint32_t *reader_count;
     int file_fd; /* owned by the response */
     uint64_t file_bytes;
-    uint64_t file_offset;  /* sent from there; 0 unless set */
+    uint64_t file_offset; /* sent from there; 0 unless set */
+    /* Compares the file, sent as a whole, with its digest: its last piece is sent only when they
+     * are equal. NULL: it is not compared. api/integrity.h. */
+    struct integrity_stream *file_check;
     bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */
     bool may_be_framed;    /* HTML that pages of other sites may show in a frame */

@@ -8,6 +8,7 @@
 #include "api/gauges.h"
 #include "api/http.h"
 #include "api/identity.h"
+#include "api/integrity.h"
 #include "api/limiter.h"
 #include "api/metrics.h"
 #include "api/naming.h"
@@ -283,6 +284,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     if (code)
         return code;
     server->metrics = metrics_create();
+    server->integrity = integrity_create(server->metrics);
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
@@ -320,6 +322,7 @@ static void tear_down(struct server *server)
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
     limiter_destroy(server->limiter);
+    integrity_destroy(server->integrity);
     metrics_destroy(server->metrics);
     turns_destroy(server->turns);
     question_memory_destroy(server->question_memory);

@@ -15,6 +15,7 @@ struct debuginfo_fetch;
 struct debuginfo_jobs;
 struct debuginfod_client;
 struct gauges;
+struct integrity;
 struct http_server;
 struct limiter;
 struct metrics;
@@ -39,6 +40,7 @@ struct server {
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
+    struct integrity *integrity;        /* api/integrity.h: damaged and lost objects */
     struct store *store;                /* store/store.h: continuous profiles */
     struct worker_pool *writers;        /* api/object_task.h: threads that wait for the disk */
     struct auth *auth;                  /* api/auth.h: tokens seen lately */

@@ -19,6 +19,27 @@ const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES
     return ret_key;
 }
 
+struct integrity_object share_stored_object(const struct share *share)
+{
+    return (struct integrity_object){.kind = INTEGRITY_SHARE,
+                                     .tenant_id = share->tenant_id,
+                                     .row = share->id,
+                                     .key = share->object_key,
+                                     .bytes = share->raw_bytes,
+                                     .sha256 = share->raw_sha256};
+}
+
+enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
+                                struct err *err)
+{
+    const struct integrity_object object = share_stored_object(share);
+    const enum err_code code = integrity_open(server, &object, ret_fd, err);
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
+    return code;
+}
+
 enum err_code share_find(struct server *server, struct span id, struct arena *arena,
                          struct share *ret_share, struct err *err)
 {

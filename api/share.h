@@ -9,6 +9,7 @@
 #ifndef API_SHARE_H
 #define API_SHARE_H
 
+#include "api/integrity.h"
 #include "api/routes.h"
 #include "api/share_memory.h"
 
@@ -62,6 +63,13 @@ struct share {
  */
 enum err_code share_find(struct server *server, struct span id, struct arena *arena,
                          struct share *ret_share, struct err *err) MUST_USE;
+
+/* What its row states of its object; borrows from share. */
+struct integrity_object share_stored_object(const struct share *share);
+/* Opens it and compares its size. Handles: ERR_GONE (the share was deleted meanwhile), otherwise as
+ * integrity_open. */
+enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
+                                struct err *err) MUST_USE;
 
 /* What the HTML shell of /p/{id} may tell anyone who has the link, link previews included. */
 struct share_public_metadata {

@@ -21,7 +21,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
-#include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/profile/format.h"
 
@@ -320,16 +319,14 @@ static enum err_code download_share(struct request *request, struct response *re
                            share_access_cache_control(&share)))
         return ERR_NONE;
     int fd;
-    uint64_t size;
-    code = object_open(request->server->objects, share.object_key, &fd, &size, err);
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask whoever made it for another link");
+    const struct integrity_object object = share_stored_object(&share);
+    code = share_open_object(request->server, &share, &fd, err);
     if (code)
         return code;
     response_add(request, response, "content-disposition",
                  share_attachment(request->arena, download_name(request, &share, fd)));
-    response_file(response, 200, "application/octet-stream", fd, size);
+    response_file(response, 200, "application/octet-stream", fd, object.bytes);
+    response->file_check = integrity_stream_create(request->server, request->arena, &object);
     return ERR_NONE;
 }
 

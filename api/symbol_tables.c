@@ -1,6 +1,7 @@
 #include "api/symbol_tables.h"
 
 #include "api/debuginfo_table.h"
+#include "api/integrity.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/symbol_needs.h"
@@ -26,19 +27,23 @@ enum {
     GENERATION_SLOTS = 1024, /* of teams that ask; two that meet in one ask the database oftener */
     FOUND_MAX_BYTES = 8 << 20,
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
+    DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
     LIGHT_UNPACK_BYTES = 16 << 20, /* what every thread may unpack at any time */
 };
 
 /* What the database said of one team's build id in one generation. */
 struct found {
     char object_key[OBJECT_KEY_MAX_BYTES + 1]; /* "": no table */
+    uint64_t bytes;
+    uint8_t sha256[DIGEST_BYTES];
     bool is_public;
     bool is_good;
 };
 
 struct opened {
     char key[OBJECT_KEY_MAX_BYTES + 1];
-    struct symbol_table *table; /* NULL: damaged */
+    struct symbol_table *table; /* NULL: damaged or lost */
+    int64_t failed_ns;          /* then: when it was found to be so, monotonic */
 };
 
 struct generation {
@@ -223,11 +228,11 @@ static enum err_code query_tables(struct server *server, int64_t tenant_id, stru
         return code;
     return pg_query_values(
         connection, tenant_id,
-        "SELECT asked.id, best.object_key, best.is_public, best.quality"
+        "SELECT asked.id, best.object_key, best.is_public, best.quality, best.bytes, best.sha256"
         " FROM unnest($2::text[]) AS asked (id) LEFT JOIN LATERAL"
-        " (SELECT object_key, false AS is_public, quality_rank, quality FROM symbol_table"
-        "   WHERE tenant_id = $1 AND build_id = asked.id UNION ALL"
-        "  SELECT object_key, true, quality_rank, quality FROM symbol_table_public"
+        " (SELECT object_key, false AS is_public, quality_rank, quality, bytes, sha256"
+        "   FROM symbol_table WHERE tenant_id = $1 AND build_id = asked.id UNION ALL"
+        "  SELECT object_key, true, quality_rank, quality, bytes, sha256 FROM symbol_table_public"
         "   WHERE build_id = asked.id"
         "  ORDER BY quality_rank DESC, is_public LIMIT 1) AS best ON true",
         arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(ids));
@@ -241,6 +246,9 @@ static struct found *read_found(const struct pg_result *rows, int row)
     snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, row, 1));
     found->is_public = pg_get_bool(rows, row, 2);
     found->is_good = symbol_tables_is_good(pg_get_i64(rows, row, 3));
+    found->bytes = (uint64_t)pg_get_i64(rows, row, 4);
+    const struct span sha256 = pg_get_bytes(rows, row, 5);
+    memcpy(found->sha256, sha256.data, sha256.size < DIGEST_BYTES ? sha256.size : DIGEST_BYTES);
     return found;
 }
 
@@ -259,17 +267,9 @@ static enum err_code find_table(void *context, void **ret_value, size_t *ret_byt
     return ERR_NONE;
 }
 
-/* A damaged table is one that nobody has: answers go on without its names. */
-static void report_damage(const char *key, const struct err *err)
-{
-    char text[ERR_MESSAGE_BYTES + 16];
-    log_event(LOG_ERROR, "a symbol table cannot be read", "object=%s error=%s", key,
-              log_quote(err->message, text, sizeof(text)));
-}
-
 struct opening {
     struct server *server;
-    const char *key;
+    struct integrity_object object;
 };
 
 /* One large table at a time, whoever asks. The budget for heavy work is not asked: whoever asks for
@@ -314,38 +314,77 @@ static bool is_packed(int fd)
     return size > 0 && symbol_pack_is(span_of(bytes, (size_t)size));
 }
 
-static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+static enum err_code read_table(const struct opening *opening, struct symbol_table **ret_table,
+                                struct err *err)
 {
-    const struct opening *opening = context;
     fd_auto fd = -1;
-    uint64_t size;
-    struct symbol_table *table = NULL;
-    enum err_code code = object_open(opening->server->objects, opening->key, &fd, &size, err);
+    enum err_code code = integrity_open(opening->server, &opening->object, &fd, err);
+    if (!code)
+        code = integrity_verify(opening->server, &opening->object, fd, err);
     if (code)
         return code;
     if (is_packed(fd))
         code = unpack(opening, &fd, err);
     if (!code)
-        code = symbol_table_open_fd(fd, &table, err);
-    if (code == ERR_IO)
+        code = symbol_table_open_fd(fd, ret_table, err);
+    if (!code || code == ERR_IO)
         return code;
-    if (code)
-        report_damage(opening->key, err);
+    err->code = ERR_CORRUPT; /* bytes as they were stored, which cannot be read all the same */
+    integrity_report(opening->server, &opening->object, err);
+    return ERR_CORRUPT;
+}
+
+/* Queries go on without the names of a table that is damaged or lost. */
+static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct opening *opening = context;
+    struct symbol_table *table = NULL;
+    const enum err_code code = read_table(opening, &table, err);
+    if (code && code != ERR_CORRUPT && code != ERR_LOST)
+        return code;
     struct opened *opened = mem_new(struct opened, 1);
-    snprintf(opened->key, sizeof(opened->key), "%s", opening->key);
+    snprintf(opened->key, sizeof(opened->key), "%s", opening->object.key);
     opened->table = table;
+    opened->failed_ns = code ? clock_monotonic_ns() : 0;
     *ret_value = opened;
     *ret_bytes = sizeof(*opened) + (table ? (size_t)symbol_table_sizes(table).bytes : 0);
     return ERR_NONE;
 }
 
-static enum err_code ref_object(struct server *server, const struct found *found,
-                                struct symbol_tables_ref *ret_ref, struct err *err)
+static bool is_retried(const struct opened *opened)
 {
-    struct opening opening = {.server = server, .key = found->object_key};
+    return !opened->table &&
+           clock_monotonic_ns() - opened->failed_ns > DAMAGED_RETRY_S * CLOCK_NS_PER_S;
+}
+
+static enum err_code ref_opened(const struct opening *opening, struct flight_entry **ret_entry,
+                                struct err *err)
+{
+    struct flight_cache *cache = opening->server->symbol_tables->opened;
+    struct opening wanted = *opening;
+    enum err_code code =
+        flight_cache_ref(cache, opening->object.key, open_table, &wanted, ret_entry, err);
+    if (code || !is_retried(flight_cache_get(*ret_entry)))
+        return code;
+    flight_cache_unref(*ret_entry);
+    flight_cache_forget(cache, opening->object.key);
+    return flight_cache_ref(cache, opening->object.key, open_table, &wanted, ret_entry, err);
+}
+
+static enum err_code ref_object(struct server *server, const struct search *search,
+                                const struct found *found, struct symbol_tables_ref *ret_ref,
+                                struct err *err)
+{
+    const struct opening opening = {
+        .server = server,
+        .object = {.kind = found->is_public ? INTEGRITY_TABLE_PUBLIC : INTEGRITY_TABLE,
+                   .tenant_id = search->tenant_id,
+                   .row = search->id,
+                   .key = found->object_key,
+                   .bytes = found->bytes,
+                   .sha256 = span_of(found->sha256, DIGEST_BYTES)}};
     struct flight_entry *entry;
-    enum err_code code = flight_cache_ref(server->symbol_tables->opened, found->object_key,
-                                          open_table, &opening, &entry, err);
+    enum err_code code = ref_opened(&opening, &entry, err);
     if (code)
         return code;
     const struct opened *opened = flight_cache_get(entry);
@@ -367,7 +406,7 @@ static enum err_code ref_found(struct server *server, const struct search *searc
     const struct found *found = flight_cache_get(entry);
     const struct symbol_tables_binary binary = {.build_id = span_text(search->id)};
     if (*found->object_key)
-        code = ref_object(server, found, ret_ref, err);
+        code = ref_object(server, search, found, ret_ref, err);
     if (*found->object_key && !found->is_good)
         symbol_tables_need(server, search->tenant_id, &binary, 1);
     if (code == ERR_NOT_FOUND)

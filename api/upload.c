@@ -227,6 +227,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
 {
     pg_auto connection = NULL;
     struct pg_result *result;
+    uint8_t sha256[DIGEST_BYTES];
+    digest_sha256(request->body, sha256);
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = tenant_begin(connection, upload->tenant_id, request->arena, err);
@@ -238,13 +240,14 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         "  $6::bigint * interval '1 ms' WHERE id = $1::text AND share_id IS NULL"
         "  AND expires_at > now() AND (completing_until IS NULL OR completing_until <= now())"
         "  RETURNING id)"
-        " INSERT INTO upload_part (upload_id, tenant_id, part, size_bytes, object_key)"
-        " SELECT id, $2::bigint, $3::bigint, $4::bigint, $5::text FROM renewed"
+        " INSERT INTO upload_part (upload_id, tenant_id, part, size_bytes, object_key, sha256)"
+        " SELECT id, $2::bigint, $3::bigint, $4::bigint, $5::text, $7::bytea FROM renewed"
         " ON CONFLICT (upload_id, part) DO UPDATE SET size_bytes = excluded.size_bytes,"
-        " object_key = excluded.object_key",
+        " object_key = excluded.object_key, sha256 = excluded.sha256",
         request->arena, &result, err, PG_TEXT(upload->id), PG_I64(upload->tenant_id), PG_I64(part),
         PG_I64((int64_t)request->body.size), PG_TEXT(key),
-        PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)));
+        PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)),
+        PG_BYTES(span_of(sha256, DIGEST_BYTES)));
     if (!code && pg_affected(result) != 1)
         return err_set(err, ERR_CONFLICT,
                        "the upload is being completed, or was completed or deleted meanwhile: ask "
@@ -337,7 +340,7 @@ static enum err_code show_upload(struct request *request, struct response *respo
     buf_append_text(&json, ",\"parts_received\":[");
     bool is_first = true;
     for (int64_t part = 0; part < upload.part_count; part++) {
-        if (!parts.keys[part])
+        if (!parts.objects[part].key)
             continue;
         buf_printf(&json, "%s%" PRId64, is_first ? "" : ",", part);
         is_first = false;

@@ -20,16 +20,23 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = pg_query_values(connection, upload->tenant_id,
-                               "SELECT part, object_key FROM upload_part"
+                               "SELECT part, object_key, size_bytes, sha256 FROM upload_part"
                                " WHERE upload_id = $1::text",
                                request->arena, &result, err, PG_TEXT(upload->id));
     if (code)
         return code;
-    ret_parts->keys = arena_new(request->arena, const char *, (size_t)upload->part_count);
+    ret_parts->objects =
+        arena_new(request->arena, struct integrity_object, (size_t)upload->part_count);
     for (int row = 0; row < pg_row_count(result); row++) {
         int64_t part = pg_get_i64(result, row, 0);
         if (part >= 0 && part < upload->part_count)
-            ret_parts->keys[part] = pg_get_text(result, row, 1);
+            ret_parts->objects[part] =
+                (struct integrity_object){.kind = INTEGRITY_PART,
+                                          .tenant_id = upload->tenant_id,
+                                          .row = upload->id,
+                                          .key = pg_get_text(result, row, 1),
+                                          .bytes = (uint64_t)pg_get_i64(result, row, 2),
+                                          .sha256 = pg_get_bytes(result, row, 3)};
     }
     return ERR_NONE;
 }
@@ -45,7 +52,7 @@ static enum err_code read_all_parts(struct request *request, const struct upload
     if (code)
         return code;
     for (int64_t part = 0; part < upload->part_count; part++) {
-        if (ret_parts->keys[part])
+        if (ret_parts->objects[part].key)
             continue;
         if (missing_count < SHOWN)
             buf_printf(&list, "%s%" PRId64, missing_count ? ", " : "", part);
@@ -85,24 +92,27 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
     return code;
 }
 
-static enum err_code copy_part(struct object_store *objects, const char *key,
+static enum err_code copy_part(struct request *request, const struct integrity_object *object,
                                struct object_writer *writer, struct digest_stream *digest,
                                uint8_t *chunk, struct err *err)
 {
     fd_auto fd = -1;
-    uint64_t size, done = 0;
-    enum err_code code = object_open(objects, key, &fd, &size, err);
+    uint64_t size = object->bytes, done = 0;
+    enum err_code code = integrity_open(request->server, object, &fd, err);
+    struct integrity_stream *check =
+        integrity_stream_create(request->server, request->arena, object);
     while (!code && done < size) {
         size_t wanted = size - done < CHUNK_BYTES ? (size_t)(size - done) : CHUNK_BYTES;
         ssize_t count = os_pread(fd, chunk, wanted, (off_t)done);
         if (count <= 0)
             return err_set_errno(err, ERR_IO, "reading a part");
         struct span bytes = span_of(chunk, (size_t)count);
+        integrity_stream_append(check, bytes);
         digest_stream_append(digest, bytes);
         code = object_writer_append(writer, bytes, err);
         done += (uint64_t)count;
     }
-    return code;
+    return code ? code : integrity_stream_finish(check, err);
 }
 
 static enum err_code join_parts(struct request *request, const struct upload *upload,
@@ -117,7 +127,7 @@ static enum err_code join_parts(struct request *request, const struct upload *up
     struct digest_stream *digest = digest_stream_create();
     uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
     for (int64_t part = 0; !code && part < upload->part_count; part++)
-        code = copy_part(objects, parts->keys[part], writer, digest, chunk, err);
+        code = copy_part(request, &parts->objects[part], writer, digest, chunk, err);
     digest_stream_finish(digest, ret_sha256);
     digest_stream_destroy(digest);
     if (!code && upload->sha256.size &&

@@ -4,6 +4,7 @@
 #ifndef API_UPLOAD_ASSEMBLE_H
 #define API_UPLOAD_ASSEMBLE_H
 
+#include "api/integrity.h"
 #include "api/request.h"
 #include "lib/base/digest.h"
 
@@ -23,9 +24,9 @@ struct upload {
     int64_t expires_ms;   /* since 1970 */
 };
 
-/* keys[n] is the object of part n, NULL while it is missing; part_count entries. */
+/* objects[n] is part n, its key is NULL while it is missing; part_count entries. */
 struct upload_parts {
-    const char **keys;
+    struct integrity_object *objects;
 };
 
 /* The upload of an id that the request's principal may go on with. Handles: ERR_NOT_FOUND. */
@@ -39,7 +40,8 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
  * Claims the upload, streams its parts into the share's object (1 MiB of memory at a time), checks
  * the SHA-256 if the client gave one, and makes the share. What fails leaves the parts as they are,
  * to be completed again. Handles: ERR_CONFLICT (parts are missing, or another request completes
- * it), ERR_INVALID (SHA-256 differs), and what share_create handles.
+ * it), ERR_INVALID (SHA-256 differs), ERR_CORRUPT and ERR_LOST (a stored part is damaged or lost:
+ * it has to be put again), and what share_create handles.
  */
 enum err_code upload_assemble(struct request *request, const struct upload *upload,
                               const struct share_settings *settings, const char *delete_token,

@@ -18,6 +18,7 @@ static const enum exit_code exit_codes[ERR_CODE_COUNT] = {
     [ERR_TIMEOUT] = EXIT_NETWORK,
     [ERR_CANCELLED] = EXIT_ERROR,
     [ERR_CORRUPT] = EXIT_ERROR,
+    [ERR_LOST] = EXIT_ERROR,
     [ERR_IO] = EXIT_ERROR,
     [ERR_DATABASE] = EXIT_NETWORK,
     [ERR_NETWORK] = EXIT_NETWORK,

@@ -35,7 +35,8 @@ enum err_code {
     ERR_BUSY,            /* overloaded or starting; retry_after_s says when again */
     ERR_TIMEOUT,         /* a deadline passed */
     ERR_CANCELLED,       /* nobody waits for the result any more */
-    ERR_CORRUPT,         /* stored data fails its checks */
+    ERR_CORRUPT,         /* stored data is damaged: it fails its checks */
+    ERR_LOST,            /* stored data is missing, and nothing has deleted it */
     ERR_IO,              /* a file or the disk */
     ERR_DATABASE,        /* PostgreSQL unreachable or refusing */
     ERR_NETWORK,         /* a peer unreachable or breaking the protocol */

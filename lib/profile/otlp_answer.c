@@ -60,6 +60,7 @@ static int rpc_code(enum err_code code)
     case ERR_CANCELLED:
         return RPC_CANCELLED;
     case ERR_CORRUPT:
+    case ERR_LOST:
         return RPC_DATA_LOSS;
     case ERR_NONE:
     case ERR_IO:

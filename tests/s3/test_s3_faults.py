@@ -157,7 +157,7 @@ def test_a_range_that_is_another_is_refused(settings, proxy, small, tmp_path, fa
     proxy.plan(always=fault, wanted="GET")
     with pytest.raises(Failed) as failed:
         tool.do("range", "a/b", 5, 500, tmp_path / "got")
-    assert failed.value.code in ("busy", "corrupt")
+    assert failed.value.code in ("busy", "damaged")
     assert not (tmp_path / "got").exists()
     tool.close()
 

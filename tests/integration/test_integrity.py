@@ -1,0 +1,174 @@
+"""Stored objects are served exactly as they were uploaded, or not at all: damaged, lost and deleted objects
+are told apart, counted and logged."""
+
+import hashlib
+import http.client
+import re
+
+import pytest
+
+import sample_profiles as samples
+import stored
+from people import Tenant
+from test_debuginfo import compile_with_id, path, table_of, wait_built
+
+pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
+
+CHUNK = 256 << 10  # HTTP_CHUNK_BYTES: a response of one piece is compared before its status is sent
+PART = 4 << 20
+
+
+def flip(data, at=None):
+    at = len(data) // 2 if at is None else at
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:]
+
+
+def zero(data):
+    middle = len(data) // 2
+    return data[:middle] + bytes(min(64, len(data) - middle)) + data[middle + 64:]
+
+
+DAMAGES = {"flip": flip, "zero": zero, "truncate": lambda data: data[:-1], "lengthen": lambda data: data + b"x",
+           "empty": lambda data: b""}
+
+
+def metric(api, name, **labels):
+    wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    found = re.search(rf"^{name}{{{wanted}}} (\S+)$" if labels else rf"^{name} (\S+)$",
+                      api.get("/metrics").text, re.M)
+    return float(found[1]) if found else 0
+
+
+def folded(size, seed=0):
+    lines, total = [], 0
+    while total < size:
+        lines.append(f"main;function_{seed}_{len(lines)};{hashlib.sha256(str(len(lines)).encode()).hexdigest()} 1\n")
+        total += len(lines[-1])
+    return "".join(lines).encode()
+
+
+def push(api, body, **query):
+    answer = api.post("/api/v1/shares", body, query=query)
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+def refuses(api, where, kind):
+    answer = api.get(where)
+    assert answer.status == 500 and answer.json()["type"] == f"/problems/{kind}", answer
+    assert "etag" not in answer.headers and "operator" in answer.json()["detail"], answer
+    return answer
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
+    server = start_server()
+    api = server.api()
+    share, whole = push(api, samples.FOLDED), push(api, folded(1000))
+    key = f"share/{share}"
+    before = metric(api, "perfolio_objects_damaged_total", kind="share")
+    server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
+    answer = refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
+    refuses(api, f"/p/{share}/raw", "damaged")
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") == before + 2
+    line, = [line for line in server.log().splitlines() if answer.json()["request_id"] in line and "code=damaged" in line]
+    assert "level=error" in line.lower() and key in line, line
+    assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
+    assert api.get(f"/api/v1/shares/{share}").status == 200, "its description is still shown"
+    server.restart()
+    api = server.api()
+    for view in ("flame", "top"):
+        refuses(api, f"/api/v1/shares/{share}/{view}", "damaged")
+    assert api.get(f"/p/{share}.svg").status == 500
+    assert api.get(f"/api/v1/shares/{whole}/flame").status == 200
+
+
+def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
+    server = start_server()
+    api = server.api()
+    body = folded(5 * CHUNK // 2)
+    share = push(api, body)
+    assert api.get(f"/api/v1/shares/{share}/raw").body == body
+    for at in (0, CHUNK + 1, len(body) - 1):
+        server.objects.write(f"share/{share}", flip(body, at))
+        with pytest.raises(http.client.IncompleteRead) as cut:
+            server.api().get(f"/api/v1/shares/{share}/raw")
+        assert len(cut.value.partial) <= 2 * CHUNK < len(body), at
+        loaded = server.cli("get", share, "-o", server.data_dir.parent / "copy")
+        assert loaded.returncode != 0, loaded
+    assert "a response was cut short" in server.log()
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") >= 6
+    assert api.request("HEAD", f"/api/v1/shares/{share}/raw").status == 200
+    server.objects.write(f"share/{share}", body[:-1])
+    refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
+    server.objects.write(f"share/{share}", body)
+    assert api.get(f"/api/v1/shares/{share}/raw").body == body
+
+
+def test_a_lost_share_is_told_from_a_deleted_one(start_server):
+    server = start_server()
+    api = server.api()
+    lost, deleted = push(api, samples.FOLDED), push(api, folded(1000))
+    (server.data_dir / "objects/share" / lost).unlink()
+    assert api.delete(f"/api/v1/shares/{deleted}").status == 204
+    gone = api.get(f"/api/v1/shares/{deleted}/raw")
+    assert gone.status == 410 and gone.json()["type"] == "/problems/gone"
+    answer = refuses(api, f"/api/v1/shares/{lost}/raw", "lost")
+    assert metric(api, "perfolio_objects_lost_total", kind="share") == 1
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
+    line, = [line for line in server.log().splitlines() if answer.json()["request_id"] in line and "code=lost" in line]
+    assert "level=error" in line.lower() and lost in line, line
+    server.restart()
+    refuses(server.api(), f"/api/v1/shares/{lost}/flame", "lost")
+
+
+@pytest.mark.parametrize("damage, kind", [("flip", "damaged"), ("truncate", "damaged"), ("delete", "lost")])
+def test_a_damaged_part_is_not_joined_and_can_be_put_again(start_server, damage, kind):
+    server = start_server()
+    api = server.api()
+    body = folded(PART + 1000)
+    upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
+    parts = f"/api/v1/uploads/{upload}/parts"
+    for number, begin in enumerate(range(0, len(body), PART)):
+        assert api.put(f"{parts}/{number}", body[begin:begin + PART]).status == 204
+    key, = [key for key in server.objects.keys("part/") if key.startswith(f"part/{upload}.0.")]
+    if damage == "delete":
+        (server.data_dir / "objects" / key).unlink()
+    else:
+        server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
+    answer = api.post(f"/api/v1/uploads/{upload}/complete")
+    assert answer.status == 500 and answer.json()["type"] == f"/problems/{kind}", answer
+    name = "damaged" if kind == "damaged" else "lost"
+    assert metric(api, f"perfolio_objects_{name}_total", kind="part") == 1
+    assert api.put(f"{parts}/0", body[:PART]).status == 204
+    answer = api.post(f"/api/v1/uploads/{upload}/complete")
+    assert answer.status == 201, answer
+    assert api.get(f"/api/v1/shares/{answer.json()['id']}/raw").body == body
+
+
+def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_path):
+    server = start_server()
+    api = Tenant(server).api("debuginfo")
+    program = compile_with_id(tmp_path, "ab01cd", "program", "-static").read_bytes()
+    assert len(program) > 2 * CHUNK
+    assert api.post(path("ab01cd", "executable"), body=program).status == 202
+    wait_built(api, "ab01cd")
+    where = "/buildid/ab01cd/executable"
+    assert api.get(where).body == program
+    assert api.get(where, headers={"Range": "bytes=100-199"}).body == program[100:200]
+    key, = server.objects.keys("debuginfo/")
+    server.objects.write(key, flip(program))
+    with pytest.raises(http.client.IncompleteRead):
+        api.get(where)
+    # The damage lies outside of the part that is asked for.
+    part = api.get(where, headers={"Range": "bytes=100-199"})
+    assert part.status == 500 and part.json()["type"] == "/problems/damaged", part
+    server.objects.write(key, program)
+    assert api.get(where, headers={"Range": "bytes=100-199"}).status == 206
+    (server.data_dir / "objects" / key).unlink()
+    for fields in ({}, {"Range": "bytes=100-199"}):
+        answer = api.get(where, headers=fields)
+        assert answer.status == 500 and answer.json()["type"] == "/problems/lost", answer
+    admin = server.api()
+    assert metric(admin, "perfolio_objects_damaged_total", kind="debug_file") == 2
+    assert metric(admin, "perfolio_objects_lost_total", kind="debug_file") == 2
