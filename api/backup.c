@@ -3,6 +3,7 @@
 #include "api/backup_bucket.h"
 #include "api/backup_files.h"
 #include "api/backup_source.h"
+#include "api/backup_verify.h"
 #include "api/data_folder.h"
 #include "api/objects.h"
 #include "api/pairing.h"
@@ -95,21 +96,43 @@ static enum err_code dump(const struct backup_source *source, int target_fd, str
     return code;
 }
 
-static enum err_code copy_objects(const struct backup_source *source,
-                                  struct pg_connection *connection, int target_fd,
+static struct pg_pool *create_pool(const struct backup_source *source, int connections)
+{
+    return pg_pool_create(source->has_cluster ? source->conninfo : source->settings->database_url,
+                          NULL, connections);
+}
+
+static enum err_code copy_objects(const struct backup_source *source, int target_fd,
                                   struct manifest *manifest, struct err *err)
 {
     if (!source->objects)
         return backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
-    return backup_take_from_bucket(source->objects, connection, target_fd, manifest, err);
+    return backup_take_from_bucket(source->objects, target_fd, manifest, err);
+}
+
+/*
+ * The rows are read behind the dump, so that they name all that the dump names, and before the
+ * objects are copied, so that each of them has been stored by then and none is deleted until the
+ * copy is complete.
+ */
+static enum err_code copy_and_compare(const struct backup_source *source, struct pg_pool *pool,
+                                      int target_fd, const struct backup_options *options,
+                                      struct manifest *manifest, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct object_snapshot snapshot;
+    enum err_code code = object_snapshot_read(pool, arena, &snapshot, err);
+    if (!code)
+        code = copy_objects(source, target_fd, manifest, err);
+    return code ? code : backup_verify_copy(&snapshot, target_fd, options, err);
 }
 
 static enum err_code fill_backup(const struct backup_source *source, int target_fd,
-                                 struct manifest *manifest, struct err *err)
+                                 const struct backup_options *options, struct manifest *manifest,
+                                 struct err *err)
 {
     struct pg_connection *connection = NULL;
-    struct pg_pool *pool = pg_pool_create(
-        source->has_cluster ? source->conninfo : source->settings->database_url, NULL, 1);
+    struct pg_pool *pool = create_pool(source, 2); /* one holds the lock */
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
         code = pairing_verify(connection, source->settings, err);
@@ -120,7 +143,7 @@ static enum err_code fill_backup(const struct backup_source *source, int target_
     if (!code)
         code = manifest_add(manifest, target_fd, "database.dump", err);
     if (!code)
-        code = copy_objects(source, connection, target_fd, manifest, err);
+        code = copy_and_compare(source, pool, target_fd, options, manifest, err);
     if (!code)
         code = check_sweep_is_held(connection, err);
     if (!code)
@@ -162,8 +185,55 @@ static enum err_code publish(const char *partial, const char *target, struct err
     return sync_parent(target, err);
 }
 
-enum err_code backup_run(struct settings *settings, const char *target, struct err *err)
+/* Of a backup that exists. */
+static enum err_code verify_backup(const char *path, struct err *err)
 {
+    uint64_t file_count = 0;
+    fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", path);
+    if (manifest_check(fd, &file_count, err))
+        return err_add(err, "backup %s", path);
+    printf("%s: %llu files are as they were when the backup was made\n", path,
+           (unsigned long long)file_count);
+    return ERR_NONE;
+}
+
+static enum err_code verify_database_objects(const struct backup_source *source,
+                                             const struct backup_options *options, struct err *err)
+{
+    struct object_store *own = NULL;
+    struct pg_connection *connection = NULL;
+    struct pg_pool *pool = create_pool(source, 2);
+    enum err_code code = pg_take(pool, &connection, err);
+    if (!code)
+        code = pairing_verify(connection, source->settings, err);
+    pg_give(connection);
+    if (!code && !source->objects)
+        code = objects_open_to_read(source->settings, &own, err);
+    if (!code)
+        code = backup_verify_live(pool, own ? own : source->objects, options, err);
+    object_store_close(own);
+    pg_pool_destroy(pool);
+    return code;
+}
+
+static enum err_code verify_data_folder(struct settings *settings,
+                                        const struct backup_options *options, struct err *err)
+{
+    struct backup_source source;
+    enum err_code code = backup_source_open(settings, &source, err);
+    if (!code)
+        code = verify_database_objects(&source, options, err);
+    backup_source_close(&source);
+    return code;
+}
+
+enum err_code backup_run(struct settings *settings, const char *target,
+                         const struct backup_options *options, struct err *err)
+{
+    if (options->verify_only)
+        return target ? verify_backup(target, err) : verify_data_folder(settings, options, err);
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct backup_source source;
     struct manifest manifest;
@@ -179,7 +249,7 @@ enum err_code backup_run(struct settings *settings, const char *target, struct e
     manifest_init(&manifest);
     code = backup_source_open(settings, &source, err);
     if (!code)
-        code = fill_backup(&source, fd, &manifest, err);
+        code = fill_backup(&source, fd, options, &manifest, err);
     backup_source_close(&source);
     if (!code)
         code = publish(partial, name, err);
@@ -238,8 +308,27 @@ static enum err_code load_dump(const struct backup_source *source, int backup_fd
                              err);
 }
 
+/* The data folder does not have its name yet, so its objects are opened through its descriptor. */
+static enum err_code compare_restored(const struct backup_source *source,
+                                      const struct backup_options *options, struct err *err)
+{
+    char path[NAME_BYTES];
+    struct object_store *own = NULL;
+    enum err_code code = ERR_NONE;
+    struct pg_pool *pool = create_pool(source, 2);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/objects", source->folder.fd);
+    if (!source->objects)
+        code = object_folder_open_to_read(path, &own, err);
+    if (!code)
+        code = backup_verify_live(pool, own ? own : source->objects, options, err);
+    object_store_close(own);
+    pg_pool_destroy(pool);
+    return code;
+}
+
 static enum err_code fill_data_folder(struct backup_source *source, int backup_fd,
-                                      uint64_t file_count, bool *ret_has_put, struct err *err)
+                                      const struct backup_options *options, uint64_t file_count,
+                                      bool *ret_has_put, struct err *err)
 {
     struct manifest copied;
     const struct data_folder *folder = &source->folder;
@@ -258,18 +347,21 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
         code = backup_source_open_database(source, false, err);
     if (!code)
         code = load_dump(source, backup_fd, err);
+    if (!code)
+        code = compare_restored(source, options, err);
     manifest_fini(&copied);
     return code;
 }
 
 /* A bucket that was empty is so again when the rest fails. */
-static enum err_code restore_into(struct backup_source *source, int backup_fd, uint64_t file_count,
+static enum err_code restore_into(struct backup_source *source, int backup_fd,
+                                  const struct backup_options *options, uint64_t file_count,
                                   struct err *err)
 {
     bool has_put = false;
     enum err_code code = backup_source_open_bucket(source, err);
     if (!code)
-        code = fill_data_folder(source, backup_fd, file_count, &has_put, err);
+        code = fill_data_folder(source, backup_fd, options, file_count, &has_put, err);
     struct err ignored;
     if (code && has_put && backup_clear_bucket(source->objects, &ignored))
         return err_add(err, "and the bucket keeps what was put");
@@ -285,7 +377,8 @@ static enum err_code check_target(const char *name, struct err *err)
                          name);
 }
 
-enum err_code backup_restore(struct settings *settings, const char *source_path, struct err *err)
+enum err_code backup_restore(struct settings *settings, const char *source_path,
+                             const struct backup_options *options, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct backup_source source = {.settings = settings, .has_cluster = !*settings->database_url};
@@ -304,7 +397,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
     remove_folder(partial);
     code = data_folder_open(partial, source.has_cluster, &source.folder, err);
     if (!code)
-        code = restore_into(&source, backup_fd, file_count, err);
+        code = restore_into(&source, backup_fd, options, file_count, err);
     backup_source_close(&source);
     if (!code)
         code = publish(partial, name, err);

@@ -9,16 +9,32 @@
  * is complete and synced. Objects of a bucket are copied to objects/ (backup_bucket.h). A
  * restore checks every file against the manifest before it makes
  * anything, and the data folder appears under its name only when it is complete, too.
+ *
+ * Both compare what they copied with the database: each object that a row names has to be there
+ * with the size and the digest of the row, each block of the store with its checksums
+ * (api/object_verify.h). Each that is not is named on standard error, and nothing is made, unless
+ * allow_damaged is set.
  */
 #ifndef API_BACKUP_H
 #define API_BACKUP_H
 
 #include "lib/base/err.h"
 
+#include <stdbool.h>
+
 struct settings;
 
-/* Of settings' data folder (its server runs or not) and database, to the new folder target. */
-enum err_code backup_run(struct settings *settings, const char *target, struct err *err) MUST_USE;
+struct backup_options {
+    bool verify_only;   /* compare, make nothing */
+    bool allow_damaged; /* name what is missing or damaged, and go on */
+};
+
+/* Of settings' data folder (its server runs or not) and database, to the new folder target.
+ * verify_only: target is NULL, to read all objects of the data folder and compare them with the
+ * database, or the folder of a backup, to compare its files with its manifest. Handles: ERR_CORRUPT
+ * (something is missing or damaged). */
+enum err_code backup_run(struct settings *settings, const char *target,
+                         const struct backup_options *options, struct err *err) MUST_USE;
 
 /*
  * From the backup source into settings' data folder, which must be absent or empty. With a database
@@ -26,6 +42,6 @@ enum err_code backup_run(struct settings *settings, const char *target, struct e
  * without any. So a server moves between folder and bucket.
  */
 enum err_code backup_restore(struct settings *settings, const char *source,
-                             struct err *err) MUST_USE;
+                             const struct backup_options *options, struct err *err) MUST_USE;
 
 #endif

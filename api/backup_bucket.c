@@ -4,14 +4,12 @@
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
-#include "lib/io/pg.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,66 +36,7 @@ struct taking {
     struct object_store *objects;
     int target_fd;
     struct manifest *manifest;
-    struct arena *arena;
-    const char **wanted; /* keys that the database names, sorted */
-    bool *is_taken;
-    size_t wanted_count;
 };
-
-static int compare_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Before the bucket is listed: what these name has been there by then, and is kept. */
-static enum err_code find_wanted(struct taking *taking, struct pg_connection *connection,
-                                 struct err *err)
-{
-    struct pg_result *rows;
-    enum err_code code = pg_query(connection, PG_NO_TENANT,
-                                  "SELECT object_key FROM share WHERE state = 'live' UNION ALL "
-                                  "SELECT object_key FROM upload_part UNION ALL "
-                                  "SELECT object_key FROM segment UNION ALL "
-                                  "SELECT object_key FROM block UNION ALL "
-                                  "SELECT object_key FROM symbol_table UNION ALL "
-                                  "SELECT object_key FROM symbol_table_public UNION ALL "
-                                  "SELECT object_key FROM debug_file WHERE object_key <> ''",
-                                  NULL, 0, taking->arena, &rows, err);
-    if (code)
-        return code;
-    taking->wanted_count = (size_t)pg_row_count(rows);
-    taking->wanted = arena_new(taking->arena, const char *, taking->wanted_count);
-    taking->is_taken = arena_new(taking->arena, bool, taking->wanted_count);
-    for (size_t i = 0; i < taking->wanted_count; i++)
-        taking->wanted[i] = pg_get_text(rows, (int)i, 0);
-    qsort(taking->wanted, taking->wanted_count, sizeof(*taking->wanted), compare_keys);
-    return ERR_NONE;
-}
-
-static void mark_taken(struct taking *taking, const char *key)
-{
-    const char **found =
-        bsearch(&key, taking->wanted, taking->wanted_count, sizeof(*taking->wanted), compare_keys);
-    if (found)
-        taking->is_taken[found - taking->wanted] = true;
-}
-
-static enum err_code check_taken(const struct taking *taking, struct err *err)
-{
-    const char *first = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < taking->wanted_count; i++) {
-        if (taking->is_taken[i])
-            continue;
-        if (count++ == 0)
-            first = taking->wanted[i];
-    }
-    return count ? err_set(err, ERR_CORRUPT,
-                           "%zu object(s) that the database names are not in the bucket, so that "
-                           "this backup would not be whole; the first: %s",
-                           count, first)
-                 : ERR_NONE;
-}
 
 static enum err_code make_folders(int target_fd, const char *path, struct err *err)
 {
@@ -132,7 +71,7 @@ static enum err_code take_object(void *context, const char *key, uint64_t size, 
     fd_auto from_fd = -1;
     (void)size, (void)modified_ns;
     enum err_code code = object_open(taking->objects, key, &from_fd, &size, err);
-    if (code == ERR_NOT_FOUND) /* of a request that failed meanwhile; else it is missed below */
+    if (code == ERR_NOT_FOUND) /* of a request that failed meanwhile; else the caller misses it */
         return ERR_NONE;
     if (code)
         return code;
@@ -144,7 +83,6 @@ static enum err_code take_object(void *context, const char *key, uint64_t size, 
     if (to_fd < 0)
         return err_set_errno(err, ERR_IO, "cannot create %s", path);
     code = copy_to_file(from_fd, to_fd, path, err);
-    mark_taken(taking, key);
     return code ? code : manifest_add(taking->manifest, taking->target_fd, path, err);
 }
 
@@ -167,20 +105,13 @@ static enum err_code sync_folders(int parent_fd, const char *name, int depth, st
     return code;
 }
 
-enum err_code backup_take_from_bucket(struct object_store *objects,
-                                      struct pg_connection *connection, int target_fd,
+enum err_code backup_take_from_bucket(struct object_store *objects, int target_fd,
                                       struct manifest *manifest, struct err *err)
 {
-    arena_auto arena = arena_create();
-    struct taking taking = {
-        .objects = objects, .target_fd = target_fd, .manifest = manifest, .arena = arena};
+    struct taking taking = {.objects = objects, .target_fd = target_fd, .manifest = manifest};
     if (os_mkdirat(target_fd, "objects", 0700) != 0)
         return err_set_errno(err, ERR_IO, "cannot create objects");
-    enum err_code code = find_wanted(&taking, connection, err);
-    if (!code)
-        code = list_all(objects, take_object, &taking, err);
-    if (!code)
-        code = check_taken(&taking, err);
+    const enum err_code code = list_all(objects, take_object, &taking, err);
     return code ? code : sync_folders(target_fd, "objects", 0, err);
 }
 

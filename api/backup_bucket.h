@@ -14,16 +14,13 @@
 
 struct manifest;
 struct object_store;
-struct pg_connection;
 
 /*
- * Copies all objects to target_fd/objects, synced, and adds them to the manifest. What the database
- * behind the connection names must be among them; the caller keeps the servers from deleting from
- * before its dump until this returns. Handles: ERR_CORRUPT (an object that the database names is
- * not in the bucket; the message names it), what reading objects and writing files does.
+ * Copies all objects to target_fd/objects, synced, and adds them to the manifest. The caller keeps
+ * the servers from deleting from before its dump until this returns, and compares the copy with the
+ * database (backup_verify.h). Handles: what reading objects and writing files does.
  */
-enum err_code backup_take_from_bucket(struct object_store *objects,
-                                      struct pg_connection *connection, int target_fd,
+enum err_code backup_take_from_bucket(struct object_store *objects, int target_fd,
                                       struct manifest *manifest, struct err *err) MUST_USE;
 
 /*

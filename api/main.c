@@ -17,9 +17,11 @@ struct command {
     const char *arguments; /* NULL: for perfoliod's own use, not shown */
     const char *help;
     int operand_count; /* that come before the settings */
-    bool has_last;     /* one more comes after the settings, given to run first */
     bool may_be_json;  /* --json may stand behind the operands */
     enum err_code (*run)(struct settings *settings, char *const *operands, struct err *err);
+    /* Instead of run: with --verify-only and --allow-damaged, and the last word as the folder. */
+    enum err_code (*run_backup)(struct settings *settings, const char *folder,
+                                const struct backup_options *options, struct err *err);
 };
 
 static enum err_code run_serve(struct settings *settings, char *const *operands, struct err *err)
@@ -59,16 +61,6 @@ static enum err_code run_migrate(struct settings *settings, char *const *operand
     return code;
 }
 
-static enum err_code run_backup(struct settings *settings, char *const *operands, struct err *err)
-{
-    return backup_run(settings, operands[0], err);
-}
-
-static enum err_code run_restore(struct settings *settings, char *const *operands, struct err *err)
-{
-    return backup_restore(settings, operands[0], err);
-}
-
 static enum err_code run_routes(struct settings *settings, char *const *operands, struct err *err)
 {
     (void)settings;
@@ -89,23 +81,35 @@ static enum err_code run_store(struct settings *settings, char *const *operands,
 }
 
 static const struct command commands[] = {
-    {"serve", "[settings]", "start everything and serve until SIGTERM", 0, false, false, run_serve},
-    {"migrate", "--database-url URL", "bring an external database up to date", 0, false, false,
-     run_migrate},
-    {"backup", "[settings] FOLDER", "copy database and profiles to a new folder, while it serves",
-     0, true, false, run_backup},
-    {"restore", "[settings] FOLDER", "make the data folder, absent or empty, from a backup", 0,
-     true, false, run_restore},
+    {.name = "serve",
+     .arguments = "[settings]",
+     .help = "start everything and serve until SIGTERM",
+     .run = run_serve},
+    {.name = "migrate",
+     .arguments = "--database-url URL",
+     .help = "bring an external database up to date",
+     .run = run_migrate},
+    {.name = "backup",
+     .arguments = "[--allow-damaged] [settings] FOLDER | --verify-only [settings] [FOLDER]",
+     .help = "copy database and profiles to a new folder, while it serves; or verify them",
+     .run_backup = backup_run},
+    {.name = "restore",
+     .arguments = "[--allow-damaged] [settings] FOLDER",
+     .help = "make the data folder, absent or empty, from a backup",
+     .run_backup = backup_restore},
     {.name = "store",
      .arguments = "verify|stats [--json] [settings]",
-     .help = "read and check all continuous profiles, or say how much there is, while it serves",
+     .help = "read and check all stored objects, or show how much the store holds, while it serves",
      .operand_count = 1,
      .may_be_json = true,
      .run = run_store},
-    {"routes", "--json", "print what the server answers, one JSON object per line", 1, false, false,
-     run_routes},
-    {"serve-child", NULL, NULL, 3, false, false, run_serve_child},
-    {"migrate-child", NULL, NULL, 1, false, false, run_migrate_child},
+    {.name = "routes",
+     .arguments = "--json",
+     .help = "print what the server answers, one JSON object per line",
+     .operand_count = 1,
+     .run = run_routes},
+    {.name = "serve-child", .operand_count = 3, .run = run_serve_child},
+    {.name = "migrate-child", .operand_count = 1, .run = run_migrate_child},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -146,25 +150,72 @@ static enum err_code take_operands(const struct command *command, int *argument_
                                    char *const **arguments, char *const **ret_operands,
                                    struct err *err)
 {
-    int wanted = command->operand_count + command->has_last;
+    int wanted = command->operand_count;
     *ret_operands = *arguments;
     for (int i = 0; i < *argument_count; i++)
         if (is_help((*arguments)[i]))
             return ERR_NONE;
-    if (*argument_count < wanted ||
-        (command->has_last && (*arguments)[*argument_count - 1][0] == '-'))
+    if (*argument_count < wanted)
         return err_set(err, ERR_INVALID, "%s wants %s", command->name,
                        command->arguments ? command->arguments : "other arguments");
-    if (command->has_last)
-        *ret_operands = *arguments + *argument_count - 1;
-    else
-        *arguments += command->operand_count;
+    *arguments += command->operand_count;
     *argument_count -= wanted;
     if (command->may_be_json && *argument_count && is_json(**arguments)) {
         ++*arguments;
         --*argument_count;
     }
     return ERR_NONE;
+}
+
+/* Every setting is "--name value" or "--name=value", so a word behind "--name" is no folder. */
+static bool is_value(char *const *arguments, int index)
+{
+    return index > 0 && strncmp(arguments[index - 1], "--", 2) == 0 &&
+           !strchr(arguments[index - 1], '=');
+}
+
+/* Takes the options out of arguments, and the folder from their end. */
+static enum err_code take_backup(const struct command *command, int *argument_count,
+                                 char **arguments, struct backup_options *ret_options,
+                                 const char **ret_folder, struct err *err)
+{
+    int count = 0;
+    bool has_help = false;
+    for (int i = 0; i < *argument_count; i++) {
+        if (command->run_backup == backup_run && strcmp(arguments[i], "--verify-only") == 0)
+            ret_options->verify_only = true;
+        else if (strcmp(arguments[i], "--allow-damaged") == 0)
+            ret_options->allow_damaged = true;
+        else
+            arguments[count++] = arguments[i];
+        has_help |= is_help(arguments[i]);
+    }
+    if (count && arguments[count - 1][0] != '-' && !is_value(arguments, count - 1))
+        *ret_folder = arguments[--count];
+    *argument_count = count;
+    if (!*ret_folder && !ret_options->verify_only && !has_help)
+        return err_set(err, ERR_INVALID, "%s wants %s", command->name, command->arguments);
+    return ERR_NONE;
+}
+
+static int run_backup_command(const struct command *command, int argument_count, char **arguments)
+{
+    struct settings settings;
+    struct backup_options options = {0};
+    struct err err;
+    const char *folder = NULL;
+    bool wants_help = false;
+    settings_init(&settings);
+    enum err_code code = take_backup(command, &argument_count, arguments, &options, &folder, &err);
+    if (!code)
+        code = settings_load(&settings, argument_count, arguments, &wants_help, &err);
+    log_set_level(settings.log_level);
+    if (!code && wants_help)
+        print_help(stdout);
+    else if (!code)
+        code = command->run_backup(&settings, folder, &options, &err);
+    settings_fini(&settings);
+    return code ? fail(&err) : 0;
 }
 
 static int run_command(const struct command *command, int argument_count, char *const *arguments)
@@ -202,5 +253,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "perfoliod: there is no subcommand \"%s\"; see perfoliod help\n", name);
         return 2;
     }
-    return run_command(command, argc - 2, argv + 2);
+    return command->run_backup ? run_backup_command(command, argc - 2, argv + 2)
+                               : run_command(command, argc - 2, argv + 2);
 }

@@ -129,3 +129,13 @@ enum err_code objects_open(const struct settings *settings, struct object_store 
     snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
     return object_folder_open(path, ret_objects, err);
 }
+
+enum err_code objects_open_to_read(const struct settings *settings,
+                                   struct object_store **ret_objects, struct err *err)
+{
+    char path[PATH_MAX];
+    if (objects_are_in_s3(settings))
+        return open_bucket(settings, ret_objects, err);
+    snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
+    return object_folder_open_to_read(path, ret_objects, err);
+}

@@ -33,4 +33,9 @@ enum err_code objects_prepare(struct settings *settings, struct err *err) MUST_U
 enum err_code objects_open(const struct settings *settings, struct object_store **ret_objects,
                            struct err *err) MUST_USE;
 
+/* The same for reading alone, beside a server that may run as another user: a folder has to exist,
+ * and nothing is created in it. */
+enum err_code objects_open_to_read(const struct settings *settings,
+                                   struct object_store **ret_objects, struct err *err) MUST_USE;
+
 #endif

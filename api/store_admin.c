@@ -2,6 +2,7 @@
 
 #include "api/answer.h"
 #include "api/backup_source.h"
+#include "api/object_verify.h"
 #include "api/objects.h"
 #include "api/pairing.h"
 #include "api/settings.h"
@@ -18,12 +19,6 @@
 
 enum { PROGRESS_STEPS = 16 };
 
-static const char *const problem_names[STORE_PROBLEM_COUNT] = {
-    [STORE_PROBLEM_BROKEN] = "broken",   [STORE_PROBLEM_UNREADABLE] = "unreadable",
-    [STORE_PROBLEM_MISSING] = "missing", [STORE_PROBLEM_DIFFERS] = "differs",
-    [STORE_PROBLEM_ORPHAN] = "orphan",
-};
-
 /* ---- verify ---- */
 
 struct report {
@@ -37,54 +32,51 @@ static void clear_progress(const struct report *report)
         fputs("\r\033[K", stderr);
 }
 
-static void note_problem(void *context, enum store_problem problem, const char *object_key,
-                         int64_t tenant_id, const char *detail)
+static void note_problem(void *context, const struct object_problem *problem)
 {
     const struct report *report = context;
     clear_progress(report);
     if (!report->json) {
-        printf("%-8s %s", problem_names[problem], object_key);
-        if (tenant_id)
-            printf(" (tenant %" PRId64 ")", tenant_id);
-        printf(": %s\n", detail);
+        object_problem_print(stdout, problem);
         return;
     }
     answer_open(report->json, NULL, '{');
-    answer_text(report->json, "problem", problem_names[problem]);
-    answer_text(report->json, "object", object_key);
-    if (tenant_id)
-        answer_i64(report->json, "tenant_id", tenant_id);
+    answer_text(report->json, "problem", object_problem_name(problem->problem));
+    answer_text(report->json, "kind", integrity_kind_name(problem->kind));
+    answer_text(report->json, "object", problem->key);
+    if (problem->tenant_id)
+        answer_i64(report->json, "tenant_id", problem->tenant_id);
     else
         answer_null(report->json, "tenant_id");
-    answer_text(report->json, "detail", detail);
+    answer_text(report->json, "detail", problem->detail);
     answer_close(report->json, '}');
 }
 
-static void note_progress(void *context, uint32_t done, uint32_t count, uint64_t byte_count)
+static void note_progress(void *context, uint64_t object_count, uint64_t byte_count)
 {
     const struct report *report = context;
-    if (report->has_terminal && done % PROGRESS_STEPS == 0)
-        fprintf(stderr, "\r\033[K%" PRIu32 " of %" PRIu32 " parts, %.1f MB read", done, count,
+    if (report->has_terminal && object_count % PROGRESS_STEPS == 0)
+        fprintf(stderr, "\r\033[K%" PRIu64 " objects, %.1f MB read", object_count,
                 (double)byte_count / 1e6);
 }
 
-static uint64_t write_result(const struct report *report, const struct store_check_result *result)
+static uint64_t write_result(const struct report *report, const struct object_verify_result *result)
 {
-    uint64_t problems = 0;
-    for (int i = 0; i < STORE_PROBLEM_COUNT; i++)
-        problems += result->problem_counts[i];
+    const uint64_t problems = object_verify_problems(result);
+    const uint64_t objects = object_verify_objects(result);
     if (report->json) {
-        answer_i64(report->json, "objects", (int64_t)result->object_count);
+        answer_i64(report->json, "objects", (int64_t)objects);
         answer_i64(report->json, "blocks", (int64_t)result->block_count);
         answer_i64(report->json, "bytes", (int64_t)result->byte_count);
         answer_i64(report->json, "unmarked", (int64_t)result->unmarked_count);
         return problems;
     }
-    printf("%" PRIu64 " objects, %" PRIu64 " blocks, %" PRIu64 " bytes read", result->object_count,
+    printf("%" PRIu64 " objects, %" PRIu64 " blocks, %" PRIu64 " bytes read", objects,
            result->block_count, result->byte_count);
     for (int i = 0; i < STORE_PROBLEM_COUNT; i++)
         if (result->problem_counts[i])
-            printf(", %" PRIu64 " %s", result->problem_counts[i], problem_names[i]);
+            printf(", %" PRIu64 " %s", result->problem_counts[i],
+                   object_problem_name((enum store_problem)i));
     printf("%s\n", problems ? "" : ": all is whole");
     if (result->unmarked_count)
         printf("%" PRIu64 " parts that could not be read once are merged from now on\n",
@@ -96,15 +88,15 @@ static enum err_code run_verify(struct pg_pool *pool, struct object_store *objec
                                 struct answer *json, struct err *err)
 {
     struct report report = {.json = json, .has_terminal = isatty(STDERR_FILENO) != 0};
-    struct store_check_result result = {0};
-    const struct store_check check = {.database = pool,
-                                      .objects = objects,
-                                      .found = note_problem,
-                                      .progress = note_progress,
-                                      .context = &report};
+    struct object_verify_result result = {0};
+    const struct object_verify verify = {.database = pool,
+                                         .objects = objects,
+                                         .found = note_problem,
+                                         .progress = note_progress,
+                                         .context = &report};
     if (json)
         answer_open(json, "problems", '[');
-    enum err_code code = store_verify(&check, &result, err);
+    enum err_code code = object_verify_all(&verify, &result, err);
     clear_progress(&report);
     if (json)
         answer_close(json, ']');
@@ -112,8 +104,8 @@ static enum err_code run_verify(struct pg_pool *pool, struct object_store *objec
         return code;
     const uint64_t problems = write_result(&report, &result);
     return problems ? err_set(err, ERR_CORRUPT,
-                              "%" PRIu64 " of the store's parts are not as they "
-                              "should be",
+                              "%" PRIu64 " stored objects, or parts of them, are damaged, lost or "
+                              "unknown: restore them from a backup",
                               problems)
                     : ERR_NONE;
 }
@@ -206,7 +198,7 @@ static enum err_code run(struct settings *settings, struct backup_source *source
         code = pairing_verify(connection, settings, err);
     pg_give(connection);
     if (!code && is_verify && !source->objects)
-        code = objects_open(settings, &own, err);
+        code = objects_open_to_read(settings, &own, err);
     if (!code)
         code = is_verify ? run_verify(pool, source->objects ? source->objects : own, json, err)
                          : run_stats(pool, json, err);

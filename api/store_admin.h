@@ -1,7 +1,8 @@
 /*
- * store_admin: `perfoliod store verify` and `perfoliod store stats`, beside a server that runs or
- * not: is all that is stored whole, and how much is it? Standard output has the result, as text or
- * as one JSON object; progress is for terminals.
+ * store_admin: `perfoliod store verify` compares all stored objects with their rows
+ * (api/object_verify.h), `perfoliod store stats` lists how much the store holds; the server may run
+ * meanwhile. Standard output has the result, as text or as one JSON object; progress is for
+ * terminals.
  */
 #ifndef API_STORE_ADMIN_H
 #define API_STORE_ADMIN_H

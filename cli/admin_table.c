@@ -190,20 +190,24 @@ const size_t admin_call_count = sizeof(admin_calls) / sizeof(admin_calls[0]);
 
 const struct admin_program admin_programs[] = {
     {.noun = "backup",
-     .arguments = "[SETTINGS] FOLDER",
+     .arguments = "[--allow-damaged] [SETTINGS] FOLDER | --verify-only [SETTINGS] [FOLDER]",
      .summary = "copy the server's database and profiles to a new folder, while it serves",
-     .text = SETTINGS_TEXT},
+     .text =
+         "Objects that are missing or damaged are named and no backup is made, unless\n"
+         "--allow-damaged is given. --verify-only compares the objects with the database, or an\n"
+         "existing backup with its manifest, and copies nothing.\n\n" SETTINGS_TEXT},
     {.noun = "restore",
-     .arguments = "[SETTINGS] FOLDER",
+     .arguments = "[--allow-damaged] [SETTINGS] FOLDER",
      .summary = "make the server's data folder, absent or empty, from a backup",
-     .text = SETTINGS_TEXT},
+     .text = "Objects that are missing from the backup or damaged are named and nothing is made,\n"
+             "unless --allow-damaged is given.\n\n" SETTINGS_TEXT},
     {.noun = "store",
      .arguments = "verify|stats [--json] [SETTINGS]",
-     .summary = "read and check all continuous profiles, or say how much there is",
-     .text =
-         "verify ends with status 1 when something is broken, missing, different from the\n"
-         "catalogue or nobody's; what could not be read once and is whole now is merged from then\n"
-         "on. --json prints the answer for programs.\n\n" SETTINGS_TEXT},
+     .summary = "read and check all stored objects, or show how much the store holds",
+     .text = "verify ends with status 1 when an object is broken, missing, different from the\n"
+             "catalogue or unknown to it; what could not be read once and is whole now is merged "
+             "from then\n"
+             "on. --json prints the answer for programs.\n\n" SETTINGS_TEXT},
     {0},
 };
 

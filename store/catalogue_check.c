@@ -16,20 +16,53 @@ static enum err_code ask(struct pg_pool *database, struct arena *arena, const ch
     return code ? code : pg_query(connection, PG_NO_TENANT, sql, NULL, 0, arena, ret_result, err);
 }
 
+/* As an array of PostgreSQL; keys hold no character that would need care. */
+static void write_keys(const char *const *keys, uint32_t count, struct buf *list)
+{
+    buf_append_byte(list, '{');
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(list, "%s%s", i ? "," : "", keys[i]);
+    buf_append_text(list, "}");
+}
+
+#define ENTRY_COLUMNS_OF_BLOCK                                                                     \
+    "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"         \
+    " row_count, begin_ns, end_ns, bytes, is_broken FROM block"
+#define ENTRY_COLUMNS_OF_SEGMENT                                                                   \
+    "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"            \
+    " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken"                        \
+    " FROM segment_tenant t JOIN segment s ON s.id = t.segment_id"
+
+static enum err_code ask_entries(struct pg_pool *database, struct arena *arena,
+                                 const char *const *keys, uint32_t key_count,
+                                 struct pg_result **ret_result, struct err *err)
+{
+    if (!keys)
+        return ask(database, arena,
+                   ENTRY_COLUMNS_OF_BLOCK " UNION ALL " ENTRY_COLUMNS_OF_SEGMENT " ORDER BY 1, 2",
+                   ret_result, err);
+    pg_auto connection = NULL;
+    buf_auto list;
+    buf_init(&list, LIST_MAX_BYTES);
+    write_keys(keys, key_count, &list);
+    const enum err_code code = pg_take(database, &connection, err);
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        ENTRY_COLUMNS_OF_BLOCK
+        " WHERE object_key = ANY ($1::text[]) UNION ALL " ENTRY_COLUMNS_OF_SEGMENT
+        " WHERE s.object_key = ANY ($1::text[]) ORDER BY 1, 2",
+        arena, ret_result, err, PG_SPAN(buf_span(&list)));
+}
+
 enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
+                                 const char *const *keys, uint32_t key_count,
                                  const struct catalogue_entry **ret_entries, uint32_t *ret_count,
                                  struct err *err)
 {
     struct pg_result *result;
-    enum err_code code =
-        ask(database, arena,
-            "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"
-            " row_count, begin_ns, end_ns, bytes, is_broken FROM block UNION ALL "
-            "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"
-            " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken"
-            " FROM segment_tenant t"
-            " JOIN segment s ON s.id = t.segment_id ORDER BY 1, 2",
-            &result, err);
+    enum err_code code = ask_entries(database, arena, keys, key_count, &result, err);
     if (code)
         return code;
     const int rows = pg_row_count(result);
@@ -74,12 +107,9 @@ enum err_code catalogue_find_orphans(struct pg_pool *database, struct arena *are
                                      const char *const **ret_keys, uint32_t *ret_count,
                                      struct err *err)
 {
-    buf_auto list; /* keys hold no character that would need care */
+    buf_auto list;
     buf_init(&list, LIST_MAX_BYTES);
-    buf_append_byte(&list, '{');
-    for (uint32_t i = 0; i < count; i++)
-        buf_printf(&list, "%s%s", i ? "," : "", keys[i]);
-    buf_append_text(&list, "}");
+    write_keys(keys, count, &list);
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(database, &connection, err);

@@ -19,8 +19,10 @@ struct catalogue_entry {
     bool is_marked;        /* no merge could read it */
 };
 
-/* All, those of one object one after the other; in arena. */
+/* All, or those of the objects of these keys (NULL: all); those of one object one after the other;
+ * in arena. */
 enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
+                                 const char *const *keys, uint32_t key_count,
                                  const struct catalogue_entry **ret_entries, uint32_t *ret_count,
                                  struct err *err) MUST_USE;
 /* Is there a row for the object? */

@@ -304,3 +304,16 @@ enum err_code store_verify(const struct store_check *check, struct store_check_r
 {
     return verify_run(check, ret_result, err);
 }
+
+enum err_code store_catalogue_read(struct pg_pool *database, struct arena *arena,
+                                   const struct store_catalogue **ret_catalogue, struct err *err)
+{
+    return verify_read_catalogue(database, arena, ret_catalogue, err);
+}
+
+enum err_code store_verify_copy(const struct store_check *check,
+                                const struct store_catalogue *catalogue,
+                                struct store_check_result *ret_result, struct err *err)
+{
+    return verify_copy(check, catalogue, ret_result, err);
+}

@@ -450,6 +450,8 @@ enum store_problem {
 struct store_check {
     struct pg_pool *database; /* of who may see all tenants */
     struct object_store *objects;
+    const char *const *keys; /* only these objects are read; NULL: all, and orphans are reported */
+    uint32_t key_count;
     /* Called for each; tenant_id is 0 of orphans. */
     void (*found)(void *context, enum store_problem problem, const char *object_key,
                   int64_t tenant_id, const char *detail);
@@ -474,6 +476,18 @@ struct store_check_result {
  */
 enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
                            struct err *err) MUST_USE;
+
+/* The catalogue at one time, for a copy of the objects that is verified later. */
+struct store_catalogue;
+/* In arena. */
+enum err_code store_catalogue_read(struct pg_pool *database, struct arena *arena,
+                                   const struct store_catalogue **ret_catalogue,
+                                   struct err *err) MUST_USE;
+/* As store_verify, of a copy: every difference is a problem, orphans are not looked for, and
+ * nothing is written to the database. check->database and check->keys are not used. */
+enum err_code store_verify_copy(const struct store_check *check,
+                                const struct store_catalogue *catalogue,
+                                struct store_check_result *ret_result, struct err *err) MUST_USE;
 
 /* What one tenant has on one level: 0 are segments, each part of one is a block here. */
 struct store_measure {

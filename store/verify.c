@@ -9,8 +9,14 @@
 
 enum { KEYS_AT_ONCE = 1000, CACHE_BYTES = 1 << 20 };
 
+struct store_catalogue {
+    const struct catalogue_entry *entries;
+    uint32_t count;
+};
+
 struct verification {
     const struct store_check *check;
+    bool is_copy;
     struct open_blocks *blocks;
     struct arena *arena;
     struct store_check_result result;
@@ -32,10 +38,11 @@ static void tell(struct verification *verification, enum store_problem problem,
 static enum err_code tell_if_known(struct verification *verification, enum store_problem problem,
                                    const struct catalogue_entry *entry, const char *detail)
 {
-    bool knows = false;
+    bool knows = verification->is_copy;
     const char *key = entry->places[0].object_key;
     enum err_code code =
-        catalogue_knows(verification->check->database, key, &knows, verification->err);
+        knows ? ERR_NONE
+              : catalogue_knows(verification->check->database, key, &knows, verification->err);
     if (!code && knows)
         tell(verification, problem, key, entry->tenant_id, detail);
     return code;
@@ -131,7 +138,8 @@ static enum err_code verify_entry(struct verification *verification,
     }
     if (!is_whole)
         return ERR_NONE;
-    enum err_code code = entry->is_marked ? unmark(verification, entry) : ERR_NONE;
+    const bool is_unmarked = entry->is_marked && !verification->is_copy;
+    enum err_code code = is_unmarked ? unmark(verification, entry) : ERR_NONE;
     return code ? code : compare(verification, entry, &sums);
 }
 
@@ -188,24 +196,57 @@ static enum err_code find_orphans(struct verification *verification)
     return code ? code : look_at_keys(verification);
 }
 
-enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
+/* catalogue is not that of a copy: objects that nothing names are looked for, too. */
+static enum err_code run(const struct store_check *check, const struct store_catalogue *catalogue,
+                         bool is_copy, struct arena *arena, struct store_check_result *ret_result,
                          struct err *err)
 {
-    arena_auto arena = arena_create();
-    const struct catalogue_entry *entries;
-    uint32_t count;
-    enum err_code code = catalogue_list_all(check->database, arena, &entries, &count, err);
-    if (code)
-        return code;
     struct verification *verification = arena_new(arena, struct verification, 1);
     verification->check = check;
+    verification->is_copy = is_copy;
     verification->arena = arena;
     verification->err = err;
     verification->blocks = open_blocks_create(check->objects, CACHE_BYTES);
-    code = verify_entries(verification, entries, count);
-    if (!code)
+    enum err_code code = verify_entries(verification, catalogue->entries, catalogue->count);
+    if (!code && !is_copy && !check->keys)
         code = find_orphans(verification);
     open_blocks_destroy(verification->blocks);
     *ret_result = verification->result;
     return code;
+}
+
+static enum err_code read_catalogue(struct pg_pool *database, struct arena *arena,
+                                    const char *const *keys, uint32_t key_count,
+                                    struct store_catalogue **ret_catalogue, struct err *err)
+{
+    struct store_catalogue *catalogue = arena_new(arena, struct store_catalogue, 1);
+    *ret_catalogue = catalogue;
+    return catalogue_list_all(database, arena, keys, key_count, &catalogue->entries,
+                              &catalogue->count, err);
+}
+
+enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
+                         struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct store_catalogue *catalogue;
+    const enum err_code code =
+        read_catalogue(check->database, arena, check->keys, check->key_count, &catalogue, err);
+    return code ? code : run(check, catalogue, false, arena, ret_result, err);
+}
+
+enum err_code verify_read_catalogue(struct pg_pool *database, struct arena *arena,
+                                    const struct store_catalogue **ret_catalogue, struct err *err)
+{
+    struct store_catalogue *catalogue;
+    const enum err_code code = read_catalogue(database, arena, NULL, 0, &catalogue, err);
+    *ret_catalogue = catalogue;
+    return code;
+}
+
+enum err_code verify_copy(const struct store_check *check, const struct store_catalogue *catalogue,
+                          struct store_check_result *ret_result, struct err *err)
+{
+    arena_auto arena = arena_create();
+    return run(check, catalogue, true, arena, ret_result, err);
 }

@@ -40,6 +40,10 @@ typedef enum err_code object_visit(void *context, const char *key, uint64_t size
  */
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
+/* The same folder, which must exist, for reading: nothing is created, and every write fails with
+ * ERR_IO. Handles: ERR_NOT_FOUND. */
+enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
+                                         struct err *err) MUST_USE;
 void object_store_close(struct object_store *store); /* NULL is a no-op */
 
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,

@@ -525,16 +525,15 @@ static const struct object_backend folder_backend = {
     .sweep = folder_sweep,
 };
 
-enum err_code object_folder_open(const char *path, struct object_store **ret_store, struct err *err)
+static enum err_code open_store(const char *path, bool is_read_only,
+                                struct object_store **ret_store, struct err *err)
 {
-    if (os_mkdirat(AT_FDCWD, path, 0700) != 0 && errno != EEXIST)
-        return err_set_errno(err, ERR_IO, "cannot create the folder %s", path);
     struct folder_store *store = mem_new(struct folder_store, 1);
     store->base.backend = &folder_backend;
     store->fd = store->temporary_fd = -1;
     pthread_mutex_init(&store->direct_mutex, NULL);
     enum err_code code = open_folder(AT_FDCWD, path, &store->fd, err);
-    if (!code)
+    if (!code && !is_read_only)
         code = open_durable_folder(store, store->fd, ".tmp", &store->temporary_fd, err);
     if (code) {
         folder_close(&store->base);
@@ -542,4 +541,17 @@ enum err_code object_folder_open(const char *path, struct object_store **ret_sto
     }
     *ret_store = &store->base;
     return ERR_NONE;
+}
+
+enum err_code object_folder_open(const char *path, struct object_store **ret_store, struct err *err)
+{
+    if (os_mkdirat(AT_FDCWD, path, 0700) != 0 && errno != EEXIST)
+        return err_set_errno(err, ERR_IO, "cannot create the folder %s", path);
+    return open_store(path, false, ret_store, err);
+}
+
+enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
+                                         struct err *err)
+{
+    return open_store(path, true, ret_store, err);
 }

@@ -386,12 +386,34 @@ static void what_cannot_be_read_is_said_to_be_unreadable(void **state)
     assert_int_equal(object_probe(fixture->store, "share/x", NULL, &fixture->err), 0);
 }
 
+static void a_folder_opened_to_read_is_not_written_to(void **state)
+{
+    struct fixture *fixture = *state;
+    struct object_store *reader;
+    char temporary[200];
+    assert_int_equal(object_put(fixture->store, "share/x", SPAN_LITERAL("abc"), &fixture->err), 0);
+    object_store_close(fixture->store);
+    snprintf(temporary, sizeof(temporary), "%s/.tmp", fixture->folder);
+    assert_int_equal(rmdir(temporary), 0);
+    assert_int_equal(object_folder_open_to_read(fixture->folder, &reader, &fixture->err), 0);
+    buf_auto buf;
+    buf_init(&buf, 100);
+    assert_int_equal(object_read(reader, "share/x", &buf, &fixture->err), 0);
+    assert_int_equal(object_put(reader, "share/y", SPAN_LITERAL("abc"), &fixture->err), ERR_IO);
+    assert_int_equal(access(temporary, F_OK), -1);
+    object_store_close(reader);
+    assert_int_equal(object_folder_open_to_read("/nowhere/at/all", &reader, &fixture->err),
+                     ERR_NOT_FOUND);
+    assert_int_equal(object_folder_open(fixture->folder, &fixture->store, &fixture->err), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_cannot_be_read_is_said_to_be_unreadable),
         TEST(what_was_put_is_read_listed_and_deleted),
+        TEST(a_folder_opened_to_read_is_not_written_to),
         TEST(refuses_keys_that_could_leave_the_folder),
         TEST(reads_no_more_than_the_buffer_may_hold),
         TEST(an_aborted_write_leaves_nothing),
