@@ -27,7 +27,7 @@ static const char *const nouns[] = {"tenant",     "team",        "user",   "toke
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
     {"role", OPTION_ROLE, "ROLE", 0, "owner, member or viewer", 0},
-    {"scopes", OPTION_SCOPES, "A,B", 0, "Of a new token: share, read, admin (share,read)", 0},
+    {"scopes", OPTION_SCOPES, "A,B", 0, "Of a new token, such as ingest,debuginfo (share,read)", 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "Of a new token: 30d, 8w or never", 0},
     {"reason", OPTION_REASON, "TEXT", 0, "Why a share is taken down", 0},
     {"name", OPTION_NAME, "TEXT", 0, "Name of a new user", 0},

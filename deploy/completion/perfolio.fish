@@ -154,7 +154,7 @@ complete -c perfolio -n __fish_use_subcommand -a admin -d 'tenants, users, token
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -a 'tenant team user token invite login-link report share audit profiles retention source-link backup restore store help'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l tenant -x -d 'Tenant to act on, by its number'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l role -x -d 'owner, member or viewer'
-complete -c perfolio -n '__fish_seen_subcommand_from admin' -l scopes -x -d 'Of a new token – share, read, admin (share,read)'
+complete -c perfolio -n '__fish_seen_subcommand_from admin' -l scopes -x -d 'Of a new token, such as ingest,debuginfo (share,read)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l expires -x -d 'Of a new token – 30d, 8w or never'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l reason -x -d 'Why a share is taken down'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l name -x -d 'Name of a new user'

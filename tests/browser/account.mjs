@@ -116,8 +116,8 @@ export async function testAccount(runner, browser, server) {
       // An operator's are made on the command line.
       const used = new Set(routes.flatMap((route) => route.scopes).filter((scope) => scope !== "operator"));
       await page.goto(`${server.url}/settings#tokens`);
-      await page.waitForSelector("#tokens fieldset input");
-      const boxes = await page.locator("#tokens fieldset").locator("input").evaluateAll((all) => all.map((box) => box.value));
+      await page.check("#tokens [value=custom]");
+      const boxes = await page.locator("#tokens fieldset").locator("[type=checkbox]").evaluateAll((all) => all.map((box) => box.value));
       assert.deepEqual(boxes.sort(), [...used].sort());
     }),
   );
@@ -138,6 +138,43 @@ export async function testAccount(runner, browser, server) {
       await page.click("#tokens button:has-text('Revoke forever')");
       await told(page, "Token revoked");
       assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
+    }),
+  );
+
+  await runner.test("a token has exactly the scopes of the preset that was chosen, and the list names the preset", () =>
+    inside(async (page) => {
+      const presets = { ci: ["CI", "read, share"], agent: ["Agent", "ingest, debuginfo"], reader: ["Read-only", "read"], admin: ["Admin", "ingest, read, share, debuginfo, admin"] };
+      await page.goto(`${server.url}/settings#tokens`);
+      for (const [key, [name, scopes]] of Object.entries(presets)) {
+        await page.fill("#tokens label:has-text('Name') + input", `preset ${key}`);
+        await page.check(`#tokens [value=${key}]`);
+        assert.equal(await page.textContent(`#tokens label:has([value=${key}]) strong`), name);
+        assert.equal(await page.textContent(`#tokens label:has([value=${key}]) code`), scopes);
+        await page.click("text=Create token");
+        await page.waitForSelector(`#tokens .made strong:text-is('preset ${key}')`);
+        const token = await page.textContent("#tokens .made code");
+        const granted = (await server.call("GET", "/api/v1/session", { token })).json.scopes;
+        assert.deepEqual(granted.sort(), scopes.split(", ").sort());
+        await page.waitForSelector(`#tokens li:has-text('preset ${key}'):has-text('${name} (') code`);
+        const listed = await page.textContent(`#tokens li:has-text('preset ${key}') code`);
+        assert.deepEqual(listed.split(", ").sort(), scopes.split(", ").sort());
+      }
+      // The agent's shows what to do with it; a link chooses the preset.
+      assert.equal(await page.locator("#tokens .made:has-text('perfolio-agent')").count(), 0);
+      await page.goto(`${server.url}/settings?token=agent#tokens`);
+      assert.ok(await page.isChecked("#tokens [value=agent]"));
+      await page.fill("#tokens label:has-text('Name') + input", "host 1");
+      await page.click("text=Create token");
+      await page.waitForSelector("#tokens .made:has-text('sudo perfolio-agent --server=')");
+      await page.check("#tokens [value=custom]");
+      assert.ok(await page.isDisabled("#tokens [type=submit]"), "a token needs a name");
+      await page.fill("#tokens label:has-text('Name') + input", "mixed");
+      assert.ok(await page.isDisabled("#tokens [type=submit]"), "a token needs a scope");
+      for (const scope of ["read", "ingest"]) await page.check(`#tokens [type=checkbox][value=${scope}]`);
+      await page.click("text=Create token");
+      await page.waitForSelector("#tokens li:has-text('mixed'):has-text('Custom (ingest, read)')");
+      const { tokens } = (await server.call("GET", "/api/v1/tokens", { token: server.token })).json;
+      for (const { id, name } of tokens) if (/^(preset |host 1$|mixed$)/.test(name)) await server.call("DELETE", `/api/v1/tokens/${id}`, { token: server.token });
     }),
   );
 

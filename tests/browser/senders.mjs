@@ -21,7 +21,7 @@ export async function testSenders(runner, browser, server) {
       await page.goto(`${server.url}/shares`);
       await page.click(".top-end .menu summary, .top-end button:has-text('default')");
       await page.click("a:has-text('Senders')");
-      await page.waitForSelector("h2:has-text('No profile came in yet')");
+      await page.waitForSelector("h2:has-text('No profiles received yet')");
       await page.click(".empty [aria-label='Copy command'] >> nth=-1");
       await told(page, "copied");
       assert.match(await pasted(page), /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/);

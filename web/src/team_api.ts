@@ -39,7 +39,7 @@ export const tokensPart: Part<{ tokens: Token[] }> = {
   path: "/api/v1/tokens",
   tell: ({ tokens }) => tokens.map(({ id, name, scopes }) => ({ key: id, name: `Token “${name}”`, text: scopes.join(", ") })),
 };
-export const createToken = (name: string, scopes: string[], expires: string) =>
+export const createToken = (name: string, scopes: readonly string[], expires: string) =>
   change<Token>("POST", tokensPart.path, { name, scopes, expires });
 export const revokeToken = (id: number) => change<void>("DELETE", `${tokensPart.path}/${id}`);
 

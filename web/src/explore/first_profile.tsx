@@ -15,11 +15,11 @@ export function FirstProfile({ session, nowMs, onLookBack }: FirstProfileProps) 
   const any = useLoaded(String(nowMs), (signal) => hasProfiles(nowMs, signal));
   if (any.problem) return <ProblemView problem={any.problem} onRetry={any.retry} />;
   if (any.value === null) return <Loading label="Looking for profiles" />;
-  if (!any.value) return <HowToSend session={session} text="Targets send theirs all the time; here they are merged, drawn over time and compared." />;
+  if (!any.value) return <HowToSend session={session} text="Explore merges continuous profiles, draws them over time and compares them." />;
   return (
     <Empty title="No profiles in this time">
-      <p>There are some at other times.</p>
-      <Button look="primary" onClick={onLookBack}>Look at the last 30 days</Button>
+      <p>The team has profiles at other times.</p>
+      <Button look="primary" onClick={onLookBack}>Show the last 30 days</Button>
     </Empty>
   );
 }

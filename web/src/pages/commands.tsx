@@ -18,6 +18,8 @@ export function commandsFor(session: Session, origin: string) {
   return {
     perfolio: (rest: string) => `${settings}perfolio ${rest}`,
     needsToken,
+    /** The agent reads its token from a file of root's. */
+    agent: `sudo perfolio-agent --server=${origin} --token-file=/etc/perfolio/token${isLocal ? ` --ca-file=${caFile}` : ""}`,
     /** With the token where it is wanted: the shell puts it in. */
     curl: (rest: string) => `curl ${needsToken ? '-H "Authorization: Bearer $PERFOLIO_TOKEN" ' : ""}${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
     pprof: (address: string) => `${isLocal ? `SSL_CERT_FILE=${caFile} ` : ""}go tool pprof ${address}`,
@@ -32,8 +34,8 @@ export function Trust({ line }: { line: string }) {
   return (
     <>
       <p>
-        This server signs its own certificate, which no tool trusts yet. Fetch that of its authority, once, and compare the fingerprint with the one
-        that the server printed when it was started. The other lines use the file.
+        This server signs its own certificate, which no tool trusts yet. Download its CA certificate once, and compare the fingerprint with the one
+        that the server printed when it was started. The other commands use the file.
       </p>
       <CopyField what="Command" text={line} />
     </>

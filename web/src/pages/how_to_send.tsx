@@ -1,19 +1,38 @@
-/* how_to_send: how a team's first continuous profile comes here, as lines to copy. */
+/* how_to_send: commands to copy that send a team's first continuous profile. */
 import type { Session } from "../api.ts";
 import { CopyField, Empty } from "../ui/kit.tsx";
 import { commandsFor, Trust } from "./commands.tsx";
 
+/** How to start the agent with a token that was made for it. */
+export function StartAgent({ session }: { session: Session }) {
+  const commands = commandsFor(session, location.origin);
+  return (
+    <>
+      {commands.trust && <Trust line={commands.trust} />}
+      <p>Save the token in <code>/etc/perfolio/token</code> on each host and profile all of its processes:</p>
+      <CopyField what="Command" text={commands.agent} />
+    </>
+  );
+}
+
+function NeedToken({ session }: { session: Session }) {
+  const scopes = <>scopes <code>ingest, debuginfo</code></>;
+  if (!session.scopes.includes("ingest")) return <p>You need a token with the preset Agent ({scopes}). Ask a member of the team for one.</p>;
+  return <p>First <a href="/settings?token=agent#tokens">create a token</a> with the preset Agent ({scopes}).</p>;
+}
+
 export function HowToSend({ session, text }: { session: Session; text: string }) {
   const commands = commandsFor(session, location.origin);
   return (
-    <Empty title="No profile came in yet">
-      <p>{text} A token of the scope ingest is made in the <a href="/settings">settings</a>.</p>
-      {commands.trust && <Trust line={commands.trust} />}
-      <p>One profile, by hand:</p>
+    <Empty title="No profiles received yet">
+      <p>{text}</p>
+      <NeedToken session={session} />
+      <StartAgent session={session} />
+      <p>Send one file, with the token in <code>PERFOLIO_TOKEN</code>:</p>
       <CopyField what="Command" text={commands.perfolio("push --series service_name=api cpu.pb.gz")} />
-      <p>The same without the program:</p>
+      <p>The same with curl:</p>
       <CopyField what="Command" text={commands.curl(`--data-binary @cpu.pb.gz '${location.origin}/api/v1/profiles?label=service_name%3Dapi'`)} />
-      <p>All the time: agents of OpenTelemetry send to <code>{location.origin}/v1development/profiles</code>, those of Pyroscope to <code>{location.origin}</code>.</p>
+      <p>OpenTelemetry agents and collectors send to <code>{location.origin}/v1development/profiles</code>, Pyroscope SDKs to <code>{location.origin}</code>.</p>
     </Empty>
   );
 }

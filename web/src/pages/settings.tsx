@@ -9,7 +9,9 @@ import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
+import { customName, presetNameOf, tokenPresets } from "../model/token_presets.ts";
 import { tellChanged, useChanged } from "./changed.ts";
+import { StartAgent } from "./how_to_send.tsx";
 import { RefusalLine, usePart } from "./use_part.tsx";
 
 const RetentionRules = later(async () => (await import("./retention.tsx")).RetentionRules).Component;
@@ -21,12 +23,12 @@ const roleChoices = [
   { value: "member", label: "Member: shares" },
   { value: "owner", label: "Owner: manages" },
 ];
-/** Those that a route asks for; the API knows more, for what is to come. */
+/** Every scope that a route requires, but for those of the server's operator. */
 const scopeTexts: [string, string][] = [
-  ["read", "Read the team’s profiles"],
-  ["share", "Share profiles, edit and delete them"],
-  ["ingest", "Send continuous profiles (agents)"],
-  ["debuginfo", "Upload debug information (binaries, symbols)"],
+  ["read", "Query and download the team’s profiles"],
+  ["share", "Share profiles, edit and delete shares"],
+  ["ingest", "Send continuous profiles"],
+  ["debuginfo", "Upload symbol tables and debug information"],
   ["admin", "Manage people, tokens and settings"],
 ];
 const tokenExpiries = [
@@ -50,13 +52,27 @@ function Section({ id, title, text, children }: { id: string; title: string; tex
 
 /* ---- tokens ---- */
 
-function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token) => void }) {
-  const offered = scopeTexts.filter(([scope]) => mine.includes(scope));
+/** A link may name the preset, as /settings?token=agent#tokens does. */
+function firstPreset(offered: readonly string[]): string {
+  const asked = new URLSearchParams(location.search).get("token") ?? "";
+  return offered.includes(asked) ? asked : offered[0];
+}
+
+interface NewTokenProps {
+  /** Scopes that this person may give. */
+  mine: string[];
+  onMade: (token: api.Token) => void;
+}
+
+function NewToken({ mine, onMade }: NewTokenProps) {
+  const offered = Object.keys(tokenPresets).filter((key) => tokenPresets[key].scopes.every((scope) => mine.includes(scope)));
   const [name, setName] = useState("");
-  const [scopes, setScopes] = useState<string[]>(() => ["read", "share"].filter((scope) => mine.includes(scope)));
+  const [preset, setPreset] = useState(() => firstPreset(offered));
+  const [custom, setCustom] = useState<string[]>([]);
   const [expires, setExpires] = useState("365d");
   const { refusal, submit, isSending } = usePart(api.tokensPart);
-  const toggle = (scope: string) => setScopes((old) => (old.includes(scope) ? old.filter((one) => one !== scope) : [...old, scope]));
+  const toggle = (scope: string) => setCustom((old) => (old.includes(scope) ? old.filter((one) => one !== scope) : [...old, scope]));
+  const scopes = tokenPresets[preset]?.scopes ?? custom;
   const send = async (event: Event) => {
     event.preventDefault();
     const made = await submit(() => api.createToken(name, scopes, expires), "Token created");
@@ -64,11 +80,17 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
     onMade(made.answer);
     setName("");
   };
+  const choice = (key: string, label: string, purpose: string, scopes: readonly string[]) => (
+    <label class="check preset" key={key}>
+      <input type="radio" name="preset" value={key} checked={preset === key} onChange={() => setPreset(key)} />
+      <span><strong>{label}</strong> <span class="hint">{purpose}</span> {scopes.length > 0 && <code>{scopes.join(", ")}</code>}</span>
+    </label>
+  );
   return (
     <form class="inset" aria-busy={isSending} onSubmit={send}>
       <div class="field-row">
         <Field label="Name of the new token">
-          {(id) => <input id={id} required maxLength={100} placeholder="ci" value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+          {(id) => <input id={id} required maxLength={100} placeholder={preset} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
         </Field>
         <Field label="Expires">
           {(id) => <Select id={id} value={expires} choices={tokenExpiries} onChange={setExpires} />}
@@ -76,11 +98,18 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
       </div>
       <fieldset>
         <legend>Permissions</legend>
-        {offered.map(([scope, text]) => (
-          <label class="check" key={scope}>
-            <input type="checkbox" value={scope} checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {text}
-          </label>
-        ))}
+        {offered.map((key) => choice(key, tokenPresets[key].name, tokenPresets[key].purpose, tokenPresets[key].scopes))}
+        {choice("custom", customName, "Choose the scopes", [])}
+        {preset === "custom" && (
+          <div class="scopes">
+            {scopeTexts.filter(([scope]) => mine.includes(scope)).map(([scope, text]) => (
+              <label class="check preset" key={scope}>
+                <input type="checkbox" value={scope} checked={custom.includes(scope)} onChange={() => toggle(scope)} />
+                <span><code>{scope}</code> <span class="hint">{text}</span></span>
+              </label>
+            ))}
+          </div>
+        )}
       </fieldset>
       <RefusalLine refusal={refusal} />
       <div class="actions start">
@@ -99,6 +128,7 @@ function Tokens({ session }: { session: Session }) {
         <div class="made">
           <p><strong>{made.name}</strong> is ready. Copy it now: it will not be shown again.</p>
           <CopyField text={made.token} what="Token" isSecret />
+          {presetNameOf(made.scopes) === tokenPresets.agent.name && <StartAgent session={session} />}
         </div>
       )}
       <NewToken mine={session.scopes} onMade={setMade} />
@@ -110,7 +140,7 @@ function Tokens({ session }: { session: Session }) {
               <span class="grow">
                 <strong>{token.name}</strong>
                 <span class="hint">
-                  {token.scopes.join(", ")} · {token.last_used_at ? `used ${formatAgo(token.last_used_at)}` : "never used"} ·{" "}
+                  {presetNameOf(token.scopes)} (<code>{token.scopes.join(", ")}</code>) · {token.last_used_at ? `used ${formatAgo(token.last_used_at)}` : "never used"} ·{" "}
                   {token.expires_at ? `expires ${formatAgo(token.expires_at)}` : "does not expire"}
                 </span>
               </span>
@@ -219,7 +249,7 @@ function Password({ hasOld }: { hasOld: boolean }) {
     }
   };
   return (
-    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "So far you sign in by one-time links. With a password you need none."}>
+    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "Set a password to sign in without a one-time link."}>
       <form onSubmit={send}>
         <div class="field-row">
           {hasOld && <Field label="Old password">
