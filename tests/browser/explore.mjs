@@ -62,9 +62,11 @@ export async function testExplore(runner, browser, server) {
     inside(async (page) => {
       await page.goto(`${server.url}/shares`);
       await page.click("nav >> text=Explore");
-      await page.waitForSelector("h2:has-text('No profile came in yet')");
+      await page.waitForSelector("h2:has-text('No profiles received yet')");
       const commands = await page.$$eval(".empty .copy-field code", (all) => all.map((one) => one.textContent));
       assert.ok(commands.some((line) => line.includes("push --series service_name=api")));
+      assert.ok(commands.some((line) => line.startsWith(`sudo perfolio-agent --server=${server.url} --token-file=`)));
+      assert.match(await page.textContent(".empty p:has(a[href='/settings?token=agent#tokens'])"), /preset Agent \(scopes ingest, debuginfo\)/);
       assert.deepEqual(await axeFindings(page), []);
     }),
   );
@@ -216,13 +218,18 @@ export async function testExplore(runner, browser, server) {
       await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/));
 
       await page.fill("[role=combobox]", "pod=~\"a\", zone");
+      await page.keyboard.press("Escape");
       await page.keyboard.press("Enter");
       await page.waitForSelector(".query-bar .error-line mark");
       assert.equal(await page.getAttribute("[role=combobox]", "aria-invalid"), "true");
-      assert.match(await page.textContent(".query-bar .error-line"), /expected =, !=, =~ or !~ at character \d+/);
-      const marked = await page.$eval(".wrong-place mark", (mark) => [mark.previousSibling.textContent, mark.textContent]);
-      assert.deepEqual(marked, [`${type}{pod=~"a", zone`, "}"]);
+      assert.match(await page.textContent(".query-bar .error-line"), /expected =, !=, =~ or !~ at its end/);
+      const marked = () => page.$eval(".wrong-place", (code) => [code.textContent, code.querySelector("mark").previousSibling.textContent, code.querySelector("mark").textContent]);
+      assert.deepEqual(await marked(), ['pod=~"a", zone ', 'pod=~"a", zone', " "]);
       assert.deepEqual(await axeFindings(page), []);
+      await page.fill("[role=combobox]", 'pod="a" zone="b"');
+      await page.keyboard.press("Enter");
+      await soon(async () => assert.deepEqual(await marked(), ['pod="a" zone="b"', 'pod="a" ', "z"]));
+      assert.match(await page.textContent(".query-bar .error-line"), /at character 9pod=/, "counted in the text as it was typed");
       await page.fill("[role=combobox]", 'pod="nobody"');
       await page.keyboard.press("Enter");
       await page.waitForSelector("h2:has-text('No profile matches')");
@@ -235,6 +242,52 @@ export async function testExplore(runner, browser, server) {
       await page.waitForURL((url) => url.searchParams.get("query") === `${type}{pod="b"}`);
       await viewReady(page);
       assert.equal(await text(), 'pod="b"');
+    }),
+  );
+
+  await runner.test("explore: Enter and Tab accept the completion of a text that is no query yet, and never run it", () =>
+    inside(async (page, watch) => {
+      const text = () => page.inputValue("[role=combobox]");
+      for (const key of ["Enter", "Tab"]) {
+        await open(page);
+        await page.focus("[role=combobox]");
+        // At once: the completions have not come yet. Tab has nothing to accept then.
+        await page.keyboard.type("serv");
+        if (key === "Tab") await page.waitForSelector("[role=option][aria-selected=true]");
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal(await text(), "service_name"));
+        await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('=')");
+        await page.keyboard.press(key);
+        await page.waitForSelector("[role=option][aria-selected=true] bdi:text-is('shop')");
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal(await text(), 'service_name="shop"'));
+        assert.equal(await page.evaluate(() => document.activeElement.role), "combobox");
+        await page.waitForSelector("[role=combobox][aria-expanded=false]");
+        assert.equal(new URL(page.url()).searchParams.get("query"), type, "nothing ran meanwhile");
+        await page.keyboard.press(key);
+        if (key === "Enter") await page.waitForURL((url) => url.searchParams.get("query") === `${type}{service_name="shop"}`);
+        else assert.notEqual(await page.evaluate(() => document.activeElement.role), "combobox", "Tab leaves a finished query");
+      }
+      // Shift+Tab always leaves.
+      await page.fill("[role=combobox]", "po");
+      await page.waitForSelector("[role=option][aria-selected=true]");
+      await page.keyboard.press("Shift+Tab");
+      assert.notEqual(await page.evaluate(() => document.activeElement.role), "combobox");
+      assert.equal(await text(), "po");
+    }),
+  );
+
+  await runner.test("explore: underscores in the query are visible where a pixel is a pixel", () =>
+    inside(async (page) => {
+      await open(page);
+      const field = page.locator("[role=combobox]");
+      const pictureOf = async (text, placeholder) => {
+        await field.fill(text);
+        await field.evaluate((input, placeholder) => (input.blur(), (input.placeholder = placeholder)), placeholder);
+        return (await field.screenshot()).toString("base64");
+      };
+      assert.notEqual(await pictureOf("a__b", ""), await pictureOf("a  b", ""));
+      assert.notEqual(await pictureOf("", "a__b"), await pictureOf("", "a  b"), "nor in the example");
     }),
   );
 

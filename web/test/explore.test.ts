@@ -5,7 +5,7 @@ import { askedOf, defaultSelection, formatExplore, halves, parseExplore, pinned,
 import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
 import { contrast } from "../src/model/colour.ts";
 import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt } from "../src/model/plot_data.ts";
-import { afterName, complete, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
+import { afterName, complete, errorInField, isUnfinished, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
 import { formatState, parseState } from "../src/state.ts";
 
 /** What is expected where | stands. */
@@ -78,6 +78,25 @@ test("an error's place is counted in letters, not in bytes", () => {
   assert.equal(placeOfError('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"), 8);
   assert.equal(placeOfError("a{", "query: this { is not closed at character 2, here: {"), 1);
   assert.equal(placeOfError("a{", "query: longer than 8192 bytes"), null);
+});
+
+test("an error points into the matchers as they were typed", () => {
+  const shown = (query: string, sentence: string) => Object.values(errorInField(query, sentence));
+  const operator = "query: expected =, !=, =~ or !~";
+  assert.deepEqual(shown("cpu:ns{serv}", `${operator} at character 12, here: }`), ["expected =, !=, =~ or !~ at its end", "serv", 4]);
+  assert.deepEqual(shown("cpu:ns{serv", `${operator} at its end (character 12)`), ["expected =, !=, =~ or !~ at its end", "serv", 4]);
+  assert.deepEqual(shown('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"), ["expected the name of a label at character 7", 'ü="1",!', 6]);
+  assert.deepEqual(shown('a{x=~"("}', "query: the expression at character 6: missing )"), ["the expression at character 4: missing )", 'x=~"("', 3]);
+  assert.deepEqual(shown('{__profile_type__="a[b]:c",x}', `${operator} at character 29, here: }`), ["expected =, !=, =~ or !~ at its end", "x", 1]);
+  // Outside of the matchers, or without a place, it is about all of the query.
+  assert.deepEqual(shown("a b{x}", "query: expected { at character 3, here: b{x}"), ["expected { at character 3, here: b{x}", "a b{x}", 2]);
+  assert.deepEqual(shown("a{x}", "query: longer than 8192 bytes"), ["longer than 8192 bytes", "a{x}", null]);
+});
+
+test("a text that is no matcher yet is unfinished at the cursor", () => {
+  const at = (text: string) => isUnfinished(text.replace("|", ""), readMatchers(text.replace("|", ""), text.indexOf("|")).place);
+  for (const text of ["serv|", "service_name|", "service_name=|", "service_name=~|", 'a="1",b|', 'a="x|', "a=x|", "a |"]) assert.ok(at(text), text);
+  for (const text of ["|", 'a="1"|', 'a="1",|', 'a|="1"', 'a="1|"', 'a=|"1"']) assert.ok(!at(text), text);
 });
 
 const sample: ExploreState = {

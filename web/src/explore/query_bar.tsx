@@ -1,11 +1,13 @@
 /*
- * query_bar: the matchers of a query, with completions of names, operators and values, as a combobox: arrows choose, Enter
- * takes what is chosen and else asks, Escape closes. Where the server says what is wrong, the place is shown.
+ * query_bar: the matchers of a query, with completions of names, operators and values, as a combobox. Arrows choose a
+ * completion; where the text at the cursor is no matcher yet, the first one is chosen already. Enter and Tab accept the
+ * chosen completion. Without one, Enter runs the query and Tab leaves the field. Escape closes the list, so that Enter runs
+ * the query as it is typed. The field marks the place of an error that the server reports.
  */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { listLabelNames, listLabelValues } from "../explore_api.ts";
 import type { Span } from "../model/moment.ts";
-import { afterName, complete, joinQuery, operators, othersOf, placeOfError, readMatchers, splitQuery, type Place } from "../model/selector.ts";
+import { afterName, complete, errorInField, isUnfinished, joinQuery, operators, othersOf, readMatchers, splitQuery, type Place } from "../model/selector.ts";
 import { Icon } from "../ui/icons.tsx";
 
 const operatorNames: Record<string, string> = { "=": "is", "!=": "is not", "=~": "matches", "!~": "does not match" };
@@ -44,7 +46,8 @@ function useChoices(type: string, span: Span) {
     asked.current++;
     setChoices([]);
   };
-  const open = async (text: string, cursor: number) => {
+  /** The completions at the cursor, or null once a later call or close() has replaced them. */
+  const open = async (text: string, cursor: number): Promise<Choice[] | null> => {
     const turn = ++asked.current;
     const { matchers, place } = readMatchers(text, cursor);
     const match = othersOf(type, matchers, place);
@@ -53,21 +56,23 @@ function useChoices(type: string, span: Span) {
     if (place.expects === "operator") all = [...operators];
     else if (place.expects !== "comma")
       all = await answers(key, () => (place.expects === "name" ? listLabelNames(match, span) : listLabelValues(place.label, match, span))).catch(() => []);
-    if (turn !== asked.current) return;
+    if (turn !== asked.current) return null;
     const next = all.includes(place.typed) ? afterName(text, place) : null;
     const found = matching(all, place.expects === "operator" ? "" : place.typed).filter((one) => !next || one !== place.typed);
-    setChoices([...(next ? operators.map((text) => ({ text, place: next })) : []), ...found.map((text) => ({ text, place }))]);
+    const offered = [...(next ? operators.map((text) => ({ text, place: next })) : []), ...found.map((text) => ({ text, place }))];
+    setChoices(offered);
+    return offered;
   };
   return { choices, open, close };
 }
 
-/** The query with the wrong place marked. */
-function WrongPlace({ query, at }: { query: string; at: number }) {
+/** The text with the wrong place marked. */
+function WrongPlace({ text, at }: { text: string; at: number }) {
   return (
     <code class="wrong-place">
-      {query.slice(0, at)}
-      <mark>{query.slice(at, at + 1) || " "}</mark>
-      {query.slice(at + 1)}
+      {text.slice(0, at)}
+      <mark>{text.slice(at, at + 1) || " "}</mark>
+      {text.slice(at + 1)}
     </code>
   );
 }
@@ -90,40 +95,58 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
   const { choices, open, close } = useChoices(type, span);
   const id = useId();
   useEffect(() => setText(matchers), [query]);
-  const wrong = error ? placeOfError(query, error) : null;
+  const wrong = error ? errorInField(query, error) : null;
+  /** The completions that were asked for last; null after Escape. */
+  const asked = useRef<Promise<Choice[] | null> | null>(null);
   const offered = choices.length > 0;
 
+  const isOpenEnded = () => {
+    const { value, selectionStart } = input.current!;
+    return isUnfinished(value, readMatchers(value, selectionStart ?? 0).place);
+  };
   const look = () => {
     setActive(-1);
-    void open(input.current!.value, input.current!.selectionStart ?? 0);
+    asked.current = open(input.current!.value, input.current!.selectionStart ?? 0);
+    void asked.current.then((found) => {
+      if (found?.length && isOpenEnded()) setActive(0);
+    });
   };
   const run = () => {
+    asked.current = null;
     close();
     const typed = input.current!.value;
     // A whole query may be pasted, type and all.
     onQuery(typed.includes("{") && typed.trimEnd().endsWith("}") ? typed.trim() : joinQuery(type, typed));
   };
   const choose = (choice: Choice) => {
-    const done = complete(text, choice.place, choice.text);
-    setText(done.text);
+    const field = input.current!;
+    const done = complete(field.value, choice.place, choice.text);
+    setText((field.value = done.text)); // at once, since the next key may come before the next picture
+    field.focus();
+    field.setSelectionRange(done.cursor, done.cursor);
     close();
-    requestAnimationFrame(() => {
-      input.current?.focus();
-      input.current?.setSelectionRange(done.cursor, done.cursor);
-      look();
-    });
+    look();
+  };
+  /** Completions may still be under way: a query that is not finished waits for them. */
+  const enter = async () => {
+    const typed = input.current!.value;
+    const found = isOpenEnded() ? await asked.current : null;
+    if (input.current?.value !== typed) return;
+    if (found?.length) choose(found[0]);
+    else run();
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       if (!offered) look();
       else setActive((active + step + choices.length + (active < 0 && step < 0 ? 1 : 0)) % choices.length);
-    } else if (event.key === "Enter") {
-      if (offered && active >= 0) choose(choices[active]);
-      else run();
-    } else if (event.key === "Tab" && offered && active >= 0) choose(choices[active]);
-    else if (event.key === "Escape" && offered) close();
-    else return;
+    } else if ((event.key === "Enter" || (event.key === "Tab" && !event.shiftKey)) && offered && active >= 0) choose(choices[active]);
+    else if (event.key === "Enter") void enter();
+    else if (event.key === "Escape") {
+      asked.current = null;
+      close();
+      if (!offered) return;
+    } else return;
     event.preventDefault();
   };
   useEffect(() => {
@@ -158,7 +181,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
           onBlur={close}
         />
         <span aria-hidden="true">{"}"}</span>
-        <button type="button" class="icon-button" aria-label="Ask" title="Ask (Enter)" onClick={run}>
+        <button type="button" class="icon-button" aria-label="Run query" title="Run query (Enter)" onClick={run}>
           <Icon name="search" />
         </button>
       </div>
@@ -179,12 +202,12 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
           </li>
         ))}
       </ul>
-      {error && (
+      {wrong && (
         <p class="error-line" id={`${id}-error`} role="alert">
           <Icon name="alert" />
           <span>
-            {error.replace(/^query: /, "")}
-            {wrong !== null && <WrongPlace query={query} at={wrong} />}
+            {wrong.sentence}
+            {wrong.at !== null && <WrongPlace text={wrong.text} at={wrong.at} />}
           </span>
         </p>
       )}

@@ -31,15 +31,22 @@ export interface Matcher {
 const signs = /[{}[\]()@"'`]/;
 const quotedType = /^\s*__profile_type__="((?:[^"\\]|\\.)*)"[\s,]*/s;
 
-export function splitQuery(query: string): { type: string; matchers: string } {
+/** The type, the matchers, and where in the query the matchers begin. */
+function parts(query: string): { type: string; matchers: string; begin: number } {
   const open = query.indexOf("{");
-  if (open < 0) return { type: query.trim(), matchers: "" };
+  if (open < 0) return { type: query.trim(), matchers: "", begin: query.length };
   const close = query.lastIndexOf("}");
   const type = query.slice(0, open).trim();
   const matchers = query.slice(open + 1, close > open ? close : undefined);
   const quoted = type ? null : quotedType.exec(matchers);
   const unescaped = quoted?.[1].replace(/\\(.)/gs, (_, letter: string) => ({ n: "\n", t: "\t" })[letter] ?? letter);
-  return unescaped && signs.test(unescaped) ? { type: unescaped, matchers: matchers.slice(quoted![0].length) } : { type, matchers };
+  if (!unescaped || !signs.test(unescaped)) return { type, matchers, begin: open + 1 };
+  return { type: unescaped, matchers: matchers.slice(quoted![0].length), begin: open + 1 + quoted![0].length };
+}
+
+export function splitQuery(query: string): { type: string; matchers: string } {
+  const { type, matchers } = parts(query);
+  return { type, matchers };
 }
 
 export function joinQuery(type: string, matchers: string): string {
@@ -118,6 +125,12 @@ export function afterName(text: string, { expects, typed, from, to }: Place): Pl
   return isFree ? { expects: "operator", from: to, to, typed: "", label: typed } : null;
 }
 
+/** Text in this place is no matcher yet: the server would refuse the query. */
+export function isUnfinished(text: string, { expects, from, to, typed }: Place): boolean {
+  if (expects === "name") return typed !== "" && !/^\s*[=!~]/.test(text.slice(to));
+  return expects === "operator" || (expects === "value" && !isQuoted(text.slice(from, to)));
+}
+
 /** The text with a completion in its place, and where the cursor stands then. */
 export function complete(text: string, place: Place, chosen: string): { text: string; cursor: number } {
   const written = place.expects === "value" ? quote(chosen) : place.expects === "comma" ? ", " : chosen;
@@ -140,4 +153,24 @@ export function placeOfError(query: string, sentence: string): number | null {
   if (!found) return null;
   const bytes = new TextEncoder().encode(query).subarray(0, Number(found[1]) - 1);
   return new TextDecoder().decode(bytes).length;
+}
+
+export interface FieldError {
+  sentence: string;
+  /** The text that the error is in: the matchers alone where that is possible, else the whole query. */
+  text: string;
+  /** A position in that text, in letters from 0. */
+  at: number | null;
+}
+
+/** The server's sentence about a query, for a field that holds only the query's matchers. */
+export function errorInField(query: string, sentence: string): FieldError {
+  const message = sentence.replace(/^query: /, "");
+  const { matchers, begin } = parts(query);
+  const at = placeOfError(query, message);
+  if (at === null || at < begin || at > begin + matchers.length) return { sentence: message, text: query, at };
+  const inField = at - begin;
+  const where = inField < matchers.length ? ` at character ${[...matchers.slice(0, inField)].length + 1}` : " at its end";
+  // The field marks the place, so the server's quotation of what stands there is left out.
+  return { sentence: message.replace(/ at (?:its end \(character \d+\)|character \d+(?:, here: .*)?)/s, where), text: matchers, at: inField };
 }
