@@ -295,6 +295,18 @@ static const char *describe_broken(struct arena *arena, const struct store_stati
                         read->broken_message);
 }
 
+static const char *describe_oversized(struct arena *arena, const struct store_statistics *read)
+{
+    if (!read->oversized_count)
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " %s left out: names take too much of the query's memory "
+                        "there; the largest takes %s",
+                        read->oversized_count,
+                        read->oversized_count == 1 ? "block is" : "blocks are",
+                        read->oversized_message);
+}
+
 static const char *describe_hours(struct arena *arena, uint32_t count)
 {
     return arena_printf(arena, "%" PRIu32 " %s, counted by series and block,", count,
@@ -318,8 +330,11 @@ static const char *describe_totals(struct arena *arena, const struct store_stati
 
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
 {
-    const char *broken = describe_broken(arena, read), *totals = describe_totals(arena, read);
-    char *text = arena_printf(arena, "%s%s%s", broken, *broken && *totals ? "; " : "", totals);
+    const char *parts[] = {describe_broken(arena, read), describe_oversized(arena, read),
+                           describe_totals(arena, read)};
+    char *text = arena_strdup(arena, "");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        text = arena_printf(arena, "%s%s%s", text, *text && *parts[i] ? "; " : "", parts[i]);
     for (char *at = text; *at; at++)
         *at = *at < ' ' || *at > '~' ? '?' : *at;
     return *text ? text : NULL;

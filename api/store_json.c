@@ -10,12 +10,13 @@ void store_json_append_statistics(struct buf *json, const struct store_statistic
     buf_printf(json,
                "{\"blocks\":%" PRIu32 ",\"granules\":%" PRIu32 ",\"series\":%" PRIu32
                ",\"profiles\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
-               ",\"broken\":%" PRIu32 ",\"unnamed\":%" PRIu32 ",\"totals\":%" PRIu32
-               ",\"cut\":%" PRIu32 ",\"us\":%" PRId64 "}",
+               ",\"broken\":%" PRIu32 ",\"oversized\":%" PRIu32 ",\"unnamed\":%" PRIu32
+               ",\"totals\":%" PRIu32 ",\"cut\":%" PRIu32 ",\"us\":%" PRId64 "}",
                statistics->block_count, statistics->granule_count, statistics->series_count,
                statistics->profile_count, statistics->row_count, statistics->bytes_read,
-               statistics->broken_count, statistics->names.unknown_count, statistics->totals_count,
-               statistics->cut_count, (clock_monotonic_ns() - begin_ns) / 1000);
+               statistics->broken_count, statistics->oversized_count,
+               statistics->names.unknown_count, statistics->totals_count, statistics->cut_count,
+               (clock_monotonic_ns() - begin_ns) / 1000);
 }
 
 void store_json_append_labels(struct buf *json, const struct store_label *labels, uint32_t count)

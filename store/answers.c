@@ -96,7 +96,8 @@ void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_
     buf_init(&words, WORDS_MAX_BYTES);
     append_question(walk, &words);
     ret_identity[0] = '\0';
-    if (!walk->task_count || walk->statistics.broken_count || buf_failed(&words))
+    if (!walk->task_count || walk->statistics.broken_count || walk->statistics.oversized_count ||
+        buf_failed(&words))
         return;
     struct digest_stream *stream = digest_stream_create();
     const uint64_t size = words.size;

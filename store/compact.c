@@ -8,6 +8,7 @@
 #include "store/catalogue.h"
 #include "store/mend.h"
 #include "store/open_blocks.h"
+#include "store/oversized.h"
 #include "store/retention.h"
 #include "store/witness.h"
 #include "store/writer.h"
@@ -319,16 +320,32 @@ static void make_room(struct compaction *compaction, uint32_t count)
         compaction->outputs[i] = before[i];
 }
 
+/* Merged with others it could not be left out of queries by itself (store/oversized.h). */
+static enum err_code check_oversized(struct compaction *compaction, struct group group)
+{
+    for (uint32_t i = group.first; i < group.end && group.end - group.first > 1; i++) {
+        const struct block *block = compaction->blocks[i];
+        const size_t bytes = block_dictionary(block)->string_bytes;
+        if (oversized_in_merge(block))
+            return err_set(compaction->err, ERR_TOO_LARGE, "a block is not merged with others: %s",
+                           oversized_describe(compaction->arena, block, bytes));
+    }
+    return ERR_NONE;
+}
+
 static enum err_code merge_group(struct compaction *compaction, struct group group)
 {
     int32_t *days;
+    enum err_code code = check_oversized(compaction, group);
+    if (code)
+        return code;
     const uint32_t count = list_days(compaction, group, &days);
     if (count > DAYS_MAX)
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
     make_room(compaction, count);
     for (uint32_t i = 0; i < count; i++) {
-        enum err_code code = write_output(compaction, group, days[i]);
+        code = write_output(compaction, group, days[i]);
         if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
             return find_broken(compaction, code);
         if (code)

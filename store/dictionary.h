@@ -24,6 +24,7 @@ struct dictionary {
     uint32_t sample_label_count;
     uint32_t series_count;
     uint32_t series_label_count;
+    size_t string_bytes;        /* of all strings together; only in one that was read */
     const uint32_t *label_keys; /* keys of sample_labels, each once; only in one that was read */
     uint32_t label_key_count;
 };

@@ -12,7 +12,8 @@ struct reading {
     struct arena *arena;
     struct arena *scratch;
     struct span rest;
-    const char *wrong; /* NULL: nothing yet */
+    const char *wrong;   /* NULL: nothing yet */
+    size_t string_bytes; /* of all strings */
 };
 
 /* Columns without any content take 3 bytes for 256 numbers; more than this is no block of ours. */
@@ -124,6 +125,7 @@ static void read_strings(struct reading *reading, struct profile *tables)
     }
     tables->strings = strings;
     tables->string_count = count;
+    reading->string_bytes = (size_t)total;
 }
 
 /* ---- tables ---- */
@@ -496,6 +498,7 @@ static enum err_code read_sections(struct arena *arena,
         end_section(&reading);
     }
     column_reader_fini(&reading.columns);
+    dictionary->string_bytes += reading.string_bytes;
     return reading.wrong ? err_set(err, ERR_CORRUPT, "%s", reading.wrong) : ERR_NONE;
 }
 

@@ -265,6 +265,10 @@ struct store_statistics {
     uint64_t bytes_read;        /* of blocks that are open already, too */
     uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
     const char *broken_message; /* of the first; in the arena; NULL when there is none */
+    /* Blocks that are left out since their strings would take too much of the query's memory
+     * (store/oversized.h). */
+    uint32_t oversized_count;
+    const char *oversized_message; /* of the largest; in the arena; NULL when there is none */
     /* Hours of which totals alone are kept, by series and block: those in the answer, and those
      * that are left out, since they are not in the window, or in one step, as a whole. */
     uint32_t totals_count;

@@ -8,6 +8,7 @@
 #include "store/catalogue.h"
 #include "store/deleted.h"
 #include "store/open_blocks.h"
+#include "store/oversized.h"
 #include "store/retention.h"
 #include "store/rule.h"
 #include "store/selector.h"
@@ -30,6 +31,9 @@ struct walk_state {
     struct flight_entry **entries; /* of open blocks in use */
     struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
     bool *have_no_stacks;          /* of these: they could not be opened with them */
+    bool *are_left_out;            /* of these: store/oversized.h; entries has NULL */
+    uint32_t oversized_count;      /* of these, blocks that could be left out and are not */
+    size_t largest_left_out;       /* strings of the largest of those that are */
     const struct catalogue_place **places; /* of these, and of the block in hand */
     struct deleted *deleted;
     struct map_bytes type_numbers; /* by whole name */
@@ -83,6 +87,11 @@ static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
         return array;
     *capacity = *capacity ? *capacity * 2 : 64;
     return mem_resize(array, *capacity, size);
+}
+
+static size_t max_memory(const struct store_query *query)
+{
+    return query->max_memory ? query->max_memory : MEMORY_DEFAULT;
 }
 
 /* ---- which series ---- */
@@ -166,6 +175,25 @@ static enum err_code refuse_cost(const struct walk *walk, const char *what, cons
     return err_set(walk->err, ERR_LIMIT,
                    "this question %s: ask for fewer series or less time%s%s%s", what,
                    limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
+}
+
+/* Names the series of the largest block, where that has a good part of the memory. */
+static enum err_code refuse_memory(const struct walk *walk, size_t max_bytes)
+{
+    enum { PART_WORTH_NAMING = 8 };
+    const struct walk_state *state = walk->state;
+    const struct block *largest = NULL;
+    for (uint32_t i = 0; i < walk->block_count; i++) {
+        struct flight_entry *entry = state->stacks[i] ? state->stacks[i] : state->entries[i];
+        const struct block *block = entry ? open_blocks_get(entry) : NULL;
+        if (block && (!largest || block_memory(block) > block_memory(largest)))
+            largest = block;
+    }
+    const char *what = "needs more memory than it may";
+    if (largest && block_memory(largest) > max_bytes / PART_WORTH_NAMING)
+        what = arena_printf(walk->arena, "%s, of which one block takes %s", what,
+                            oversized_describe(walk->arena, largest, block_memory(largest)));
+    return refuse_cost(walk, what, walk->query->texts.memory);
 }
 
 static enum err_code check_cpu(const struct walk *walk)
@@ -525,6 +553,68 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
     return code;
 }
 
+/* ---- blocks that are left out ---- */
+
+static void leave_out(struct walk *walk, uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    struct store_statistics *statistics = &walk->statistics;
+    const struct block *block = open_blocks_get(state->entries[index]);
+    const size_t string_bytes = block_dictionary(block)->string_bytes;
+    if (string_bytes > state->largest_left_out) {
+        state->largest_left_out = string_bytes;
+        statistics->oversized_message = oversized_describe(walk->arena, block, string_bytes);
+    }
+    statistics->oversized_count++;
+    statistics->block_count--;
+    state->block_bytes -= block_memory(block);
+    state->are_left_out[index] = true;
+    state->oversized_count--;
+    flight_cache_unref(state->entries[index]);
+    state->entries[index] = NULL;
+}
+
+static uint32_t find_largest_oversized(const struct walk *walk)
+{
+    uint32_t largest = 0;
+    size_t most = 0;
+    for (uint32_t i = 0; i < walk->block_count; i++) {
+        if (!walk->state->entries[i])
+            continue;
+        const struct block *block = open_blocks_get(walk->state->entries[i]);
+        const size_t bytes = block_dictionary(block)->string_bytes;
+        if (bytes > most && oversized_in_query(block)) {
+            largest = i;
+            most = bytes;
+        }
+    }
+    return largest;
+}
+
+/* Blocks take half of the memory at most, unless all of them are in proportion to their rows. */
+static void leave_out_oversized(struct walk *walk)
+{
+    const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
+    while (walk->state->block_bytes > most && walk->state->oversized_count)
+        leave_out(walk, find_largest_oversized(walk));
+}
+
+static void remove_tasks_of_left_out(struct walk *walk)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walk->task_count && walk->statistics.oversized_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        if (!walk->state->are_left_out[task->block_index]) {
+            walk->tasks[kept++] = *task;
+            continue;
+        }
+        walk->statistics.profile_count -= task->end - task->first;
+        walk->statistics.totals_count -= task->are_totals;
+    }
+    if (walk->statistics.oversized_count)
+        walk->task_count = kept;
+}
+
 static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place,
                                    const struct open_outcome *outcome)
 {
@@ -551,6 +641,8 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     }
     state->entries[walk->block_count++] = entry;
     state->block_bytes += block_memory(open_blocks_get(entry));
+    state->oversized_count += oversized_in_query(open_blocks_get(entry));
+    leave_out_oversized(walk);
     return code ? code : walk_check_limits(walk, 0);
 }
 
@@ -596,12 +688,14 @@ static enum err_code look_at_places(struct walk *walk)
     walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
     walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
     walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
+    walk->state->are_left_out = arena_new(walk->arena, bool, found.count);
     walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
     const uint32_t at_once = (uint32_t)crew_size();
     for (uint32_t i = 0; i < found.count && !code; i += at_once) {
         const uint32_t left = found.count - i;
         code = look_at_several(walk, &found.places[i], left < at_once ? left : at_once);
     }
+    remove_tasks_of_left_out(walk);
     return code;
 }
 
@@ -670,11 +764,6 @@ static enum err_code take_memory(const struct walk *walk, size_t bytes)
     return err_set(walk->err, ERR_BUSY, "other questions need the memory");
 }
 
-static size_t max_memory(const struct store_query *query)
-{
-    return query->max_memory ? query->max_memory : MEMORY_DEFAULT;
-}
-
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
 {
     const struct store_query *query = walk->query;
@@ -685,7 +774,7 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     if (patience_is_cancelled(&query->patience))
         return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > max_memory(query))
-        return refuse_cost(walk, "needs more memory than it may", query->texts.memory);
+        return refuse_memory(walk, max_memory(query));
     if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
         return refuse_cost(walk, "reads more than it may", query->texts.read);
     enum err_code code = check_cpu(walk);

@@ -1,0 +1,33 @@
+/*
+ * oversized: blocks whose strings take far more memory than their rows justify.
+ *
+ * A request can bring thousands of long names for one sample, and each query of that time would
+ * have to hold them all. Blocks of honest profiles have some hundred bytes of strings a row, and
+ * less once they are merged. So a query that has not enough memory leaves such blocks out, reports
+ * them and answers from the rest (store/walk.h), and a merge does not put them together with other
+ * blocks, so that they can still be told apart. Private to store/.
+ */
+#ifndef STORE_OVERSIZED_H
+#define STORE_OVERSIZED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct block;
+
+enum {
+    OVERSIZED_ROW_BYTES = 4 << 10,   /* of strings a row: more is out of proportion */
+    OVERSIZED_QUERY_BYTES = 1 << 20, /* smaller blocks are never left out */
+    OVERSIZED_MERGE_BYTES = 8 << 20, /* smaller ones are merged as all others are */
+    OVERSIZED_QUERY_PART = 2         /* of a query's memory, which all blocks may take */
+};
+
+bool oversized_in_query(const struct block *block);
+bool oversized_in_merge(const struct block *block);
+
+/* "9.4 MiB for 5 samples of cpu{service_name="api"} and 2 more series", in arena: the first series
+ * of the block, cut to a length that fits into a message. */
+const char *oversized_describe(struct arena *arena, const struct block *block, size_t bytes);
+
+#endif

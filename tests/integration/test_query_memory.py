@@ -1,0 +1,80 @@
+"""A source that sends names out of all proportion does not keep a team from its other profiles: a query
+without the memory for them leaves them out, and says which series and service they are of."""
+
+import random
+
+import pytest
+
+from people import Tenant
+from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile
+
+WINDOW = {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR}
+HONEST = {("main", f"work{i}"): [1, i + 1] for i in range(50)}
+
+
+def send(client, service, at, stacks):
+    body = make_profile(CPU, BEGIN + at * 10**9, stacks, ("cpu", "nanoseconds"), 10**10)
+    answer = client.post("/api/v1/profiles", body=body, query={"label": f"service_name={service}"})
+    assert answer.status == 200, answer
+
+
+def send_names(client, service, at, count=600):
+    """One sample of two types, whose frames have names and files of 16,000 bytes each."""
+    rng = random.Random(at)
+    filler = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(16000 - 20))
+    send(client, service, at, {tuple(f"name {at:03} {i:06} {filler}" for i in range(count)): [1, 1]})
+
+
+def ask(client, path, **more):
+    answer = client.get(path, query={**WINDOW, **more})
+    assert answer.status == 200, answer
+    return answer
+
+
+def check_honest(client):
+    answer = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
+    assert sorted(answer.text.splitlines()) == sorted(
+        f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items())
+    answer = ask(client, "/api/v1/query_range", group_by="service_name")
+    sums = {one["labels"]["service_name"]: sum(value for _, value in one["points"]) for one in answer.json()["series"]}
+    assert sums["honest"] == 3 * sum(values[1] for values in HONEST.values())
+    return answer
+
+
+def test_names_out_of_proportion_are_left_out_and_named(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server, query_memory_bytes=32 << 20).api("ingest", "read")
+    for at in range(3):
+        send(client, "honest", at, HONEST)
+    for at in range(6):
+        send_names(client, "evil", 10 + at)
+    answer = check_honest(client)
+    warning = answer.headers["perfolio-warning"]
+    assert 'service_name="evil"' in warning and "left out" in warning and "MiB for 2 samples of " in warning, warning
+    assert answer.json()["statistics"]["oversized"] == 6
+    assert ask(client, "/api/v1/query", report="folded").headers["perfolio-warning"]
+    assert ask(client, "/api/v1/export", format="parquet").headers["perfolio-warning"]
+    compact(server)
+    check_honest(client)
+
+
+def test_what_fits_is_not_left_out(server):
+    client = Tenant(server).api("ingest", "read")
+    for at in range(3):
+        send(client, "honest", at, HONEST)
+    send_names(client, "long", 10)
+    answer = check_honest(client)
+    assert "perfolio-warning" not in answer.headers
+    assert answer.json()["statistics"]["oversized"] == 0
+
+
+@pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range"])
+def test_a_query_that_needs_too_much_memory_names_the_series(server, path):
+    client = Tenant(server, query_memory_bytes=1 << 20).api("ingest", "read")
+    stacks = {tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10] for i in range(20000)}
+    send(client, "large", 0, stacks)
+    answer = client.get(path, query={**WINDOW, "focus": "leaf"} if path.endswith("range") else WINDOW)
+    assert answer.status == 422, answer
+    detail = answer.json()["detail"]
+    assert 'service_name="large"' in detail and "MiB for 40000 samples of " in detail, detail
+    assert "query_memory_bytes is 1048576, set for this team" in detail, detail
