@@ -26,6 +26,7 @@ struct client {
     struct arena *arena;
     const char *base;
     const char *authorization; /* NULL: anonymous */
+    const char *ca_file;       /* of the account, NULL: the system's */
     struct terminal *terminal;
     bool is_own;      /* the account's server */
     bool was_reached; /* it has responded before */
@@ -54,7 +55,8 @@ enum err_code client_create(const struct account *account, const char *base,
         return err_set(err, ERR_INVALID, "the token will not be sent in the clear to %s: use https",
                        base);
     struct http_client_settings settings = {
-        .ca_file = is_own ? account->ca_file : NULL,
+        .ca_file = account->ca_file,
+        .keeps_system_cas = !is_own,
         .user_agent = CLI_USER_AGENT,
     };
     struct http_client *http;
@@ -66,6 +68,7 @@ enum err_code client_create(const struct account *account, const char *base,
     client->arena = arena_create();
     client->base = arena_strdup(client->arena, base);
     client->authorization = token ? arena_printf(client->arena, "Bearer %s", token) : NULL;
+    client->ca_file = account->ca_file ? arena_strdup(client->arena, account->ca_file) : NULL;
     client->terminal = terminal;
     client->is_own = is_own;
     client->set_retries = retries_from_environment();
@@ -243,9 +246,14 @@ static enum err_code send_once(struct client *client, const struct client_reques
     http.field_count = count;
     enum err_code code = http_client_send(client->http, &http, answer, err);
     if (code == ERR_UNAUTHENTICATED) { /* of the connection: an answer's 401 is looked at below */
-        size_t length = strlen(err->message);
-        snprintf(err->message + length, sizeof(err->message) - length,
-                 "; name the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
+        const size_t length = strlen(err->message), room = sizeof(err->message) - length;
+        if (client->ca_file)
+            snprintf(err->message + length, room,
+                     "; %s does not have its CA, which `curl -k %s/ca.crt` fetches",
+                     client->ca_file, client->base);
+        else
+            snprintf(err->message + length, room,
+                     "; name the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
     }
     if (!code && (answer->status < 200 || answer->status > 299))
         code = client_problem(answer, err);

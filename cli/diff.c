@@ -1,6 +1,7 @@
 #include "lib/profile/diff.h"
 
 #include "cli/arguments.h"
+#include "cli/markdown.h"
 #include "cli/open.h"
 #include "cli/question.h"
 #include "cli/report.h"
@@ -29,6 +30,7 @@ struct side {
     const char *text;
     bool is_link;
     bool is_question;
+    bool has_picture; /* anyone who has the link may see it */
     struct link link;
     struct question question;
     struct question_window window;
@@ -56,8 +58,10 @@ static const struct argp_option options[] = {
     {"normalised", OPTION_NORMALIZED, NULL, OPTION_ALIAS, NULL, 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When what is uploaded goes away: 12h, 30d, 8w, never",
      0},
-    {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of what is uploaded: public, unlisted or team", 0},
-    {"markdown", OPTION_MARKDOWN, NULL, 0, "Print the link as Markdown to paste", 0},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0,
+     "Of what is shared: public, unlisted or team; else team for queries, unlisted for files", 0},
+    {"markdown", OPTION_MARKDOWN, NULL, 0,
+     "Print Markdown to paste: link, picture and the largest changes", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
     {0},
 };
@@ -257,6 +261,8 @@ static enum err_code check_link(const struct diff *diff, struct client *client, 
         return ERR_NONE;
     if (!code)
         code = types_of_share(share, &side->profile, err);
+    const char *visibility = code ? "" : client_text(share, "visibility", "");
+    side->has_picture = strcmp(visibility, "public") == 0 || strcmp(visibility, "unlisted") == 0;
     return code ? err_add(err, "%s", side->text) : ERR_NONE;
 }
 
@@ -343,6 +349,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     terminal_note(&cli->terminal, "  link     %s", client_text(share, "url", ""));
     share_print_keeping(cli, share, &settings);
     side->link.a = arena_strdup(cli->arena, client_text(share, "id", ""));
+    side->has_picture = strstr(client_text(share, "markdown", ""), "[![") != NULL;
     return ERR_NONE;
 }
 
@@ -382,6 +389,42 @@ static void append_view(struct buf *url, const struct diff *diff)
     buf_append_text(url, diff->is_normalised ? "norm=1&sv=1" : "sv=1");
 }
 
+static bool read_changes(const struct diff *diff, struct client *client, const struct side sides[2],
+                         json_t **ret_json, struct report *ret_report)
+{
+    struct err ignored;
+    struct client_request request;
+    buf_auto path;
+    buf_init(&path, MAX_URL_BYTES);
+    buf_printf(&path, "/api/v1/diff/top?limit=%d", MARKDOWN_ROWS);
+    client_append_parameter(&path, "a", sides[0].link.a);
+    client_append_parameter(&path, "b", sides[1].link.a);
+    client_append_parameter(&path, "mode", diff->is_normalised ? "normalised" : NULL);
+    client_append_parameter(&path, "sample_type", diff->view.sample_type);
+    client_append_parameter(&path, "group_by", diff->view.group_by);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path))
+        return false;
+    client_request_init(&request, "GET", (const char *)path.data);
+    if (diff->password)
+        client_request_add(&request, "X-Perfolio-Password", diff->password);
+    return !client_send_json(client, &request, ret_json, &ignored) && *ret_json &&
+           !report_from_json(*ret_json, diff->cli->arena, ret_report, &ignored);
+}
+
+/* The link alone where the server does not tell what has changed, as of values that are too large.
+ */
+static void print_markdown(const struct diff *diff, struct client *client,
+                           const struct side sides[2], const char *url)
+{
+    json_auto_t *json = NULL;
+    struct report report;
+    if (read_changes(diff, client, sides, &json, &report))
+        markdown_print_diff(&report, url, sides[0].has_picture && sides[1].has_picture);
+    else
+        printf("[Two profiles compared](%s)\n", url);
+}
+
 static enum err_code print_link(struct diff *diff, struct client *client,
                                 const struct side sides[2], struct err *err)
 {
@@ -392,7 +435,10 @@ static enum err_code print_link(struct diff *diff, struct client *client,
     buf_append_byte(&url, 0);
     if (buf_failed(&url))
         return err_set(err, ERR_TOO_LARGE, "the link would be too long");
-    printf(diff->is_markdown ? "[Two profiles compared](%s)\n" : "%s\n", (const char *)url.data);
+    if (diff->is_markdown)
+        print_markdown(diff, client, sides, (const char *)url.data);
+    else
+        printf("%s\n", (const char *)url.data);
     enum err_code code = cli_flush(err);
     return !code && diff->is_opened ? open_url((const char *)url.data, err) : code;
 }

@@ -202,6 +202,8 @@ static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal
 {
     struct http_client_settings settings = {
         .user_agent = CLI_USER_AGENT,
+        .ca_file = getenv("PERFOLIO_CA_FILE"),
+        .keeps_system_cas = true,
         .max_redirects = MAX_REDIRECTS,
         .stall_timeout_s = stall_timeout_s,
     };

@@ -84,14 +84,44 @@ bool link_parse(const char *text, struct arena *arena, struct link *ret_link)
     return is_link;
 }
 
+/* The parts of "https://host:port/prefix"; host may be in brackets. */
+struct base_parts {
+    struct span scheme; /* with "://" */
+    struct span host;
+    struct span rest; /* ":port/prefix" without "/" at its end */
+};
+
+static struct base_parts split_base(const char *base)
+{
+    const char *colon = strstr(base, "://");
+    const char *host = colon ? colon + 3 : base;
+    const size_t host_bytes =
+        *host == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL) : strcspn(host, ":/");
+    struct base_parts parts = {.scheme = span_of(base, (size_t)(host - base)),
+                               .host = span_of(host, host_bytes),
+                               .rest = span_text(host + host_bytes)};
+    while (parts.rest.size && parts.rest.data[parts.rest.size - 1] == '/')
+        parts.rest.size--;
+    return parts;
+}
+
+static bool is_same_text(struct span a, struct span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0);
+}
+
+static bool is_this_machine(struct span host)
+{
+    return is_same_text(host, SPAN_LITERAL("localhost")) || span_equal_text(host, "127.0.0.1") ||
+           span_equal_text(host, "[::1]");
+}
+
 /* Host names and schemes compare without case; a path prefix with it would rarely differ in case
  * only, and the looser rule never sends a token to another host. */
 bool link_is_same_server(const char *base, const char *other_base)
 {
-    size_t length = strlen(base), other_length = strlen(other_base);
-    while (length && base[length - 1] == '/')
-        length--;
-    while (other_length && other_base[other_length - 1] == '/')
-        other_length--;
-    return length == other_length && strncasecmp(base, other_base, length) == 0;
+    const struct base_parts a = split_base(base), b = split_base(other_base);
+    return is_same_text(a.scheme, b.scheme) && is_same_text(a.rest, b.rest) &&
+           (is_same_text(a.host, b.host) || (is_this_machine(a.host) && is_this_machine(b.host)));
 }

@@ -28,7 +28,8 @@ struct link {
 bool link_parse(const char *text, struct arena *arena, struct link *ret_link);
 /* Does it start with http:// or https://? */
 bool link_is_url(const char *text);
-/* Same scheme, host, port and path prefix? */
+/* Same scheme, host, port and path prefix? localhost, 127.0.0.1 and [::1] are one host, since a
+ * server names itself by one of them and is called by another. */
 bool link_is_same_server(const char *base, const char *other_base);
 
 #endif

@@ -129,7 +129,7 @@ static enum err_code push_output(struct merge *merge, const struct input *input,
         code = upload_share(client, &cli->terminal, input, settings, &share, err);
     if (code)
         return code;
-    code = share_print_result(merge->settings.output, share, err);
+    code = share_print_result(cli, client, merge->settings.output, share, settings, err);
     share_print_keeping(cli, share, settings);
     return code;
 }

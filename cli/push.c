@@ -141,7 +141,8 @@ static enum err_code push_input(struct push *push, const struct input *input, st
         upload_share(push->client, &push->cli->terminal, input, &settings, &share, err);
     if (code)
         return err_add(err, "%s", input->name);
-    code = share_print_result(push->settings.output, share, err);
+    code =
+        share_print_result(push->cli, push->client, push->settings.output, share, &settings, err);
     share_print_keeping(push->cli, share, &settings);
     if (!code && push->is_opened)
         code = open_url(client_text(share, "url", ""), err);

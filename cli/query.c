@@ -52,7 +52,8 @@ static const struct argp_option options[] = {
      "The share's samples keep this label (may be repeated; * is all)", 0},
     {"title", OPTION_TITLE, "TEXT", 0, "Of the share; without it the query", 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When the share goes away: 12h, 30d, 8w, never", 0},
-    {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of the share: public, unlisted or team", 0},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0,
+     "Of the share: team (the default), unlisted or public", 0},
     {0},
 };
 
@@ -265,8 +266,9 @@ static enum err_code share_answer(struct asking *query, struct client *client, s
                                          &query->settings, &share, err);
     if (code)
         return code;
-    code =
-        share_print_result(query->view.is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, share, err);
+    code = share_print_result(query->cli, client,
+                              query->view.is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, share,
+                              &query->settings, err);
     share_print_keeping(query->cli, share, &query->settings);
     return code;
 }

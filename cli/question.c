@@ -188,9 +188,11 @@ enum err_code question_download(struct cli *cli, struct client *client,
 
 enum err_code question_freeze(struct cli *cli, struct client *client,
                               const struct question *question, const struct question_labels *labels,
-                              const struct upload_settings *settings, json_t **ret_share,
-                              struct err *err)
+                              struct upload_settings *settings, json_t **ret_share, struct err *err)
 {
+    /* Continuous profiles are the team's, and so is what is made of them, as on the page. */
+    if (!settings->visibility)
+        settings->visibility = "team";
     char key[DIGEST_ID_BYTES];
     struct client_request request;
     buf_auto path;

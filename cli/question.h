@@ -62,11 +62,12 @@ enum err_code question_download(struct cli *cli, struct client *client,
                                 const struct question *question, struct input *ret_input,
                                 struct err *err) MUST_USE;
 
-/* A new share of the answer, as of upload_share; labels may be NULL: none. Handles also ERR_INVALID
+/* A new share of the answer, as of upload_share, for the team alone unless settings name another
+ * visibility, which they do afterwards; labels may be NULL: none. Handles also ERR_INVALID
  * (there is no sample). */
 enum err_code question_freeze(struct cli *cli, struct client *client,
                               const struct question *question, const struct question_labels *labels,
-                              const struct upload_settings *settings, json_t **ret_share,
+                              struct upload_settings *settings, json_t **ret_share,
                               struct err *err) MUST_USE;
 
 /* Where err says at which character the question is wrong: prints the place on standard error, a

@@ -686,7 +686,8 @@ static enum err_code share(struct record *record, struct span bytes, bool *ret_i
     *ret_is_sent = !code;
     if (code)
         return code;
-    code = share_print_result(record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, answer, err);
+    code = share_print_result(cli, client, record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL,
+                              answer, &settings, err);
     share_print_keeping(cli, answer, &settings);
     if (!code && record->is_opened)
         code = open_url(client_text(answer, "url", ""), err);

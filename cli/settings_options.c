@@ -21,7 +21,8 @@ static const struct argp_option option_table[] = {
     {"label", 'l', "KEY=VALUE", 0, "Label the share; may be repeated", 0},
     {"name", 'n', "FILENAME", 0, "File name to show instead of the real one", 0},
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 0},
-    {"markdown", OPTION_MARKDOWN, NULL, 0, "Print Markdown to paste, with a preview image", 0},
+    {"markdown", OPTION_MARKDOWN, NULL, 0,
+     "Print Markdown to paste: link, picture and the top functions", 0},
     {0},
 };
 

@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/input.h"
 #include "cli/kept.h"
+#include "cli/markdown.h"
 #include "cli/upload.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
@@ -12,7 +13,9 @@
 
 enum { MAX_LINE_BYTES = 4096, MAX_LISTED_TYPES = 6 };
 
-enum err_code share_print_result(enum share_output output, const json_t *share, struct err *err)
+enum err_code share_print_result(struct cli *cli, struct client *client, enum share_output output,
+                                 const json_t *share, const struct upload_settings *settings,
+                                 struct err *err)
 {
     switch (output) {
     case SHARE_OUTPUT_JSON:
@@ -20,9 +23,7 @@ enum err_code share_print_result(enum share_output output, const json_t *share, 
         putchar('\n');
         break;
     case SHARE_OUTPUT_MARKDOWN:
-        terminal_print_clean(
-            stdout, span_text(client_text(share, "markdown", client_text(share, "url", ""))));
-        putchar('\n');
+        markdown_print_share(cli, client, share, settings->password);
         break;
     case SHARE_OUTPUT_URL:
         puts(client_text(share, "url", ""));
@@ -105,6 +106,18 @@ void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
                   SPAN_PRINT(buf_span(&type)));
 }
 
+static const char *viewers_of(const struct upload_settings *settings)
+{
+    const char *visibility = settings->visibility;
+    if (visibility && strcmp(visibility, "team") == 0)
+        return "to your team (--visibility changes that)";
+    if (visibility && strcmp(visibility, "public") == 0)
+        return "to everyone, and listed by search engines";
+    if (settings->password || (visibility && strcmp(visibility, "password") == 0))
+        return "to those who have the link and the password";
+    return "to everyone who has the link (--visibility changes that)";
+}
+
 void share_print_keeping(struct cli *cli, const json_t *share,
                          const struct upload_settings *settings)
 {
@@ -125,5 +138,6 @@ void share_print_keeping(struct cli *cli, const json_t *share,
                       err.message, client_text(share, "delete_url", ""));
         return;
     }
+    terminal_note(terminal, "  visible  %s", viewers_of(settings));
     terminal_note(terminal, "  delete   perfolio delete %s", url);
 }

@@ -11,14 +11,17 @@
 #include <stdint.h>
 
 struct cli;
+struct client;
 struct input;
 struct profile;
 struct upload_settings;
 
 enum share_output { SHARE_OUTPUT_URL, SHARE_OUTPUT_JSON, SHARE_OUTPUT_MARKDOWN };
 
-/* Prints the URL, the JSON on one line or the Markdown, and flushes. Handles: ERR_IO. */
-enum err_code share_print_result(enum share_output output, const json_t *share,
+/* Prints the URL, the JSON on one line or the Markdown, for which client asks for the top
+ * functions, and flushes. Handles: ERR_IO. */
+enum err_code share_print_result(struct cli *cli, struct client *client, enum share_output output,
+                                 const json_t *share, const struct upload_settings *settings,
                                  struct err *err) MUST_USE;
 
 /* Before the upload: "cpu.pb.gz: pprof, 1.20 MiB, 12,345 samples (samples, cpu)". Warns of sample

@@ -322,7 +322,8 @@ static void set_policy(CURL *curl, const struct http_client *client)
         curl_easy_setopt(curl, CURLOPT_PROXY, client->proxy);
     if (client->ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
+        if (!settings->keeps_system_cas)
+            curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
     }
 }
 

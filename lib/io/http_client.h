@@ -30,6 +30,7 @@ enum { HTTP_CLIENT_NO_FD = -1 };
 
 struct http_client_settings {
     const char *ca_file;    /* PEM file to trust instead of the system's; NULL: the system's */
+    bool keeps_system_cas;  /* ca_file is trusted beside the system's folder of CAs */
     const char *user_agent; /* NULL: "perfolio" */
     int connect_timeout_ms; /* name look-up, TCP and TLS; 0: 15 s */
     int stall_timeout_s;    /* nothing sent or received for this long; 0: 60 s */

@@ -142,6 +142,9 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
     answer, rows = folded(client, selector, begin, now() + HOUR)
     total = sum(rows.values())
     assert is_about(total, spun)
+    by_thread = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
+                                                   "report": "folded", "group_by": "thread.name"})
+    assert by_thread.status == 200 and by_thread.text.startswith(f"{NAME[:15]};"), by_thread.text
     whole = sum(value for stack, value in rows.items()
                 if ("main" in stack and stack[-3:] == ("outer", "middle", "inner")))
     assert whole > 0.9 * total, rows

@@ -140,8 +140,30 @@ def test_json_holds_the_whole_answer(cli, before):
     answer = json.loads(cli("push", "--json", before).out)
     assert {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at",
             "markdown"} <= set(answer)
-    markdown = cli("push", "--markdown", before).out
-    assert re.search(r"\(https://localhost:\d+/p/\w{22}", markdown)
+    markdown = cli("push", "--markdown", "--title", "a *b*", before).out
+    head, _, table = markdown.partition("\n\n")
+    page = r"https://localhost:\d+/p/\w{22}"
+    assert re.fullmatch(rf"\[!\[a \\\*b\\\*, samples: 100, most in hot \(60\.0 %\)\]\({page}/og\.png\)\]\({page}\)",
+                        head), head
+    assert table.splitlines()[:3] == ["| flat | % | cum | function |", "| ---: | ---: | ---: | :--- |",
+                                      "| 60 | 60.0 | 60 | `hot` |"], table
+
+
+def test_markdown_of_a_protected_share_has_a_table_and_no_picture(cli, tmp_path):
+    file, secret = tmp_path / "odd.folded", tmp_path / "secret"
+    file.write_bytes("main;a|b`c`@team<b> 3\n".encode())
+    secret.write_text("correct horse\n")
+    for options in (["--visibility", "team"], ["--password-file", secret]):
+        markdown = cli("push", "--markdown", *options, file).out
+        assert markdown.startswith("[") and "og.png" not in markdown
+        assert "most in a\\|b\\`c\\`&#64;team\\<b\\> (100.0 %)](https://" in markdown, markdown
+        assert "| 3 | 100.0 | 3 | `a\\|b'c'@team<b>` |" in markdown
+
+
+def test_who_may_see_a_share_is_printed(cli, before):
+    assert "visible  to everyone who has the link" in cli("push", before).log
+    assert "visible  to your team" in cli("push", "--visibility", "team", before).log
+    assert "visible  to everyone, and listed" in cli("push", "--visibility", "public", before).log
 
 
 def test_top_of_a_link_equals_top_of_the_file(cli, before):
@@ -293,7 +315,13 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     assert mixed.out.endswith("?g=a%20b&norm=1&sv=1\n")  # as web/src/state.ts reads it
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
     markdown = cli("diff", "--markdown", a, b)
-    assert re.fullmatch(r"\[[^\]]+\]\(https://localhost:\d+/d/\w{22}\.\.\w{22}\)\n", markdown.out)
+    page = r"https://localhost:\d+/d/\w{22}\.\.\w{22}"
+    head, _, table = markdown.out.partition("\n\n")
+    assert re.fullmatch(rf"\[!\[samples: 100 → 80 \(-20\.0 %\), most in hot \(-40\)\]\({page}/og\.png\)\]\({page}\)",
+                        head), head
+    assert table.splitlines()[:3] == ["| before | after | change | function |", "| ---: | ---: | ---: | :--- |",
+                                      "| 60 | 20 | -40 | `hot` |"], table
+    assert len(table.splitlines()) <= 7
     assert cli("diff", "--markdown", "--local", a, b).returncode == 2
     missing = cli("diff", "A" * 22, after)
     assert missing.returncode == 5 and missing.out == ""
@@ -592,3 +620,36 @@ def test_manual_names_every_option_and_setting():
     assert len(names) > 20
     for name in names:
         assert name == "help" or f"Fl Fl {name}" in pages, name
+
+
+# ---- links of this and of other servers ----
+
+
+def test_a_link_may_name_this_machine_otherwise_than_the_account_does(cli, server, before, tmp_path):
+    """The team's share needs the token, so that this shows that it was sent."""
+    link = pushed(cli, before, "--visibility", "team")
+    assert link.startswith("https://localhost:")
+    for host in ("127.0.0.1", "[::1]", "LOCALHOST"):
+        other = link.replace("localhost", host)
+        got = cli("get", other, "-o", "-")
+        assert got.returncode == 0 and got.stdout == BEFORE, got.log
+        assert cli("top", other).returncode == 0
+    by_address = server.url.replace("localhost", "127.0.0.1")
+    assert cli("get", link, "-o", "-", url=by_address).stdout == BEFORE
+    assert cli("delete", link.replace("localhost", "127.0.0.1")).returncode == 0
+    assert cli("get", link, "-o", "-").returncode == 5
+
+
+def test_the_ca_file_counts_for_links_of_other_servers_and_the_token_does_not(cli, server, before, start_server,
+                                                                              tmp_path):
+    other = start_server()
+    environment = {"PERFOLIO_CA_FILE": str(other.ca_file)}
+    link = pushed(cli, before, url=other.url, token=other.token, environment=environment)
+    team = pushed(cli, before, "--visibility", "team", url=other.url, token=other.token, environment=environment)
+    untrusted = cli("get", link, "-o", "-")
+    assert untrusted.returncode == 4 and "ca.crt does not have its CA" in untrusted.log, untrusted.log
+    both = tmp_path / "both.crt"
+    both.write_bytes(other.ca_file.read_bytes() + server.ca_file.read_bytes())
+    environment = {"PERFOLIO_CA_FILE": str(both)}
+    assert cli("get", link, "-o", "-", environment=environment).stdout == BEFORE
+    assert cli("get", team, "-o", "-", environment=environment).returncode in (4, 5)

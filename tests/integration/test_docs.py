@@ -5,12 +5,16 @@ import http.server
 import os
 import re
 import subprocess
+import sys
 import threading
 
 import pytest
 
 import sample_profiles
 from conftest import BUILD, PERFOLIO, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_maker  # noqa: E402
 
 
 def commands():
@@ -82,6 +86,74 @@ def test_a_command_of_the_readme(command, server, recent, profiled_program, tmp_
 
 
 # ---- manual pages ----
+
+# What cannot run here: it needs rights, a program of others, or a process of that number.
+SKIPPED_EXAMPLES = ("perfolio record", "duckdb", "source <(perfolio completion")
+
+
+def examples():
+    """Each command of the EXAMPLES of a manual page, as a shell reads it."""
+    found = []
+    for page in sorted((ROOT / "deploy/man").glob("perfolio*.1")):
+        text = page.read_text().partition(".Sh EXAMPLES\n")[2].partition("\n.Sh ")[0]
+        text = re.sub(r"\\e\n\s*", "", text)
+        for line in text.splitlines():
+            line = re.sub(r"^(\.Dl )?([$#] )?", "", line)
+            if re.match(r"(perfolio|link=|source)", line):
+                found.append(line)
+    return found
+
+
+def test_the_manual_has_examples():
+    assert len(examples()) > 12
+
+
+@pytest.fixture(scope="module")
+def stored(server):
+    """Profiles of which the queries of the manual find something."""
+    maker = pprof_maker.Maker([("cpu", "nanoseconds")])
+    work = maker.location([(maker.function("work", "work.c"), 7)])
+    maker.sample([work], [7], [("thread.name", "worker"), ("trace_id", "0123456789abcdef" * 2)])
+    maker.scalars(period=1, period_type=("cpu", "nanoseconds"))
+    heap = pprof_maker.Maker([("inuse_space", "bytes")])
+    heap.sample([heap.location([(heap.function("keep", "keep.c"), 7)])], [64])
+    heap.scalars(period=1, period_type=("space", "bytes"))
+    for name, labels, time, data in (("process_cpu", ["service_name=api", "pod=a"], "now-1min", maker.bytes()),
+                                     ("process_cpu", ["service_name=api", "pod=a"], "now-90min", maker.bytes()),
+                                     ("process_cpu", ["service_name=api", "pod=a"], "now-23h", maker.bytes()),
+                                     ("memory", ["service_name=api"], "now-1min", heap.bytes())):
+        query = [("name", name), ("time", time), *(("label", label) for label in labels)]
+        sent = server.api(server.token).post("/api/v1/profiles", data, query=query)
+        assert sent.status == 200, sent
+
+
+@pytest.mark.parametrize("command", [line for line in examples() if not line.startswith(SKIPPED_EXAMPLES)])
+def test_an_example_of_the_manual(command, server, stored, profiled_program, tmp_path):
+    environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path),
+                   "XDG_STATE_HOME": str(tmp_path / "state"), "PERFOLIO_URL": server.url,
+                   "PERFOLIO_CA_FILE": str(server.ca_file), "PERFOLIO_TOKEN": server.token}
+
+    def run(line):
+        return subprocess.run(["bash", "-euc", line], cwd=tmp_path, env=environment, timeout=120,
+                              capture_output=True, text=True)
+
+    for index, name in enumerate(re.findall(r"[\w-]+\.pb\.gz", command)):
+        if "-o " + name not in command:
+            (tmp_path / name).write_bytes(sample_profiles.pprof(seed=index + 1))
+    (tmp_path / ".config/fish/completions").mkdir(parents=True)
+    (tmp_path / "server.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-g", "-Wl,--build-id", "-o", "server", "server.c"], cwd=tmp_path, check=True, timeout=60)
+    if "debuginfo show" in command:
+        assert run("perfolio debuginfo build -o server.symbols ./server").returncode == 0
+    line = command.replace("http://localhost:6060", profiled_program)
+    line = re.sub(r"/usr/lib/debug/\S+|\b2d6912fd3dd64542\b", "./server", line)
+    if "https://profiles.example.org/p/" in line:
+        (tmp_path / "cpu.pb.gz").write_bytes(sample_profiles.pprof())
+        line = re.sub(r"https://profiles\.example\.org/p/\w+", run("perfolio push cpu.pb.gz").stdout.strip(), line)
+    done = run(line)
+    assert done.returncode == 0, (line, done.stderr)
+
+
 
 MANUAL = ROOT / "deploy/man"
 # What perfolio.1 explains whole: they take nothing that a page of their own could tell.

@@ -90,7 +90,7 @@ def test_labels_divide_and_choose(ask, filled, tmp_path):
     assert unknown.returncode != 0 and NAME in unknown.log
 
 
-def test_a_share_is_made_and_can_be_deleted(ask, filled):
+def test_a_share_is_made_and_can_be_deleted(ask, filled, server):
     result = ask("query", NAME, *WINDOW, "--share", "--title", "first hour", "--visibility", "team")
     url = ok(result).strip()
     share = re.fullmatch(r"https://localhost:\d+/p/([0-9A-Za-z]{22})", url).group(1)
@@ -99,7 +99,14 @@ def test_a_share_is_made_and_can_be_deleted(ask, filled):
     assert (facts["title"], facts["visibility"]) == ("first hour", "team")
     ok(ask("delete", url))
     assert filled.client.get(f"/api/v1/shares/{share}").status == 410
-    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json", "--keep-label", "pod")))
+    default = ask("query", NAME, *WINDOW, "--share")
+    assert "visible  to your team" in default.log
+    shared = filled.client.get(f"/api/v1/shares/{ok(default).strip()[-22:]}").json()
+    assert shared["visibility"] == "team"
+    assert server.api("").get(f"/api/v1/shares/{shared['id']}").status in (401, 403, 404)
+    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json", "--keep-label", "pod",
+                             "--visibility", "unlisted")))
+    assert filled.client.get(f"/api/v1/shares/{made['id']}").json()["visibility"] == "unlisted"
     assert made["id"] in made["url"]
     labels = filled.client.get(f"/api/v1/shares/{made['id']}/labels").json()["labels"]
     assert [one["key"] for one in labels] == ["pod"]

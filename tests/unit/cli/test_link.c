@@ -93,6 +93,17 @@ static void compares_servers(void **state)
 {
     (void)state;
     assert_true(link_is_same_server("https://host", "https://HOST/"));
+    assert_true(link_is_same_server("https://localhost:7443", "https://127.0.0.1:7443/"));
+    assert_true(link_is_same_server("https://[::1]:7443", "https://LOCALHOST:7443"));
+    assert_true(link_is_same_server("https://127.0.0.1/a/", "https://localhost/a"));
+    assert_false(link_is_same_server("https://localhost:7443", "https://127.0.0.1:7444"));
+    assert_false(link_is_same_server("https://localhost:7443", "http://127.0.0.1:7443"));
+    assert_false(link_is_same_server("https://localhost:7443", "https://127.0.0.1.example:7443"));
+    assert_false(link_is_same_server("https://localhost:7443", "https://127.0.0.2:7443"));
+    assert_false(link_is_same_server("https://localhost/a", "https://127.0.0.1/b"));
+    assert_false(link_is_same_server("https://[::1", "https://[::1]"));
+    assert_false(link_is_same_server("https://localhost@host", "https://127.0.0.1@host"));
+    assert_false(link_is_same_server("https://localhost", "https://"));
     assert_false(link_is_same_server("https://host", "http://host"));
     assert_false(link_is_same_server("https://host", "https://host:444"));
     assert_false(link_is_same_server("https://host", "https://host.example"));
