@@ -320,32 +320,16 @@ static void make_room(struct compaction *compaction, uint32_t count)
         compaction->outputs[i] = before[i];
 }
 
-/* Merged with others it could not be left out of queries by itself (store/oversized.h). */
-static enum err_code check_oversized(struct compaction *compaction, struct group group)
-{
-    for (uint32_t i = group.first; i < group.end && group.end - group.first > 1; i++) {
-        const struct block *block = compaction->blocks[i];
-        const size_t bytes = block_dictionary(block)->string_bytes;
-        if (oversized_in_merge(block))
-            return err_set(compaction->err, ERR_TOO_LARGE, "a block is not merged with others: %s",
-                           oversized_describe(compaction->arena, block, bytes));
-    }
-    return ERR_NONE;
-}
-
 static enum err_code merge_group(struct compaction *compaction, struct group group)
 {
     int32_t *days;
-    enum err_code code = check_oversized(compaction, group);
-    if (code)
-        return code;
     const uint32_t count = list_days(compaction, group, &days);
     if (count > DAYS_MAX)
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
     make_room(compaction, count);
     for (uint32_t i = 0; i < count; i++) {
-        code = write_output(compaction, group, days[i]);
+        enum err_code code = write_output(compaction, group, days[i]);
         if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
             return find_broken(compaction, code);
         if (code)
@@ -354,13 +338,67 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
     return ERR_NONE;
 }
 
+static void move_input(struct compaction *compaction, uint32_t from, uint32_t to)
+{
+    const struct block *block = compaction->blocks[from];
+    const struct deleted_ids deletions = compaction->deletions[from];
+    const uint32_t place = compaction->places[from];
+    for (uint32_t i = from; i > to; i--) {
+        compaction->blocks[i] = compaction->blocks[i - 1];
+        compaction->deletions[i] = compaction->deletions[i - 1];
+        compaction->places[i] = compaction->places[i - 1];
+    }
+    compaction->blocks[to] = block;
+    compaction->deletions[to] = deletions;
+    compaction->places[to] = place;
+}
+
+/* Oversized blocks come last; returns how many others there are. */
+static uint32_t move_oversized(struct compaction *compaction)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        if (!oversized_in_merge(compaction->blocks[i]))
+            move_input(compaction, i, count++);
+    }
+    return count;
+}
+
+/* Oversized blocks are merged with each other alone, as many as have so many bytes of strings: a
+ * query leaves out what is not in proportion, and nothing else (store/oversized.h). */
+static uint32_t group_inputs(struct compaction *compaction, struct group *groups)
+{
+    uint32_t count = 0, first = move_oversized(compaction);
+    size_t bytes = 0;
+    if (first)
+        groups[count++] = (struct group){0, first};
+    for (uint32_t i = first; i < compaction->count; i++) {
+        bytes += block_dictionary(compaction->blocks[i])->string_bytes;
+        if (i == first || bytes > OVERSIZED_MERGED_BYTES) {
+            groups[count++] = (struct group){i, i};
+            bytes = block_dictionary(compaction->blocks[i])->string_bytes;
+        }
+        groups[count - 1].end = i + 1;
+    }
+    return count;
+}
+
 static enum err_code merge_inputs(struct compaction *compaction)
 {
+    struct group *groups = arena_new(compaction->arena, struct group, compaction->count);
+    const bool is_last_level = compaction->claim->level >= CATALOGUE_LEVELS;
+    uint32_t count = 0;
     if (!compaction->plan->is_apart)
-        return merge_group(compaction, (struct group){0, compaction->count});
+        count = group_inputs(compaction, groups);
+    for (uint32_t i = 0; compaction->plan->is_apart && i < compaction->count; i++)
+        groups[count++] = (struct group){i, i + 1};
+    /* Blocks of the last level that no merge changes would be claimed again and again. */
+    if (is_last_level && !compaction->plan->is_apart && count > 1 && count == compaction->count)
+        return err_set(compaction->err, ERR_TOO_LARGE,
+                       "blocks with oversized names are not merged with others");
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < compaction->count && !code; i++)
-        code = merge_group(compaction, (struct group){i, i + 1});
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = merge_group(compaction, groups[i]);
     return code;
 }
 

@@ -4,8 +4,8 @@
  * A request can bring thousands of long names for one sample, and each query of that time would
  * have to hold them all. Blocks of honest profiles have some hundred bytes of strings a row, and
  * less once they are merged. So a query that has not enough memory leaves such blocks out, reports
- * them and answers from the rest (store/walk.h), and a merge does not put them together with other
- * blocks, so that they can still be told apart. Private to store/.
+ * them and answers from the rest (store/walk.h), and a merge puts them together with each other
+ * alone, so that they can still be left out without other profiles. Private to store/.
  */
 #ifndef STORE_OVERSIZED_H
 #define STORE_OVERSIZED_H
@@ -20,7 +20,9 @@ enum {
     OVERSIZED_ROW_BYTES = 4 << 10,   /* of strings a row: more is out of proportion */
     OVERSIZED_QUERY_BYTES = 1 << 20, /* smaller blocks are never left out */
     OVERSIZED_MERGE_BYTES = 8 << 20, /* smaller ones are merged as all others are */
-    OVERSIZED_QUERY_PART = 2         /* of a query's memory, which all blocks may take */
+    OVERSIZED_MERGED_BYTES =
+        64 << 20,            /* of strings, that such blocks together may have to be merged */
+    OVERSIZED_QUERY_PART = 2 /* of a query's memory, which all blocks may take */
 };
 
 bool oversized_in_query(const struct block *block);
