@@ -36,7 +36,7 @@ export async function testAccess(runner, browser, server) {
       const said = { [`/p/${"0".repeat(22)}`]: 0, "/p/short": 1, "/s/0123456789": 0 };
       for (const [path, times] of Object.entries(said)) {
         await page.goto(server.url + path);
-        await page.waitForSelector("text=There is nothing here");
+        await page.waitForSelector("h1:text-is('Not found')");
         assert.equal((await page.textContent(".problem")).split("22 letters").length - 1, times, path);
       }
       await page.goto(`${server.url}/p/${team.id}`);
@@ -44,6 +44,29 @@ export async function testAccess(runner, browser, server) {
       assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${team.id}`)}`);
       await page.goto(`${server.url}/problems/rate-limited`);
       await page.waitForSelector("text=Retry-After");
+    });
+  });
+
+  await runner.test("what is not found or gone is said in one sentence, with the server's own words and the request folded away", async () => {
+    const gone = await server.share(cpuProfile(33), {});
+    assert.equal((await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token })).status, 204);
+    const cases = [
+      ["0".repeat(22), "404", "Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
+      [gone.id, "410", "This profile is gone", "It was deleted or has expired and cannot be restored; ask its owner for the file."],
+    ];
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(404).add(410);
+      for (const [id, status, title, sentence] of cases) {
+        const { detail } = (await server.call("GET", `/api/v1/shares/${id}`)).json;
+        await page.goto(`${server.url}/p/${id}`);
+        await page.waitForSelector(".problem");
+        const seen = async () => (await page.innerText(".problem")).split("\n").filter(Boolean);
+        assert.deepEqual(await seen(), [status, title, sentence, "Share a profile", "Details"]);
+        await page.click(".problem summary");
+        const all = await seen();
+        assert.equal(all[5], detail);
+        assert.match(all[6], /^Request \S+$/);
+      }
     });
   });
 

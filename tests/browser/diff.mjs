@@ -171,7 +171,7 @@ export async function testDiff(runner, browser, server) {
         await page.waitForSelector("h1:has-text('The profile before is gone')");
         await page.waitForSelector("button:has-text('Look at the one after: Right side')");
         await page.goto(`${server.url}/d/${before.id}..${"0".repeat(22)}`);
-        await page.waitForSelector("h1:has-text('The profile after is not here')");
+        await page.waitForSelector("h1:has-text('The profile after is not found')");
         await page.goto(`${server.url}/d/${gone.id}..${gone.id}`);
         await page.waitForSelector("h1:has-text('Both profiles are gone')");
         assert.equal(await page.locator("text=Look at the one").count(), 0);

@@ -66,7 +66,7 @@ export async function testLooks(runner, browser, server) {
     ["labels-diff", `/d/${first.id}..${labelled.id}?v=labels&sv=2`, ".labels[aria-busy=false]"],
     ["password", `/p/${locked.id}`, "text=has a password"],
     ["gone", `/p/${gone.id}`, "text=is gone"],
-    ["missing", `/p/${"0".repeat(22)}`, "text=nothing here"],
+    ["missing", `/p/${"0".repeat(22)}`, "h1:text-is('Not found')"],
     ["delete", `${share}/delete#x`, "text=cannot be undone"],
     ["login", "/login", "input[type=email]"],
     ["invite", new URL(invited.json.url).pathname + new URL(invited.json.url).hash, "input[type=password]"],

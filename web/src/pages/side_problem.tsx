@@ -10,7 +10,7 @@ const words = ["before", "after"];
 /** What became of it, where its side is to be named. */
 function fateOf({ status }: Problem): string {
   if (status === 410) return "gone";
-  return status === 404 ? "not here" : status === 403 ? "not for you" : "";
+  return status === 404 ? "not found" : status === 403 ? "not allowed" : "";
 }
 
 /** A heading that names the side, or both; undefined where the problem's own says more. */

@@ -335,14 +335,15 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** By kind: a heading, and one sentence that says what happened and what to do. */
 const problemTexts: Record<string, [string, string]> = {
-  gone: ["This profile is gone", "It was deleted or has expired, and nobody can bring it back. Whoever shared it may have the file."],
-  not_found: ["There is nothing here", "Check that the link is whole. Profiles for a team are seen only by its members, after signing in."],
-  forbidden: ["This is not for you", "You are signed in, but your role does not allow this. Ask an owner of your team."],
-  rate_limited: ["Too many tries", "The server asks you to wait a little before you go on."],
+  gone: ["This profile is gone", "It was deleted or has expired and cannot be restored; ask its owner for the file."],
+  not_found: ["Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
+  forbidden: ["Not allowed", "Your role does not allow this; ask an owner of your team."],
+  rate_limited: ["Too many requests", "Wait a moment, then try again."],
   offline: ["The server cannot be reached", "Check the connection and try again."],
-  updated: ["Perfolio was probably updated", "This page came from another version than the server has now. Reload it to go on."],
-  busy: ["The server is busy", "It has more to do than it can hold. Try again in a moment."],
+  updated: ["Perfolio was probably updated", "This page came from another version than the server has now; reload it to go on."],
+  busy: ["The server is overloaded", "Try again in a moment."],
 };
 
 /** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
@@ -361,12 +362,12 @@ interface ProblemViewProps {
 export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProps) {
   const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
+  const detail = problem.detail !== text && problem.detail;
   return (
     <section class="problem" aria-labelledby="problem-title">
       <p class="problem-status">{problem.status || kind}</p>
       <h1 id="problem-title">{heading ?? title}</h1>
       <p>{text}</p>
-      {problem.detail && problem.detail !== text && <p class="hint">{problem.detail}</p>}
       <p class="problem-ways">
         {kind === "updated" ? (
           <Button look="primary" onClick={() => location.reload()}>
@@ -384,7 +385,13 @@ export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProp
           <span>Share a profile</span>
         </a>
       </p>
-      {problem.requestId && <p class="hint">Request {problem.requestId}</p>}
+      {(detail || problem.requestId) && (
+        <details class="hint">
+          <summary>Details</summary>
+          {detail && <p>{detail}</p>}
+          {problem.requestId && <p>Request {problem.requestId}</p>}
+        </details>
+      )}
     </section>
   );
 }
