@@ -296,6 +296,11 @@ export async function testSymbols(runner, browser, server) {
       await viewReady(page);
       await page.click(".missing-names summary:has-text('256 binaries without names')");
       await page.waitForSelector(".missing-names p:has-text('44 more binaries are not listed here')");
+      // One cause is one row, however many binaries it has; they are listed in it.
+      assert.equal(await page.locator(".missing-names > div > ul > li").count(), 1);
+      assert.match(await page.innerText(".missing-names > div > ul > li"), /^256 binaries \w.+\nmany0, many1, many2, many3, …$/);
+      await page.click(".missing-names li summary");
+      assert.equal(await page.locator(".missing-names li li").count(), 256);
       // Once all that are listed have names.
       await page.route("**/symbolization", async (route) => {
         const { generation } = await (await route.fetch()).json();
@@ -303,6 +308,25 @@ export async function testSymbols(runner, browser, server) {
       });
       await page.waitForSelector(".names-line:has-text('44 more binaries are not listed here and may lack names. All others have names.')");
       assert.equal(await page.$(".names-line:has-text('All names are here')"), null);
+    }),
+  );
+
+  await runner.test("symbols: a cause says when it is tried next", () =>
+    withPage(browser, server, async (page) => {
+      const share = await shareOf("normal");
+      let next = new Date(Date.now() + 1000 * 86_400_000).toISOString();
+      await page.route("**/symbolization", (route) => {
+        const missing = [1, 2, 3].map((i) => ({ build_id: `${i}`.repeat(40), file: `/lib/lib${i}.so`, reason: "debuginfod.test cannot be reached", next_retry: next }));
+        return route.fulfill({ json: { generation: 7, complete: false, pending: [], missing } });
+      });
+      const row = async (pattern) => {
+        await page.goto(`${server.url}/p/${share.id}?sv=2`);
+        await page.click(".missing-names summary:has-text('3 binaries without names')");
+        assert.match(await page.innerText(".missing-names > div > ul > li"), pattern);
+      };
+      await row(/^3 binaries debuginfod\.test cannot be reached; next try \d+ \w{3} \d{4}, \d\d:\d\d\nlib1\.so, lib2\.so, lib3\.so$/);
+      next = new Date(Date.now() - 1000).toISOString();
+      await row(/; next try in a moment\n/);
     }),
   );
 

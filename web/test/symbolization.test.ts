@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { askAll, askedMost, join, type Told } from "../src/model/symbolization.ts";
+import { askAll, askedMost, byCause, join, type Told } from "../src/model/symbolization.ts";
 
 const binary = (id: string) => ({ build_id: id, file: `/bin/${id}` });
 const missing = (id: string) => ({ ...binary(id), reason: "nobody sent it", next_retry: null });
@@ -34,4 +34,13 @@ test("all binaries are asked for, a batch at a time, and all are complete only w
   assert.deepEqual(sizes, [askedMost, askedMost, 56]);
   assert.deepEqual([told.complete, told.missing.length, told.generation], [false, 1, 3]);
   assert.equal((await askAll(ids, ask("none"))).complete, true);
+});
+
+test("binaries that lack names for the same cause are one entry, with the earliest next try", () => {
+  const id = (i: number) => i.toString(16).padStart(40, "0");
+  const unreachable = (i: number) => ({ ...binary(id(i)), reason: `no answer from debuginfod.test for ${id(i)}`, next_retry: `2026-11-28T19:0${i % 3}:00Z` });
+  const causes = byCause([missing("x"), ...Array.from({ length: 192 }, (_, i) => unreachable(i + 1))]);
+  assert.deepEqual(causes.map(({ binaries, nextRetry }) => [binaries.length, nextRetry]), [[192, "2026-11-28T19:00:00Z"], [1, null]]);
+  assert.equal(causes[1].reason, "nobody sent it");
+  assert.deepEqual(byCause([]), []);
 });

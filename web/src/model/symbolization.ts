@@ -23,6 +23,30 @@ export function join(parts: readonly Symbolization[]): Symbolization {
 
 export const joinTold = (told: readonly Told[]): Told => ({ ...join(told), generation: told.reduce((sum, { generation }) => sum + generation, 0) });
 
+/** Binaries that lack names for one cause. */
+export interface Cause {
+  reason: string;
+  /** The earliest time at which the server tries again; null where it does not. */
+  nextRetry: string | null;
+  binaries: Unnamed[];
+}
+
+/** A reason may name the build id of its binary. */
+const buildId = /\b[0-9a-f]{16,}\b/g;
+
+/** One entry for each cause, that of most binaries first. */
+export function byCause(missing: Symbolization["missing"]): Cause[] {
+  const causes = new Map<string, Cause>();
+  for (const one of missing) {
+    const key = one.reason.replace(buildId, "");
+    const cause = causes.get(key) ?? { reason: one.reason, nextRetry: null, binaries: [] };
+    cause.binaries.push(one);
+    if (one.next_retry && (!cause.nextRetry || one.next_retry < cause.nextRetry)) cause.nextRetry = one.next_retry;
+    causes.set(key, cause);
+  }
+  return [...causes.values()].sort((a, b) => b.binaries.length - a.binaries.length);
+}
+
 /** So many build ids are asked for at once: the server takes 256, and addresses have a length. */
 export const askedMost = 200;
 

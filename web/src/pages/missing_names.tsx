@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getJson, queryOf } from "../api.ts";
 import type { Symbolization, Unnamed } from "../model/flame.ts";
-import { askAll, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
+import { askAll, byCause, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
 import { formatDate } from "../model/units.ts";
 import { CopyField, say } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
@@ -114,11 +114,33 @@ function useClosing(element: { current: HTMLDetailsElement | null }): void {
   }, []);
 }
 
-function Entry({ binary, children }: { binary: Unnamed; children: string }) {
+/** "19:01", or with its date where that is not today's. */
+function formatSoon(time: string): string {
+  const text = formatDate(time);
+  return text.split(", ")[0] === formatDate(Date.now()).split(", ")[0] ? text.slice(-5) : text;
+}
+
+const nextTry = (time: string | null) => (time ? `; next try ${Date.parse(time) > Date.now() ? formatSoon(time) : "in a moment"}` : "");
+
+function Entry({ binary, children }: { binary: Unnamed; children?: string }) {
   return (
     <li>
       <strong title={binary.file}>{nameOf(binary)}</strong> {children}
       {binary.build_id && <code title="Build id">{binary.build_id}</code>}
+    </li>
+  );
+}
+
+/** Binaries with one text for all of them: a row, which lists them where they are several. */
+function Group({ binaries, text }: { binaries: readonly Unnamed[]; text: (are: string) => string }) {
+  if (binaries.length === 1) return <Entry binary={binaries[0]}>{text("is")}</Entry>;
+  return (
+    <li>
+      <strong>{counted(binaries.length)}</strong> {text("are")}
+      <details>
+        <summary>{[...new Set(binaries.map(nameOf))].slice(0, 4).join(", ")}{binaries.length > 4 && ", …"}</summary>
+        <ul>{binaries.map((binary) => <Entry key={idOf(binary)} binary={binary} />)}</ul>
+      </details>
     </li>
   );
 }
@@ -138,7 +160,7 @@ export interface MissingNamesProps {
 export function MissingNames({ known, shares = [], onNames }: MissingNamesProps) {
   const first = join(known.flatMap((one) => one ?? []));
   const { complete, pending, missing, unlisted = 0 } = useSymbolization(first, shares, () => {
-    say("Names have come");
+    say("New names were loaded");
     onNames();
   });
   const element = useRef<HTMLDetailsElement>(null);
@@ -151,25 +173,21 @@ export function MissingNames({ known, shares = [], onNames }: MissingNamesProps)
       <summary>
         {missing.length > 0 && `${counted(missing.length)} without names`}
         {missing.length > 0 && pending.length > 0 && ", "}
-        {pending.length > 0 && `names of ${counted(pending.length)} are on their way`}
+        {pending.length > 0 && `names of ${counted(pending.length)} are being looked up`}
       </summary>
       <div>
         <ul>
-          {pending.map((binary) => (
-            <Entry key={idOf(binary)} binary={binary}>is being looked up</Entry>
-          ))}
-          {missing.map((binary) => (
-            <Entry key={idOf(binary)} binary={binary}>
-              {binary.reason + (binary.next_retry ? `; tried again ${formatDate(binary.next_retry)}` : "")}
-            </Entry>
+          {pending.length > 0 && <Group binaries={pending} text={(are) => `${are} being looked up`} />}
+          {byCause(missing).map(({ reason, nextRetry, binaries }) => (
+            <Group key={reason} binaries={binaries} text={() => reason + nextTry(nextRetry)} />
           ))}
         </ul>
         {unlisted > 0 && <p>{unlistedText(unlisted)}</p>}
         {mayBeSent && (
           <>
-            <p>Where these programs were built or are installed, with their debug information, run:</p>
+            <p>Run this where these programs were built, or are installed with their debug information:</p>
             <CopyField text={command(missing)} what="Command" />
-            <p>Only names and lines are sent. This page shows them as soon as they are here.</p>
+            <p>It sends only names and lines. This page shows them as soon as they arrive.</p>
           </>
         )}
       </div>
