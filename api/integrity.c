@@ -184,8 +184,8 @@ static enum err_code compare(struct server *server, const struct integrity_objec
     return fail_damaged(server, object, "its SHA-256 is not the one of what was uploaded", err);
 }
 
-static enum err_code hash_file(const char *key, int fd, uint64_t bytes,
-                               uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
+static enum err_code hash_file(const char *key, int fd, uint64_t bytes, integrity_pace *pace,
+                               void *context, uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
 {
     enum err_code code = ERR_NONE;
     uint8_t *piece = mem_alloc(PIECE_BYTES, 1);
@@ -199,6 +199,8 @@ static enum err_code hash_file(const char *key, int fd, uint64_t bytes,
         else
             digest_stream_append(digest, span_of(piece, (size_t)got));
         done += got > 0 ? (uint64_t)got : 0;
+        if (!code && pace && !pace(context, (uint64_t)got))
+            code = err_set(err, ERR_CANCELLED, "reading object %s was given up", key);
     }
     digest_stream_finish(digest, ret_sha256);
     digest_stream_destroy(digest);
@@ -207,7 +209,7 @@ static enum err_code hash_file(const char *key, int fd, uint64_t bytes,
 }
 
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
-                              struct err *err)
+                              integrity_pace *pace, void *context, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t bytes;
@@ -218,7 +220,7 @@ enum err_code integrity_check(struct object_store *objects, const struct integri
     if (bytes != object->bytes)
         return err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the database says %" PRIu64, bytes,
                        object->bytes);
-    code = hash_file(object->key, fd, bytes, sha256, err);
+    code = hash_file(object->key, fd, bytes, pace, context, sha256, err);
     if (!code && object->sha256.size &&
         !digest_equal(object->sha256, span_of(sha256, DIGEST_BYTES)))
         code = err_set(err, ERR_CORRUPT, "its SHA-256 is not the one that the database states");
@@ -231,7 +233,7 @@ enum err_code integrity_verify(struct server *server, const struct integrity_obj
     uint8_t sha256[DIGEST_BYTES];
     if (object->sha256.size == 0)
         return ERR_NONE;
-    enum err_code code = hash_file(object->key, fd, object->bytes, sha256, err);
+    enum err_code code = hash_file(object->key, fd, object->bytes, NULL, NULL, sha256, err);
     if (code == ERR_CORRUPT)
         integrity_report(server, object, err);
     return code ? code : compare(server, object, sha256, err);

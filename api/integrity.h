@@ -93,10 +93,13 @@ enum err_code integrity_stream_finish(struct integrity_stream *stream, struct er
  */
 enum err_code integrity_row_exists(struct pg_pool *database, const struct integrity_object *object,
                                    bool *ret_exists, struct err *err) MUST_USE;
-/* Reads the whole object and compares size and digest; nothing is logged or counted. Handles:
- * ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, what object_open does. */
+/* Called after each piece of bytes that was read; false: give up with ERR_CANCELLED. */
+typedef bool integrity_pace(void *context, uint64_t bytes);
+/* Reads the whole object and compares size and digest; nothing is logged or counted. pace may be
+ * NULL. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, ERR_CANCELLED, what
+ * object_open does. */
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
-                              struct err *err) MUST_USE;
+                              integrity_pace *pace, void *context, struct err *err) MUST_USE;
 
 /* Logs and counts an object that was found damaged (ERR_CORRUPT) or lost (ERR_LOST) in another way.
  */

@@ -48,9 +48,10 @@ void object_problem_print(FILE *file, const struct object_problem *problem)
 
 /*
  * Of each kind: cursor, tenant, row (integrity.h), object key, bytes and digest of at most $2 rows
- * behind the cursor $1. Cursors are primary keys, so that a page is one look into an index. The
- * digest of a part is read through JSON because a backup may be taken by a newer program than the
- * one that last migrated the database, and the column may not exist yet.
+ * behind the cursor $1. Cursors are primary keys, so that a page is one look into an index; ORDER
+ * BY names the table's column, since "id" alone would be the text that is selected. The digest of a
+ * part is read through JSON because a backup may be taken by a newer program than the one that last
+ * migrated the database, and the column may not exist yet.
  */
 static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
     [INTEGRITY_SHARE] = "SELECT id, tenant_id, id, object_key, raw_bytes, raw_sha256 FROM share"
@@ -64,7 +65,7 @@ static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
     [INTEGRITY_DEBUG_FILE] =
         "SELECT id::text, tenant_id, build_id, object_key, bytes, sha256 FROM debug_file"
         " WHERE id > coalesce(nullif($1, ''), '0')::bigint AND object_key <> ''"
-        " ORDER BY id LIMIT $2",
+        " ORDER BY debug_file.id LIMIT $2",
     [INTEGRITY_TABLE] =
         "SELECT tenant_id || '.' || build_id, tenant_id, build_id, object_key, bytes, sha256"
         " FROM symbol_table WHERE (tenant_id, build_id) >"
@@ -75,9 +76,10 @@ static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
         " FROM symbol_table_public WHERE build_id > $1 ORDER BY build_id LIMIT $2",
     [INTEGRITY_SEGMENT] =
         "SELECT id::text, 0::bigint, '', object_key, bytes, NULL::bytea FROM segment"
-        " WHERE id > coalesce(nullif($1, ''), '0')::bigint ORDER BY id LIMIT $2",
-    [INTEGRITY_BLOCK] = "SELECT id::text, tenant_id, '', object_key, bytes, NULL::bytea FROM block"
-                        " WHERE id > coalesce(nullif($1, ''), '0')::bigint ORDER BY id LIMIT $2",
+        " WHERE id > coalesce(nullif($1, ''), '0')::bigint ORDER BY segment.id LIMIT $2",
+    [INTEGRITY_BLOCK] =
+        "SELECT id::text, tenant_id, '', object_key, bytes, NULL::bytea FROM block"
+        " WHERE id > coalesce(nullif($1, ''), '0')::bigint ORDER BY block.id LIMIT $2",
 };
 
 /* Fills in *ret_objects, in arena, and moves cursor. */
@@ -147,7 +149,8 @@ static enum err_code verify_object(const struct object_verify *verify,
                                    struct err *err)
 {
     struct err found = {0};
-    enum err_code code = integrity_check(verify->objects, object, &found);
+    enum err_code code =
+        integrity_check(verify->objects, object, verify->pace, verify->context, &found);
     result->object_counts[object->kind]++;
     if (!code)
         result->byte_count += object->bytes;
@@ -228,12 +231,13 @@ static enum err_code verify_store(const struct object_verify *verify,
                                       .context = &scan};
     const enum err_code code = catalogue ? store_verify_copy(&check, catalogue, &store, err)
                                          : store_verify(&check, &store, err);
+    const bool goes_on = code || !verify->pace || verify->pace(verify->context, store.byte_count);
     const enum integrity_kind kind = keys && key_count ? kind_of(keys[0]) : INTEGRITY_BLOCK;
     result->object_counts[kind] += store.object_count;
     result->block_count += store.block_count;
     result->byte_count += store.byte_count;
     result->unmarked_count += store.unmarked_count;
-    return code;
+    return goes_on ? code : err_set(err, ERR_CANCELLED, "reading the store was given up");
 }
 
 static enum err_code verify_store_page(const struct object_verify *verify,

@@ -41,6 +41,9 @@ struct object_verify {
     void (*found)(void *context, const struct object_problem *problem); /* called for each */
     /* Called after each object; may be NULL. */
     void (*progress)(void *context, uint64_t object_count, uint64_t byte_count);
+    /* Called while bytes are read, to slow down; may be NULL. Segments and blocks are paid for
+     * after each page. False: ERR_CANCELLED. */
+    integrity_pace *pace;
     void *context;
 };
 

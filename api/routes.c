@@ -17,6 +17,7 @@
 #include "api/query.h"
 #include "api/query_range.h"
 #include "api/retention.h"
+#include "api/scrub.h"
 #include "api/senders.h"
 #include "api/series.h"
 #include "api/share.h"
@@ -35,7 +36,7 @@ static const struct route_table *const joined[] = {
     &export_routes,    &series_routes,       &profile_list_routes, &query_range_routes,
     &otlp_in_routes,   &pyroscope_in_routes, &usage_routes,        &senders_routes,
     &deletion_routes,  &retention_routes,    &source_link_routes,  &debuginfo_upstream_routes,
-    &debuginfo_routes, &page_routes,
+    &debuginfo_routes, &scrub_routes,        &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

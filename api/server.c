@@ -16,6 +16,7 @@
 #include "api/profile_cache.h"
 #include "api/query_answers.h"
 #include "api/question_memory.h"
+#include "api/scrub.h"
 #include "api/senders.h"
 #include "api/settings.h"
 #include "api/share.h"
@@ -307,6 +308,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
 static void tear_down(struct server *server)
 {
     http_server_destroy(server->http);
+    scrub_stop(server->scrub);
     debuginfo_fetch_stop(server->debuginfo_fetch);
     debuginfo_jobs_stop(server->debuginfo_jobs);
     store_close(server->store);
@@ -386,6 +388,8 @@ enum err_code server_run(const struct settings *settings, const struct server_st
         code = debuginfo_jobs_start(&server, &server.debuginfo_jobs, err);
     if (!code)
         code = debuginfo_fetch_start(&server, &server.debuginfo_fetch, err);
+    if (!code)
+        code = scrub_start(&server, &server.scrub, err);
     if (!code)
         code = jobs_start(&jobs, &server, err);
     if (!code) {

@@ -25,6 +25,7 @@ struct pg_pool;
 struct pg_watch;
 struct profile_cache;
 struct senders;
+struct scrub;
 struct settings;
 struct share_memory;
 struct store;
@@ -54,6 +55,7 @@ struct server {
     struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
     struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo_jobs.h: builds them */
     struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo_fetch.h; NULL: nobody is asked */
+    struct scrub *scrub;                     /* api/scrub.h; NULL: it is turned off */
     struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
     struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
     struct turns *turns;                  /* api/turns.h: who may keep workers busy with reports */

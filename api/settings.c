@@ -86,6 +86,8 @@ static const struct knob knobs[] = {
          "requests that may wait for a worker before others get 503"),
     KNOB("jobs-interval", KNOB_SECONDS, jobs_interval_s, 1, 3600, "5s",
          "pause between rounds of background work (expiry, deletion), unless one left work behind"),
+    KNOB("scrub-period", KNOB_DURATION, scrub_period_s, 0, 3650 * DAY, "30d",
+         "within which every stored object is read and compared with its digest; 0: never"),
     KNOB("http2", KNOB_SWITCH, http2, 0, 0, "no", "offer HTTP/2"),
     KNOB("trust-forwarded-for", KNOB_SWITCH, trust_forwarded_for, 0, 0, "no",
          "behind a proxy of yours: take the last address of X-Forwarded-For for the client's"),

@@ -45,6 +45,7 @@ struct settings {
     int intake_threads;
     int worker_queue; /* requests that may wait for a worker; 503 past it */
     int jobs_interval_s;
+    int64_t scrub_period_s;
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;

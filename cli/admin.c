@@ -22,7 +22,7 @@ enum {
 static const char *const nouns[] = {"tenant",     "team",        "user",   "token",   "invite",
                                     "login-link", "report",      "share",  "audit",   "profiles",
                                     "retention",  "source-link", "backup", "restore", "store",
-                                    "help",       NULL};
+                                    "scrub",      "help",        NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
@@ -103,7 +103,7 @@ static const struct argp argp = {
     .options = admin_options,
     .parser = parse,
     .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|retention|"
-                "backup|restore|store ...",
+                "source-link|scrub|backup|restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all it can do; --help behind any of it explains that.",
 };

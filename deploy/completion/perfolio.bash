@@ -104,7 +104,7 @@ _perfolio()
         ;;
     admin)
         options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --totals --position --yes --json'
-        words='tenant team user token invite login-link report share audit profiles retention source-link backup restore store help'
+        words='tenant team user token invite login-link report share audit profiles retention source-link backup restore store scrub help'
         files=
         ;;
     completion)

@@ -151,7 +151,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from login' -l token-file -r -F 
 complete -c perfolio -n '__fish_seen_subcommand_from login' -l anonymous -d 'Keep the server only, without a token'
 complete -c perfolio -n __fish_use_subcommand -a logout -d 'forget what login has kept'
 complete -c perfolio -n __fish_use_subcommand -a admin -d 'tenants, users, tokens, invitations; backup and restore'
-complete -c perfolio -n '__fish_seen_subcommand_from admin' -a 'tenant team user token invite login-link report share audit profiles retention source-link backup restore store help'
+complete -c perfolio -n '__fish_seen_subcommand_from admin' -a 'tenant team user token invite login-link report share audit profiles retention source-link backup restore store scrub help'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l tenant -x -d 'Tenant to act on, by its number'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l role -x -d 'owner, member or viewer'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l scopes -x -d 'Of a new token, such as ingest,debuginfo (share,read)'

@@ -369,6 +369,8 @@ ROWS = [
     admin_route("POST", "/api/v1/admin/shares/{id}/takedown",
                 lambda w: (f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
                            {"json": {"reason": "matrix"}})),
+    admin_route("GET", "/api/v1/admin/scrub"),
+    admin_route("POST", "/api/v1/admin/scrub/{action}", lambda w: ("/api/v1/admin/scrub/resume", {})),
     # ---- continuous profiles ----
     Row("POST", "/api/v1/profiles", INGESTERS,
         lambda world: ("/api/v1/profiles?label=pod=" + MARK, {"body": PROFILE})),

@@ -7,7 +7,7 @@ from people import Tenant
 
 PROFILE = b"main;work 10\n"
 # Tables of the server as a whole; they name no tenant.
-UNSCOPED = {"object_folder", "object_trash", "schema_migration", "segment", "server_secret",
+UNSCOPED = {"object_folder", "object_problem", "object_trash", "schema_migration", "scrub", "segment", "server_secret",
             "store_writer", "symbol_generation_public", "symbol_table_public"}
 
 

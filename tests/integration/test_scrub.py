@@ -1,0 +1,132 @@
+"""The background scrub: it reads every kind of object, finds each of 72 damages, can be paused, goes on after a
+restart where it stopped, and forgets what is whole again."""
+
+import shutil
+import time
+
+import pytest
+
+import stored
+from test_damages import KINDS, damage, damaged  # noqa: F401
+from test_integrity import flip, folded, metric, push
+from test_store import rows_of, until
+
+pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
+
+WHERE = "/api/v1/admin/scrub"
+
+
+def act(api, action):
+    answer = api.post(f"{WHERE}/{action}")
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def state(api):
+    answer = api.get(WHERE)
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def run_pass(api):
+    """Starts one and returns the state after it."""
+    before = state(api)["last_pass"]
+    act(api, "start")
+    until(lambda: state(api)["last_pass"] != before, lambda: f"the pass does not end: {state(api)}")
+    return state(api)
+
+
+def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(damaged):  # noqa: F811
+    server, content, _, _, done = damaged
+    api = server.api()
+    clean = run_pass(api)
+    assert clean["problems"] == [] and clean["last_pass"]["problems"] == 0
+    count = len(rows_of(server, "SELECT object_key FROM share UNION ALL SELECT object_key FROM upload_part UNION ALL"
+                        " SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table UNION ALL"
+                        " SELECT object_key FROM segment UNION ALL SELECT object_key FROM block"))
+    read = {kind: metric(api, "perfolio_scrub_objects_total", kind=kind) for kind in KINDS}
+    assert clean["last_pass"]["objects"] == count, read
+    whole = {key: (server.data_dir / "objects" / key).read_bytes() for key in done}
+    for key, (_, how) in done.items():
+        damage(server, how, key)
+    found = run_pass(api)
+    assert {one["object"]: (one["kind"], one["problem"]) for one in found["problems"]} == {
+        key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()}
+    assert found["last_pass"]["problems"] == found["problem_count"] == len(done)
+    assert {one["tenant_id"] for one in found["problems"]} == {content.tenant.id}
+    log = server.log()
+    for key in done:
+        lines = [line for line in log.splitlines() if f"object={key} " in line and "scrub found" in line]
+        assert len(lines) == 1 and "level=error" in lines[0], (key, lines)
+    until(lambda: metric(api, "perfolio_object_problems", problem="broken") == len(done) * 3 // 4,
+          "the metrics do not show the problems")
+    assert metric(api, "perfolio_object_problems", problem="missing") == len(done) // 4
+    assert metric(api, "perfolio_scrub_last_pass_timestamp_seconds") > time.time() - 600
+    for kind in KINDS:
+        assert metric(api, "perfolio_scrub_objects_total", kind=kind) >= 24
+
+    repaired = sorted(done)[: len(done) // 2]
+    for key in repaired:
+        path = server.data_dir / "objects" / key
+        path.write_bytes(whole[key])
+        shutil.chown(path, path.parent.stat().st_uid, path.parent.stat().st_gid)
+    left = run_pass(api)
+    assert {one["object"] for one in left["problems"]} == set(done) - set(repaired)
+    printed = server.cli("admin", "scrub", "show", "--json")
+    assert printed.returncode == 0 and sorted(done)[-1].encode() in printed.stdout, printed
+
+
+def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
+    server = start_server()
+    api = server.api()
+    for i in range(40):
+        push(api, folded(300, i))
+    keys = sorted(key.split("/")[1] for key in server.objects.keys("share/"))
+    assert act(api, "pause")["state"] == "paused"
+    act(api, "start")
+    server.stop()
+    server.start()
+    # As if a pass had been paused behind the tenth share.
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE scrub SET started_at = now(), kind = 'share', cursor = %s, objects = 10",
+                       [rows_of_order(server)[9]])
+    until(lambda: metric(api, "perfolio_scrub_paused") == 1, "the pause is not in the metrics")
+    assert state(api)["state"] == "paused" and state(api)["pass"]["objects"] == 10
+    assert state(api)["last_pass"] is None
+    first, eleventh = rows_of_order(server)[0], rows_of_order(server)[10]
+    for key in (first, eleventh):
+        server.objects.write(f"share/{key}", flip(server.objects.read(f"share/{key}")))
+    assert act(api, "resume")["state"] in ("running", "waiting")
+    until(lambda: state(api)["last_pass"], "the pass does not end")
+    after = state(api)
+    assert after["state"] == "waiting" and after["pass"] is None
+    assert after["last_pass"]["objects"] == len(keys) == 40
+    assert [one["object"] for one in after["problems"]] == [f"share/{eleventh}"], "the first ten were read before"
+    assert metric(api, "perfolio_scrub_objects_total", kind="share") == 30
+
+
+def rows_of_order(server):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT id FROM share ORDER BY id")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def test_a_scrub_keeps_to_its_rate(start_server):
+    """At least 4 MiB/s: 24 MiB take five seconds or more, however fast the disk is."""
+    server = start_server()
+    api = server.api()
+    for i in range(4):
+        push(api, folded(6 << 20, i))
+    begin = time.monotonic()
+    done = run_pass(api)
+    assert done["last_pass"]["bytes"] >= 24 << 20
+    assert time.monotonic() - begin >= 5
+
+
+def test_a_scrub_that_is_turned_off_says_so(start_server):
+    server = start_server("--scrub-period", "0")
+    api = server.api()
+    assert state(api)["period_s"] == 0
+    answer = api.post(f"{WHERE}/start")
+    assert answer.status == 409 and "--scrub-period" in answer.json()["detail"], answer
+    assert api.post(f"{WHERE}/destroy").status == 404
