@@ -23,6 +23,7 @@ enum {
     LEASE_S = 60,
     RENEW_S = 10,
     SHOWN_PROBLEMS = 1000,
+    LOGGED_PROBLEMS = 1000, /* of a pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
     STORE_PAGE_OBJECTS = 1, /* a block is read without a pause, and may be large */
 };
@@ -45,6 +46,7 @@ struct scrub {
     double bytes_per_s;
     enum integrity_kind kind;
     char cursor[OBJECT_VERIFY_CURSOR_BYTES];
+    int logged_count;           /* problems in this pass, of this server */
     enum err_code problem_code; /* of writing problems down */
     struct err *err;
     struct metric *objects[INTEGRITY_KIND_COUNT];
@@ -52,6 +54,7 @@ struct scrub {
     /* For /metrics. */
     atomic_int_least64_t problems[STORE_PROBLEM_COUNT];
     atomic_int_least64_t last_ended_s;
+    atomic_int_least64_t due_s;
     atomic_int_least64_t is_paused;
 };
 
@@ -155,6 +158,8 @@ static enum err_code take_pass(struct scrub *scrub, bool *ret_has_pass, struct e
     enum err_code code = renew_lease(scrub, arena, &rows, err);
     if (!code && scrub->has_lease && !pg_get_bool(rows, 0, 0))
         code = begin_pass(scrub, arena, &rows, err);
+    if (!code && scrub->has_lease && pg_row_count(rows) && !*pg_get_text(rows, 0, 1))
+        scrub->logged_count = 0;
     if (code || !scrub->has_lease || pg_row_count(rows) == 0)
         return code;
     scrub->kind = find_kind(pg_get_text(rows, 0, 1));
@@ -249,8 +254,13 @@ static void note_problem(void *context, const struct object_problem *problem)
     char text[ERR_MESSAGE_BYTES * 2];
     if (!scrub->problem_code)
         scrub->problem_code = write_problem(scrub, problem, &is_new, scrub->err);
-    if (!is_new)
+    if (!is_new || scrub->logged_count > LOGGED_PROBLEMS)
         return;
+    if (scrub->logged_count++ == LOGGED_PROBLEMS) {
+        log_event(LOG_ERROR, "the scrub finds more damaged or lost objects, which are not logged",
+                  "logged=%d", LOGGED_PROBLEMS);
+        return;
+    }
     log_event(LOG_ERROR,
               problem->problem == STORE_PROBLEM_MISSING ? "the scrub found a lost object"
                                                         : "the scrub found a damaged object",
@@ -334,15 +344,16 @@ static enum err_code refresh_gauges(struct scrub *scrub, struct err *err)
 {
     arena_auto arena = arena_create();
     struct pg_result *rows;
-    enum err_code code =
-        query(scrub,
-              "SELECT is_paused, coalesce(extract(epoch FROM last_ended_at), 0)::bigint,"
-              " (SELECT count(*) FROM object_problem WHERE problem = 'broken'),"
-              " (SELECT count(*) FROM object_problem WHERE problem = 'unreadable'),"
-              " (SELECT count(*) FROM object_problem WHERE problem = 'missing'),"
-              " (SELECT count(*) FROM object_problem WHERE problem = 'differs')"
-              " FROM scrub WHERE $1 <> '' AND $2 > 0 AND $3 > 0",
-              arena, &rows, err);
+    enum err_code code = query(
+        scrub,
+        "SELECT is_paused, coalesce(extract(epoch FROM last_ended_at), 0)::bigint,"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'broken'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'unreadable'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'missing'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'differs'),"
+        " extract(epoch FROM coalesce(last_started_at, started_at, next_pass_at))::bigint + $3"
+        " FROM scrub WHERE $1 <> '' AND $2 > 0 AND $3 > 0",
+        arena, &rows, err);
     if (code || pg_row_count(rows) == 0)
         return code;
     atomic_store(&scrub->is_paused, pg_get_bool(rows, 0, 0));
@@ -351,6 +362,7 @@ static enum err_code refresh_gauges(struct scrub *scrub, struct err *err)
     atomic_store(&scrub->problems[STORE_PROBLEM_UNREADABLE], pg_get_i64(rows, 0, 3));
     atomic_store(&scrub->problems[STORE_PROBLEM_MISSING], pg_get_i64(rows, 0, 4));
     atomic_store(&scrub->problems[STORE_PROBLEM_DIFFERS], pg_get_i64(rows, 0, 5));
+    atomic_store(&scrub->due_s, pg_get_i64(rows, 0, 6));
     return ERR_NONE;
 }
 
@@ -384,6 +396,12 @@ static void register_metrics(struct scrub *scrub)
     metrics_gauge(metrics, "perfolio_scrub_last_pass_timestamp_seconds", "",
                   "When a scrub of all stored objects was last complete; 0: never.", read_number,
                   &scrub->last_ended_s);
+    atomic_store(&scrub->due_s,
+                 clock_wall_ns() / CLOCK_NS_PER_S + scrub->server->settings->scrub_period_s);
+    metrics_gauge(metrics, "perfolio_scrub_due_timestamp_seconds", "",
+                  "When the scrub must have read all stored objects again: a period after the last "
+                  "complete pass began.",
+                  read_number, &scrub->due_s);
     metrics_gauge(metrics, "perfolio_scrub_paused", "",
                   "1 while the scrub is paused by an operator.", read_number, &scrub->is_paused);
 }

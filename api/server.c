@@ -20,6 +20,7 @@
 #include "api/senders.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/store_damage.h"
 #include "api/symbol_tables.h"
 #include "api/tenant_limits.h"
 #include "api/turns.h"
@@ -182,6 +183,11 @@ static void report_store(void *context, const char *work, const struct err *err)
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
 
+static void note_damage(void *context, const struct store_damage *damage)
+{
+    (void)!store_damage_log_note(context, damage);
+}
+
 /* Each waiting request holds a thread: when nearly all do, nobody else can come. */
 static int flush_requests(const struct settings *settings)
 {
@@ -206,6 +212,8 @@ static enum err_code open_store(struct server *server, struct err *err)
         .retention_s = server->settings->tenant_profile_retention_s,
         .query_time_s = (int64_t)server->settings->tenant_limits[TENANT_LIMIT_QUERY_TIME_S],
         .report = report_store,
+        .damaged = note_damage,
+        .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
         .resolver = naming_resolver(server->naming, naming_mode_default),
@@ -286,6 +294,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
         return code;
     server->metrics = metrics_create();
     server->integrity = integrity_create(server->metrics);
+    server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
@@ -324,6 +333,7 @@ static void tear_down(struct server *server)
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
     limiter_destroy(server->limiter);
+    store_damage_log_destroy(server->store_damage);
     integrity_destroy(server->integrity);
     metrics_destroy(server->metrics);
     turns_destroy(server->turns);

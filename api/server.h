@@ -29,6 +29,7 @@ struct scrub;
 struct settings;
 struct share_memory;
 struct store;
+struct store_damage_log;
 struct symbol_tables;
 struct tenant_limits_memory;
 struct question_memory;
@@ -41,12 +42,13 @@ struct server {
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
-    struct integrity *integrity;        /* api/integrity.h: damaged and lost objects */
-    struct store *store;                /* store/store.h: continuous profiles */
-    struct worker_pool *writers;        /* api/object_task.h: threads that wait for the disk */
-    struct auth *auth;                  /* api/auth.h: tokens seen lately */
-    struct admission_memory *admission; /* api/admission.h: what tenants have sent lately */
-    struct limiter *limiter;            /* api/limiter.h: rates per address, token, tenant */
+    struct integrity *integrity;           /* api/integrity.h: damaged and lost objects */
+    struct store *store;                   /* store/store.h: continuous profiles */
+    struct store_damage_log *store_damage; /* api/store_damage.h: blocks that cannot be read */
+    struct worker_pool *writers;           /* api/object_task.h: threads that wait for the disk */
+    struct auth *auth;                     /* api/auth.h: tokens seen lately */
+    struct admission_memory *admission;    /* api/admission.h: what tenants have sent lately */
+    struct limiter *limiter;               /* api/limiter.h: rates per address, token, tenant */
     struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
     struct query_answers *query_answers;        /* api/query_answers.h: finished reports */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */

@@ -29,7 +29,7 @@ install -m 644 deploy/completion/perfolio-agent.bash \
 install -m 644 deploy/completion/_perfolio-agent "$target/share/zsh/site-functions/"
 install -m 644 deploy/completion/perfolio-agent.fish "$target/share/fish/vendor_completions.d/"
 install -m 644 deploy/kubernetes/perfolio-agent.yaml "$target/share/doc/perfolio/"
-install -m 644 deploy/perfolio.ini README.md LICENSE web/dist/licenses.txt "$target/share/doc/perfolio/"
+install -m 644 deploy/prometheus-rules.yaml deploy/perfolio.ini README.md LICENSE web/dist/licenses.txt "$target/share/doc/perfolio/"
 install -m 644 deploy/perfolio.sysusers "$target/lib/sysusers.d/perfolio.conf"
 for unit in perfoliod perfolio-agent; do
     sed "s|@PREFIX@|$prefix|g" "deploy/$unit.service" >"$target/lib/systemd/system/$unit.service"

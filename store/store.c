@@ -239,7 +239,9 @@ static struct walk_source source_of(struct store *store)
                                 .resolver = store->options.resolver,
                                 .answers = store->answers,
                                 .retention_s = store->options.retention_s,
-                                .filters = store->filters};
+                                .filters = store->filters,
+                                .damaged = store->options.damaged,
+                                .damaged_context = store->options.damaged_context};
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,

@@ -72,6 +72,14 @@ struct store_names {
     uint32_t unknown_count; /* of them those that stay binary and address */
 };
 
+/* A block that a query could not read. */
+struct store_damage {
+    int64_t tenant_id;
+    const char *object_key;
+    enum err_code code; /* ERR_CORRUPT, ERR_NOT_FOUND (it is lost), ERR_IO (unreadable) */
+    const char *message;
+};
+
 struct store_options {
     struct object_store *objects;  /* outlives the store */
     struct pg_pool *database;      /* as perfolio_server: row-level security applies */
@@ -88,6 +96,10 @@ struct store_options {
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
+    /* Called for each block, or granule of one, that a query could not read and left out. Any
+     * thread. May be NULL. */
+    void (*damaged)(void *context, const struct store_damage *damage);
+    void *damaged_context;
 };
 
 /* Starts the thread that flushes; the database may come later. */

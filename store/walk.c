@@ -71,11 +71,23 @@ static bool is_broken(struct walk *walk, const char *object_key, enum err_code c
     return code == ERR_CORRUPT || (code == ERR_IO && is_alone(walk, object_key));
 }
 
+static void report_damage(const struct walk *walk, const char *object_key)
+{
+    const struct walk_source *source = walk->state->source;
+    const struct store_damage damage = {.tenant_id = walk->query->tenant_id,
+                                        .object_key = object_key,
+                                        .code = walk->err->code,
+                                        .message = walk->err->message};
+    if (source->damaged)
+        source->damaged(source->damaged_context, &damage);
+}
+
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
 static enum err_code pass_over(struct walk *walk, const char *object_key, enum err_code code)
 {
     if (!is_broken(walk, object_key, code))
         return code;
+    report_damage(walk, object_key);
     if (walk->statistics.broken_count++ == 0)
         walk->statistics.broken_message = arena_strdup(walk->arena, walk->err->message);
     return ERR_NONE;

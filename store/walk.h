@@ -26,6 +26,8 @@ struct walk_source {
     struct answers *answers;
     int64_t retention_s; /* of tenants without one of their own; 0: for ever */
     struct stack_filters *filters;
+    void (*damaged)(void *context, const struct store_damage *damage); /* of store_options */
+    void *damaged_context;
 };
 
 enum walk_kind {

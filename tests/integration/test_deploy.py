@@ -64,3 +64,44 @@ def test_the_daemon_set_has_the_agents_rights_and_options_and_no_others():
     assert mounts == {volume["name"] for volume in pod["volumes"]}
     unit = (DEPLOY / "perfolio-agent.service").read_text()
     assert {name[4:] for name in re.search(r"CapabilityBoundingSet=(.*)", unit)[1].split()} == RIGHTS
+
+
+@pytest.fixture(scope="module")
+def promtool(tmp_path_factory):
+    """From PATH, or out of Debian's package without installing it, which would start a server."""
+    found = shutil.which("promtool")
+    if found:
+        return found
+    folder = tmp_path_factory.mktemp("prometheus")
+    try:
+        subprocess.run(["apt-get", "download", "prometheus"], cwd=folder, check=True, capture_output=True, timeout=120)
+        package, = folder.glob("prometheus_*.deb")
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True, capture_output=True, timeout=120)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        pytest.skip("there is no promtool, and Debian's package cannot be downloaded")
+    return folder / "usr/bin/promtool"
+
+
+def test_alert_rules_are_valid_and_fire_on_what_they_are_for(promtool, tmp_path):
+    rules = DEPLOY / "prometheus-rules.yaml"
+    checked = subprocess.run([promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked
+    cases = tmp_path / "rules_test.yaml"
+    cases.write_text((ROOT / "tests/integration/prometheus_rules_test.yaml").read_text().replace("RULES", str(rules)))
+    tested = subprocess.run([promtool, "test", "rules", cases], capture_output=True, text=True, timeout=120)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    alerts = {rule["alert"] for group in yaml.safe_load(rules.read_text())["groups"] for rule in group["rules"]}
+    assert {case["alertname"] for part in yaml.safe_load(cases.read_text())["tests"]
+            for case in part["alert_rule_test"] if case["exp_alerts"]} == alerts
+
+
+def test_alert_rules_use_metrics_that_the_server_has(admin):
+    """With the labels that they name."""
+    metrics = admin.get("/metrics").text
+    rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
+    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+        name, = re.findall(r"perfolio_[a-z_]+", rule["expr"])
+        lines = re.findall(rf"^{name}(?:{{.*}})? ", metrics, re.M)
+        assert lines, name
+        for label in set(re.findall(r"\w+", "".join(re.findall(r"by \((.*?)\)", rule["expr"])))) - {"job", "instance"}:
+            assert all(f'{label}="' in line for line in lines), (name, label)

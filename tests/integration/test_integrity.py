@@ -10,7 +10,9 @@ import pytest
 import sample_profiles as samples
 import stored
 from people import Tenant
-from test_debuginfo import compile_with_id, path, table_of, wait_built
+from test_debuginfo import compile_with_id, path, wait_built
+from test_store import BEGIN, HOUR, compact
+from test_store_deletion import push as push_profile
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
 
@@ -172,3 +174,29 @@ def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_
     admin = server.api()
     assert metric(admin, "perfolio_objects_damaged_total", kind="debug_file") == 2
     assert metric(admin, "perfolio_objects_lost_total", kind="debug_file") == 2
+
+
+def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client, api = tenant.api("ingest", "read"), server.api()
+    for i in range(3):
+        push_profile(client, "pod=a", BEGIN + i * 25 * HOUR)
+    compact(server)
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
+    server.restart()
+    keys = sorted(server.objects.keys("block/"))
+    footer = len(server.objects.read(keys[0])) - 100
+    server.objects.write(keys[0], flip(server.objects.read(keys[0]), footer))
+    (server.data_dir / "objects" / keys[1]).unlink()
+    query = {"query": "process_cpu:samples:count:cpu:nanoseconds:delta{}", "start": BEGIN, "end": BEGIN + 100 * HOUR}
+    for i in range(4):  # another window each time: results are kept
+        answer = client.get("/api/v1/query", query={**query, "end": query["end"] + i * HOUR})
+        assert answer.status == 200, answer
+    assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 4
+    assert metric(api, "perfolio_store_damaged_reads_total", problem="lost") >= 4
+    assert metric(api, "perfolio_store_damaged_blocks") == 2
+    for key, problem in ((keys[0], "damaged"), (keys[1], "lost")):
+        line, = [line for line in server.log().splitlines() if "a query could not read a block" in line and key in line]
+        assert "level=error" in line and f"problem={problem}" in line, line
