@@ -308,6 +308,39 @@ static enum err_code load_dump(const struct backup_source *source, int backup_fd
                              err);
 }
 
+/* The oldest database whose rows object_verify reads; later ones are read as this one is. */
+enum { OLDEST_VERIFIED_MIGRATION = 22 };
+
+static enum err_code read_migration(struct pg_pool *pool, int64_t *ret_version, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_connection *connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(pool, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT coalesce(max(version), 0)::bigint FROM schema_migration", NULL, 0,
+                        arena, &result, err);
+    if (!code)
+        *ret_version = pg_get_i64(result, 0, 0);
+    pg_give(connection);
+    return code;
+}
+
+/* A backup of an old version is migrated by the first start only. */
+static enum err_code verify_restored(struct pg_pool *pool, struct object_store *objects,
+                                     const struct backup_options *options, struct err *err)
+{
+    int64_t version = 0;
+    const enum err_code code = read_migration(pool, &version, err);
+    if (code || version >= OLDEST_VERIFIED_MIGRATION)
+        return code ? code : backup_verify_live(pool, objects, options, err);
+    fprintf(stderr,
+            "perfoliod: warning: the backup is of an old version, so its objects were not "
+            "compared with its database: run perfoliod store verify after the first start\n");
+    return ERR_NONE;
+}
+
 /* The data folder does not have its name yet, so its objects are opened through its descriptor. */
 static enum err_code compare_restored(const struct backup_source *source,
                                       const struct backup_options *options, struct err *err)
@@ -320,7 +353,7 @@ static enum err_code compare_restored(const struct backup_source *source,
     if (!source->objects)
         code = object_folder_open_to_read(path, &own, err);
     if (!code)
-        code = backup_verify_live(pool, own ? own : source->objects, options, err);
+        code = verify_restored(pool, own ? own : source->objects, options, err);
     object_store_close(own);
     pg_pool_destroy(pool);
     return code;

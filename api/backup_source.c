@@ -91,7 +91,10 @@ enum err_code backup_source_open_bucket(struct backup_source *source, struct err
     enum err_code code = objects_prepare(settings, err);
     if (!code)
         code = data_folder_make(&source->folder, "copies", &source->folder.server, 0700, err);
-    return code ? code : objects_open(settings, &source->objects, err);
+    /* The folder that is at hand: that of a restore does not have its name yet. */
+    struct settings opened = *settings;
+    opened.data_dir = source->folder.path;
+    return code ? code : objects_open(&opened, &source->objects, err);
 }
 
 enum err_code backup_source_open(struct settings *settings, struct backup_source *source,

@@ -168,3 +168,24 @@ def test_the_command_line_tool_hands_backups_on(folder):
     assert result.returncode == 0, result
     assert (beside / "backup/manifest.txt").exists()
     shutil.rmtree(beside / "backup")
+
+
+def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
+    """Its rows can be read only after the first start has migrated them."""
+    server, beside = folder
+    share = push(server.api(), folded(1))
+    (server.data_dir / "objects/share" / share).write_bytes(b"damaged")
+    with server.database().cursor() as cursor:
+        cursor.execute("DELETE FROM schema_migration WHERE version > 21")
+    server.stop()
+    run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")
+    restored = run("restore", "--data-dir", beside / "again", beside / "backup")
+    assert "store verify after the first start" in restored.stderr, restored
+
+
+def test_a_backup_without_objects_is_compared_too(folder):
+    server, beside = folder
+    server.stop()
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    restored = run("restore", "--data-dir", beside / "again", beside / "backup")
+    assert "0 objects, 0 bytes compared" in restored.stdout, restored

@@ -11,8 +11,9 @@ import sample_profiles as samples
 import stored
 from people import Tenant
 from test_debuginfo import compile_with_id, path, wait_built
-from test_store import BEGIN, HOUR, compact
+from test_store import BEGIN, HOUR, compact, until
 from test_store_deletion import push as push_profile
+from test_symbol_names import C_SOURCE, Program, needs_compiler, send_table
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
 
@@ -200,3 +201,49 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
     for key, problem in ((keys[0], "damaged"), (keys[1], "lost")):
         line, = [line for line in server.log().splitlines() if "a query could not read a block" in line and key in line]
         assert "level=error" in line and f"problem={problem}" in line, line
+
+
+def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start_server, tmp_path):
+    server = start_server()
+    tenant = Tenant(server)
+    api = tenant.api("debuginfo")
+    program = compile_with_id(tmp_path, "ab01ce").read_bytes()
+    assert api.post(path("ab01ce", "executable"), body=program).status == 202
+    wait_built(api, "ab01ce")
+    key, = server.objects.keys("debuginfo/")
+    server.objects.write(key, flip(program))
+    with server.database().cursor() as cursor:  # as if it had been damaged while it waited, in its last try
+        cursor.execute("UPDATE debug_file SET state = 'waiting'")
+        cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id, try_count)"
+                       " SELECT tenant_id, 'build', 'build/' || id, build_id, id, 4 FROM debug_file")
+    until(lambda: [file["state"] for file in api.get(path("ab01ce")).json()["files"]] == ["failed"],
+          "the job does not end")
+    file, = api.get(path("ab01ce")).json()["files"]
+    assert "damaged or lost: upload it again" in file["reason"], file
+    assert metric(server.api(), "perfolio_objects_damaged_total", kind="debug_file") >= 1
+    assert api.post(path("ab01ce", "executable"), body=program).status == 202
+    wait_built(api, "ab01ce")
+    assert api.get("/buildid/ab01ce/executable").body == program
+
+
+@needs_compiler
+@pytest.mark.parametrize("how", ["flip", "delete"])
+def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(start_server, tmp_path, how):
+    server = start_server()
+    program = Program(tmp_path, "bb" * 20, C_SOURCE)
+    client = Tenant(server).api("read", "share", "debuginfo")
+    link = push(client, program.profile())
+    send_table(client, program.build_id, program.table)
+    key, = server.objects.keys("symbols/")
+    if how == "flip":
+        server.objects.write(key, flip(server.objects.read(key)))
+    else:
+        (server.data_dir / "objects" / key).unlink()
+    server.restart()
+    client.close()
+    for _ in range(3):
+        answer = client.get(f"/api/v1/shares/{link}/top")
+        assert answer.status == 200 and b"not_symbolised" in answer.body, answer
+    name = "damaged" if how == "flip" else "lost"
+    assert metric(server.api(), f"perfolio_objects_{name}_total", kind="symbol_table") == 1
+    assert len([line for line in server.log().splitlines() if f"a stored object is {name}" in line and key in line]) == 1
