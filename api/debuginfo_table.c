@@ -158,22 +158,26 @@ static enum err_code find_old(struct pg_connection *connection, const struct deb
         return code;
     if (table->tenant_id == DEBUGINFO_PUBLIC)
         return pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT quality_rank, builder_version, bytes, sha256"
+                               "SELECT quality_rank, builder_version, bytes, sha256,"
+                               " object_is_damaged(object_key)"
                                " FROM symbol_table_public WHERE build_id = $1",
                                arena, ret_rows, err, PG_TEXT(table->id));
     return pg_query_values(connection, table->tenant_id,
-                           "SELECT quality_rank, builder_version, bytes, sha256"
+                           "SELECT quality_rank, builder_version, bytes, sha256,"
+                           " object_is_damaged(object_key)"
                            " FROM symbol_table WHERE tenant_id = $1 AND build_id = $2",
                            arena, ret_rows, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
 }
 
 /* A stripped file never hides a better one; of equals the later stays, unless an older builder made
- * it. */
+ * it. One whose stored object is damaged or lost is replaced by any that is as good. */
 static bool is_better(const struct pg_result *old, const struct debuginfo_table *table)
 {
     const int64_t rank = symbol_quality_rank(&table->facts), old_rank = pg_get_i64(old, 0, 0);
     if (rank != old_rank)
         return rank > old_rank;
+    if (pg_get_bool(old, 0, 4))
+        return true;
     return table->facts.builder_version >= pg_get_i64(old, 0, 1) &&
            !span_equal(pg_get_bytes(old, 0, 3), span_of(table->sha256, DIGEST_BYTES));
 }

@@ -233,7 +233,11 @@ enum err_code debuginfo_post_table(struct request *request, struct response *res
 
 /* ---- debug files and executables ---- */
 
-/* The same bytes came before: what became of them is known, and these are not needed. */
+/*
+ * The same bytes came before: what became of them is known, and these are not needed, unless those
+ * that were stored are damaged or lost. Then these take their place, and the charge of the old ones
+ * is given back.
+ */
 static enum err_code find_same(struct request *request, struct pg_connection *connection,
                                const struct incoming *incoming, bool *ret_is_known,
                                const char **ret_state, struct err *err)
@@ -241,7 +245,8 @@ static enum err_code find_same(struct request *request, struct pg_connection *co
     struct pg_result *rows;
     enum err_code code = pg_query_values(
         connection, request->principal.tenant_id,
-        "SELECT state, reason, builder_version FROM debug_file WHERE tenant_id = $1"
+        "SELECT state, reason, builder_version, object_is_damaged(object_key), bytes"
+        " FROM debug_file WHERE tenant_id = $1"
         " AND build_id = $2 AND kind = $3 AND sha256 = $4 FOR UPDATE",
         request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(incoming->id),
         PG_TEXT(incoming->kind), PG_BYTES(span_of(incoming->sha256, DIGEST_BYTES)));
@@ -249,8 +254,12 @@ static enum err_code find_same(struct request *request, struct pg_connection *co
     if (code || pg_row_count(rows) == 0)
         return code;
     const bool has_failed = span_equal_text(span_text(pg_get_text(rows, 0, 0)), "failed");
+    const bool is_damaged = pg_get_bool(rows, 0, 3);
     *ret_state = pg_get_text(rows, 0, 0);
-    *ret_is_known = !has_failed;
+    *ret_is_known = !has_failed && !is_damaged;
+    if (is_damaged)
+        return quota_give_back(connection, request->principal.tenant_id, pg_get_i64(rows, 0, 4),
+                               request->arena, err);
     if (has_failed && pg_get_i64(rows, 0, 2) >= SYMBOL_BUILDER_VERSION)
         return err_set(err, ERR_INVALID, "this file was tried before: %s", pg_get_text(rows, 0, 1));
     return ERR_NONE;

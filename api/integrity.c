@@ -16,7 +16,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE_BYTES = 256 << 10, VERIFIED_COUNT = 256, VERIFIED_S = 600 };
+enum {
+    PIECE_BYTES = 256 << 10,
+    VERIFIED_COUNT = 256,
+    VERIFIED_S = 600,
+    LISTED_COUNT = 64,
+    LISTED_S = 60
+};
 
 static const char *const kind_names[INTEGRITY_KIND_COUNT] = {
     [INTEGRITY_SHARE] = "share",
@@ -44,12 +50,20 @@ struct verified {
     int64_t verified_ns; /* monotonic */
 };
 
+/* A problem that was written to object_problem. */
+struct listed {
+    char key[OBJECT_KEY_MAX_BYTES + 1];
+    int64_t listed_ns; /* monotonic */
+};
+
 struct integrity {
     struct metric *damaged[INTEGRITY_KIND_COUNT];
     struct metric *lost[INTEGRITY_KIND_COUNT];
     pthread_mutex_t mutex; /* guards what follows */
     struct verified verified[VERIFIED_COUNT];
     size_t next; /* the oldest entry */
+    struct listed listed[LISTED_COUNT];
+    size_t next_listed;
 };
 
 struct integrity *integrity_create(struct metrics *metrics)
@@ -77,6 +91,46 @@ void integrity_destroy(struct integrity *integrity)
     mem_free(integrity);
 }
 
+/* A damaged object that many requests read is not written for each of them. */
+static bool is_to_be_listed(struct integrity *integrity, const char *key)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    bool is_recent = false;
+    pthread_mutex_lock(&integrity->mutex);
+    for (size_t i = 0; i < LISTED_COUNT && !is_recent; i++)
+        is_recent = strcmp(integrity->listed[i].key, key) == 0 &&
+                    now_ns - integrity->listed[i].listed_ns < LISTED_S * CLOCK_NS_PER_S;
+    if (!is_recent) {
+        struct listed *listed = &integrity->listed[integrity->next_listed];
+        integrity->next_listed = (integrity->next_listed + 1) % LISTED_COUNT;
+        snprintf(listed->key, sizeof(listed->key), "%s", key);
+        listed->listed_ns = now_ns;
+    }
+    pthread_mutex_unlock(&integrity->mutex);
+    return !is_recent;
+}
+
+/* Without it the scrub finds the object later. */
+static void list_problem(struct server *server, const struct integrity_object *object,
+                         const struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    struct err ignored;
+    if (!is_to_be_listed(server->integrity, object->key) ||
+        pg_take(server->jobs_database, &connection, &ignored))
+        return;
+    (void)!pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO object_problem (object_key, kind, problem, tenant, detail)"
+        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (object_key) DO UPDATE SET"
+        " problem = excluded.problem, detail = excluded.detail, seen_at = now()",
+        arena, &rows, &ignored, PG_TEXT(object->key), PG_TEXT(kind_names[object->kind]),
+        PG_TEXT(err->code == ERR_LOST ? "missing" : "broken"),
+        object->tenant_id ? PG_I64(object->tenant_id) : PG_NULL, PG_TEXT(err->message));
+}
+
 void integrity_report(struct server *server, const struct integrity_object *object,
                       const struct err *err)
 {
@@ -87,6 +141,7 @@ void integrity_report(struct server *server, const struct integrity_object *obje
     log_event(LOG_ERROR, is_lost ? "a stored object is lost" : "a stored object is damaged",
               "kind=%s object=%s tenant=%" PRId64 " error=%s", kind_names[object->kind],
               object->key, object->tenant_id, log_quote(err->message, text, sizeof(text)));
+    list_problem(server, object, err);
 }
 
 static enum err_code fail_damaged(struct server *server, const struct integrity_object *object,

@@ -5,7 +5,8 @@
  * (ERR_LOST) when a row still names it and the store has no such object. An object whose row was
  * deleted in the meantime is neither: integrity_open reports ERR_NOT_FOUND. Each damaged or lost
  * object that is read is logged at error level and counted by kind
- * (perfolio_objects_damaged_total, perfolio_objects_lost_total).
+ * (perfolio_objects_damaged_total, perfolio_objects_lost_total), and listed for operators
+ * (api/scrub.h), at most once a minute per object.
  *
  * Segments and blocks of the store have no digest in their rows. Every byte of a block is covered
  * by a CRC32C of the block itself, which every reader compares (store/block_format.h).

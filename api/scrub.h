@@ -8,7 +8,8 @@
  * each period. Progress is committed after each page, so that a restart repeats one page at most.
  *
  * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
- * object_problem until a later complete pass finds it whole. Counts are in /metrics
+ * object_problem, as are those that requests find (api/integrity.h), until a later complete pass
+ * finds it whole. Counts are in /metrics
  * (perfolio_scrub_*, perfolio_object_problems); operators read the result and pause, resume or
  * start passes through /api/v1/admin/scrub.
  */

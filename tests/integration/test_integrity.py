@@ -247,3 +247,48 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(sta
     name = "damaged" if how == "flip" else "lost"
     assert metric(server.api(), f"perfolio_objects_{name}_total", kind="symbol_table") == 1
     assert len([line for line in server.log().splitlines() if f"a stored object is {name}" in line and key in line]) == 1
+
+
+def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_server, tmp_path):
+    server = start_server()
+    tenant = Tenant(server)
+    api, admin = tenant.api("debuginfo"), server.api()
+
+    def used():
+        return admin.get(f"/api/v1/admin/tenants/{tenant.id}").json()["usage"]["bytes_stored"]
+
+    program = Program(tmp_path, "cc" * 20, C_SOURCE)
+    binary = compile_with_id(tmp_path, "ab01cf").read_bytes()
+    send_table(api, program.build_id, program.table)
+    assert api.post(path("ab01cf", "executable"), body=binary).status == 202
+    wait_built(api, "ab01cf")
+    before, keys = used(), server.objects.keys("symbols/") | server.objects.keys("debuginfo/")
+    assert api.post(path("ab01cf", "executable"), body=binary).status == 200, "the same file is known"
+    run = admin.post("/api/v1/admin/scrub/start")
+    assert run.status == 200
+    for key in keys:
+        server.objects.write(key, flip(server.objects.read(key)))
+    assert api.get("/buildid/ab01cf/executable").status == 500
+    file, = server.objects.keys("debuginfo/")
+    until(lambda: {one["object"] for one in admin.get("/api/v1/admin/scrub").json()["problems"]} == keys,
+          "the damage is not listed")
+    assert file.encode() in server.cli("admin", "scrub", "problems").stdout
+    assert api.post(path("ab01cf", "executable"), body=binary).status == 202
+    wait_built(api, "ab01cf")
+    assert api.get("/buildid/ab01cf/executable").body == binary
+    assert api.post(path(program.build_id, "table"), body=program.table).json()["is_stored"] is True
+    assert used() == before
+    until(lambda: not (server.objects.keys("symbols/") | server.objects.keys("debuginfo/")) & keys,
+          "the damaged objects are not deleted")
+
+
+def test_what_a_request_finds_damaged_is_listed_at_once(start_server):
+    server = start_server()
+    api = server.api()
+    damaged, lost = push(api, folded(1000, 1)), push(api, folded(1000, 2))
+    server.objects.write(f"share/{damaged}", b"x")
+    (server.data_dir / "objects/share" / lost).unlink()
+    for share in (damaged, lost, damaged, lost):
+        assert api.get(f"/p/{share}/raw").status == 500
+    listed = {one["object"]: one["problem"] for one in api.get("/api/v1/admin/scrub").json()["problems"]}
+    assert listed == {f"share/{damaged}": "broken", f"share/{lost}": "missing"}
