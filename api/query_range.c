@@ -17,8 +17,9 @@ enum rate { RATE_NO, RATE_YES, RATE_AUTO /* of a type that has one */ };
 struct question {
     struct store_range_query range;
     enum rate rate;
-    bool has_step; /* else it is ours to choose */
     bool wants_other;
+    bool has_step;         /* else it is ours to choose */
+    int64_t short_step_ns; /* the step that was raised, since it was too short; 0: none was */
     struct span group_by[GROUP_LABELS_MAX];
 };
 
@@ -35,22 +36,33 @@ static void set_round_step(struct store_range_query *range, int64_t step_ns)
         range->lead_ns = 0;
 }
 
+static const int32_t round_steps_s[] = {1,     2,     5,     10,    15,     30,    60,
+                                        120,   300,   600,   900,   1800,   3600,  7200,
+                                        10800, 21600, 43200, 86400, 172800, 604800};
+enum { ROUND_STEPS = sizeof(round_steps_s) / sizeof(round_steps_s[0]) };
+
 /* The shortest round step that gives no more points than wanted. */
 static void choose_step(struct store_range_query *range)
 {
-    static const int32_t round_s[] = {1,     2,     5,     10,    15,     30,    60,
-                                      120,   300,   600,   900,   1800,   3600,  7200,
-                                      10800, 21600, 43200, 86400, 172800, 604800};
-    const size_t count = sizeof(round_s) / sizeof(round_s[0]);
     const int64_t window_ns = range->query.end_ns - range->query.start_ns;
-    for (size_t i = 0; i < count; i++) {
-        const int64_t step_ns = round_s[i] * CLOCK_NS_PER_S;
+    for (size_t i = 0; i < ROUND_STEPS; i++) {
+        const int64_t step_ns = round_steps_s[i] * CLOCK_NS_PER_S;
         if (window_ns / step_ns < POINTS_DEFAULT - 1) {
             set_round_step(range, step_ns);
             return;
         }
     }
     range->step_ns = window_ns / POINTS_DEFAULT + 1;
+}
+
+/* The shortest round step that is not below a step. */
+static int64_t round_up_step(int64_t step_ns)
+{
+    for (size_t i = 0; i < ROUND_STEPS; i++) {
+        if (round_steps_s[i] * CLOCK_NS_PER_S >= step_ns)
+            return round_steps_s[i] * CLOCK_NS_PER_S;
+    }
+    return step_ns;
 }
 
 static enum err_code read_step(const struct request *request, struct question *question,
@@ -202,22 +214,95 @@ static void append_unit(const struct question *question, const struct store_type
     buf_append_json(json, buf_span(&unit));
 }
 
+/* Values in nanoseconds per nanosecond are seconds per second. */
+static void append_rate(const struct store_type *type, double per_ns, struct buf *json)
+{
+    buf_printf(json, "%.9g", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
+}
+
+/* All of it, however long: a step may be years. */
+static void append_ms(int64_t ns, struct buf *json)
+{
+    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
+    if (ns % CLOCK_NS_PER_MS)
+        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
+}
+
+static int64_t begin_of_step(const struct store_range_query *range, uint32_t step)
+{
+    return range->query.start_ns - range->lead_ns + step * range->step_ns;
+}
+
 static void append_point(const struct question *question, const struct store_type *type,
                          const struct store_point *point, struct buf *json)
 {
-    const struct store_range_query *range = &question->range;
-    const int64_t begin_ns = range->query.start_ns - range->lead_ns + point->step * range->step_ns;
+    const int64_t begin_ns = begin_of_step(&question->range, point->step);
     buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
-    if (!is_rate(question, type)) {
-        buf_printf(json, "%" PRId64 "]", point->value);
-        return;
+    if (is_rate(question, type))
+        append_rate(type, point->per_ns, json);
+    else
+        buf_printf(json, "%" PRId64, point->value);
+    buf_append_byte(json, ']');
+}
+
+/* The time of a step that lies in the window. */
+static double length_of_step(const struct store_range_query *range, uint32_t step)
+{
+    const int64_t left_ns = range->query.end_ns - begin_of_step(range, step);
+    const int64_t length_ns = left_ns < range->step_ns ? left_ns : range->step_ns;
+    return (double)(length_ns - (step == 0 ? range->lead_ns : 0));
+}
+
+/* Gauges: of the points, by the time of their steps. */
+static double mean_of_points(const struct store_range_query *range,
+                             const struct store_range_series *series)
+{
+    double sum = 0, all = 0;
+    for (uint32_t i = 0; i < series->point_count; i++) {
+        const double length = length_of_step(range, series->points[i].step);
+        sum += (double)series->points[i].value * length;
+        all += length;
     }
-    /* Of the first and the last step what is in the window. */
-    const int64_t left_ns = range->query.end_ns - begin_ns;
-    const int64_t step_ns = (left_ns < range->step_ns ? left_ns : range->step_ns) -
-                            (point->step == 0 ? range->lead_ns : 0);
-    const double per_ns = (double)point->value / (double)step_ns;
-    buf_printf(json, "%.9g]", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
+    return all > 0 ? sum / all : 0;
+}
+
+/* Averages of a part of the window weigh points by the time that has data: nearly always the step.
+ */
+static void append_partial(const struct store_range_query *range,
+                           const struct store_range_series *series, struct buf *json)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < series->point_count; i++) {
+        const struct store_point *point = &series->points[i];
+        if ((double)point->covered_ns >= 0.99 * length_of_step(range, point->step))
+            continue;
+        const int64_t begin_ns = begin_of_step(range, point->step);
+        buf_printf(json, "%s[%" PRId64 ",", has_any ? "," : ",\"partial\":[",
+                   begin_ns / CLOCK_NS_PER_MS);
+        append_ms((int64_t)point->covered_ns, json);
+        buf_append_byte(json, ']');
+        has_any = true;
+    }
+    if (has_any)
+        buf_append_byte(json, ']');
+}
+
+/* What is printed beside a graph: the average is what its points are averages of. */
+static void append_summary(const struct question *question, const struct store_type *type,
+                           const struct store_range_series *series, struct buf *json)
+{
+    const bool is_gauge = type->rule == STORE_MEAN;
+    if (is_gauge && series->point_count)
+        buf_printf(json, ",\"average\":%.9g", mean_of_points(&question->range, series));
+    if (is_gauge)
+        return;
+    if (is_rate(question, type) && series->covered_ns) {
+        buf_append_text(json, ",\"average\":");
+        append_rate(type, series->per_ns, json);
+    }
+    buf_printf(json, ",\"total\":%" PRId64 ",\"covered_ms\":", series->total);
+    append_ms((int64_t)series->covered_ns, json);
+    append_partial(&question->range, series, json);
 }
 
 static void append_series(const struct question *question, const struct store_range *answer,
@@ -235,15 +320,44 @@ static void append_series(const struct question *question, const struct store_ra
         buf_append_text(json, i ? "," : "");
         append_point(question, answer->type, &series->points[i], json);
     }
-    buf_append_text(json, "]}");
+    buf_append_byte(json, ']');
+    append_summary(question, answer->type, series, json);
+    buf_append_byte(json, '}');
 }
 
-/* All of it, however long: a step may be years. */
-static void append_ms(int64_t ns, struct buf *json)
+static void print_s(int64_t ns, struct buf *text)
 {
-    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
-    if (ns % CLOCK_NS_PER_MS)
-        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
+    buf_printf(text, "%.9g s", (double)ns / (double)CLOCK_NS_PER_S);
+}
+
+/* What the reader of the values must know, as sentences. */
+static void append_notes(const struct question *question, const struct store_range *answer,
+                         struct buf *json)
+{
+    if (!answer->unknown_count)
+        return;
+    buf_auto note;
+    buf_init(&note, 1024);
+    const bool is_one = answer->unknown_count == 1;
+    buf_printf(&note,
+               "%" PRIu64 " profile%s no duration and count%s for the time until the next "
+               "one of the same series",
+               answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
+    if (answer->interval_ns) {
+        buf_append_text(&note, ", at most for the usual interval of ");
+        print_s(answer->interval_ns, &note);
+    }
+    buf_append_text(&note, ", or for a step if there is no other one.");
+    if (question->short_step_ns) {
+        buf_append_text(&note, " The step was raised from ");
+        print_s(question->short_step_ns, &note);
+        buf_append_text(&note, " to ");
+        print_s(question->range.step_ns, &note);
+        buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
+    }
+    buf_append_text(json, ",\"notes\":[");
+    buf_append_json(json, buf_span(&note));
+    buf_append_byte(json, ']');
 }
 
 static void append_answer(const struct question *question, const struct store_range *answer,
@@ -266,34 +380,61 @@ static void append_answer(const struct question *question, const struct store_ra
         buf_append_text(json, ",");
         append_series(question, answer, answer->other, json);
     }
-    buf_printf(json, "],\"group_count\":%" PRIu32 ",\"statistics\":",
-               answer->series_count + answer->other_count);
+    buf_printf(json, "],\"group_count\":%" PRIu32, answer->series_count + answer->other_count);
+    append_notes(question, answer, json);
+    buf_append_text(json, ",\"statistics\":");
     store_json_append_statistics(json, &answer->statistics, begin_ns);
     buf_append_text(json, "}\n");
 }
 
+/* ---- steps that fit what is stored ---- */
+
 /* Hours of which totals alone are kept have no parts: where we chose shorter steps, they get full
  * hours. */
-static enum err_code ask(struct request *request, struct question *question,
-                         struct store_range *ret_answer, struct err *err)
+static void ask_for_hours(struct request *request, struct question *question,
+                          struct store_range *answer)
 {
     const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
-    struct store *store = request->server->store;
     struct store_range_query *range = &question->range;
-    enum err_code code = store_range(store, request->arena, range, ret_answer, err);
-    if (code || question->has_step || range->step_ns >= hour_ns ||
-        !ret_answer->statistics.cut_count)
-        return code;
+    if (question->has_step || range->step_ns >= hour_ns || !answer->statistics.cut_count)
+        return;
     const struct store_range_query fine = *range;
     struct store_range hours;
     struct err ignored;
     set_round_step(range, hour_ns);
-    if (store_range(store, request->arena, range, &hours, &ignored) ||
-        hours.statistics.cut_count >= ret_answer->statistics.cut_count)
+    if (store_range(request->server->store, request->arena, range, &hours, &ignored) ||
+        hours.statistics.cut_count >= answer->statistics.cut_count)
         *range = fine;
     else
-        *ret_answer = hours;
-    return ERR_NONE;
+        *answer = hours;
+}
+
+/* Without a duration nothing is known of parts of the interval: a step that was asked for becomes a
+ * multiple of itself, one that we chose the next round one. */
+static enum err_code raise_step(struct request *request, struct question *question,
+                                struct store_range *answer, struct err *err)
+{
+    struct store_range_query *range = &question->range;
+    const int64_t step_ns = range->step_ns, interval_ns = answer->interval_ns;
+    if (interval_ns <= step_ns)
+        return ERR_NONE;
+    if (question->has_step)
+        range->step_ns = ((interval_ns - 1) / step_ns + 1) * step_ns;
+    else
+        set_round_step(range, round_up_step(interval_ns));
+    question->short_step_ns = step_ns;
+    return store_range(request->server->store, request->arena, range, answer, err);
+}
+
+static enum err_code ask(struct request *request, struct question *question,
+                         struct store_range *ret_answer, struct err *err)
+{
+    enum err_code code =
+        store_range(request->server->store, request->arena, &question->range, ret_answer, err);
+    if (code)
+        return code;
+    ask_for_hours(request, question, ret_answer);
+    return raise_step(request, question, ret_answer, err);
 }
 
 static enum err_code get_query_range(struct request *request, struct response *response,

@@ -42,6 +42,7 @@ enum {
     BLOCK_VERSION = 2,
     BLOCK_VERSION_OLDEST = 1, /* the same without series totals */
     BLOCK_ID_BYTES = 16,
+    BLOCK_SLACK_PART = 256,
     BLOCK_SECTION_MAX_BYTES = 1 << 30 /* before compression */
 };
 
@@ -105,8 +106,13 @@ enum block_granule_flag {
     BLOCK_ARE_DISTINCT = 1 << 1, /* no two rows of one stack and ordinal */
     BLOCK_HAS_LABEL_SETS = 1 << 2,
     BLOCK_HAS_TIMESTAMPS = 1 << 3,
-    BLOCK_ARE_TOTALS = 1 << 4, /* no single profile can be told (totals.h) */
-    BLOCK_BEGIN_APART = 1 << 5 /* no two profiles begin at one moment; without it nobody knows */
+    BLOCK_ARE_TOTALS = 1 << 4,  /* no single profile can be told (totals.h) */
+    BLOCK_BEGIN_APART = 1 << 5, /* no two profiles begin at one moment; without it nobody knows */
+    /* reach_ns and longest_ns are set, which older blocks do not have. */
+    BLOCK_HAS_REACH = 1 << 6,
+    /* Every profile has a duration and begins before the end of those before it, or at most
+     * 1 / BLOCK_SLACK_PART of its duration later: together they cover begin_ns to reach_ns. */
+    BLOCK_IS_GAPLESS = 1 << 7
 };
 
 /*
@@ -130,7 +136,8 @@ struct block_granule {
     uint64_t offset;    /* of the first extent; the others follow, each at its multiple of 64 */
     uint32_t extent_bytes[BLOCK_EXTENT_COUNT]; /* 0: there is none */
     uint32_t extent_crc[BLOCK_EXTENT_COUNT];
-    uint64_t reserved[2];
+    int64_t reach_ns;   /* the latest end of a profile: its begin and its duration */
+    int64_t longest_ns; /* the longest duration */
 };
 static_assert(sizeof(struct block_granule) == 128, "two parts");
 

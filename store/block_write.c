@@ -415,6 +415,27 @@ static void look_at_begins(const struct block_rows *rows, struct block_granule *
     granule->flags |= BLOCK_BEGIN_APART;
 }
 
+/* Values over time spread a profile's value over its duration (store/spread.h): for a granule that
+ * lies in one step they need no more than this. */
+static void look_at_durations(const struct block_rows *rows, struct block_granule *granule)
+{
+    bool is_gapless = true;
+    granule->reach_ns = granule->begin_ns;
+    for (uint32_t i = 0; i < rows->profile_count; i++) {
+        const struct block_profile *profile = &rows->profiles[i];
+        const int64_t duration_ns = profile->duration_ns > 0 ? profile->duration_ns : 0;
+        int64_t end_ns;
+        if (__builtin_add_overflow(profile->time_ns, duration_ns, &end_ns))
+            end_ns = INT64_MAX;
+        /* reach_ns lies at or after the granule's begin, so that the difference fits. */
+        is_gapless = is_gapless && duration_ns &&
+                     profile->time_ns - granule->reach_ns <= duration_ns / BLOCK_SLACK_PART;
+        granule->reach_ns = end_ns > granule->reach_ns ? end_ns : granule->reach_ns;
+        granule->longest_ns = duration_ns > granule->longest_ns ? duration_ns : granule->longest_ns;
+    }
+    granule->flags |= BLOCK_HAS_REACH | (is_gapless ? BLOCK_IS_GAPLESS : 0u);
+}
+
 static void append_extents(struct block_writer *writer, const struct block_rows *rows,
                            struct block_granule *granule)
 {
@@ -465,6 +486,7 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
         rows->profiles[i].total = 0;
     look_at_begins(rows, &granule);
     look_at_values(rows, &granule);
+    look_at_durations(rows, &granule);
     find_details(rows, &granule);
     append_extents(writer, rows, &granule);
     if (writer->level) /* what lives for seconds has no hours to add up */

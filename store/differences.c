@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Of a profile, while gains are told: its place, number, time, and whether counters began there. */
-enum { TELLING_BYTES = 2 * sizeof(uint32_t) + sizeof(int64_t) + sizeof(bool) };
+/* Of a profile, while gains are told: its place, number, time, the time since which it gained, the
+ * distance from the one before, and whether counters began there. */
+enum { TELLING_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
 
 struct difference_row {
     uint32_t stack;
@@ -179,16 +180,57 @@ static void keep_keys(struct differences *differences)
     order_rows(differences);
 }
 
-void differences_tell(struct differences *differences,
-                      void (*gain)(void *context, uint32_t key, int64_t time_ns, int64_t value),
-                      void *context)
+static int compare_distances(const void *a, const void *b)
 {
-    const uint32_t snapshot_count = number_snapshots(differences);
-    const int64_t *times_ns = differences->times_ns;
-    bool *began = mem_new(bool, snapshot_count + (size_t)1);
-    order_rows(differences);
-    find_begins(differences, snapshot_count, began);
-    keep_keys(differences);
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of the distances between snapshots, of which there are at least two. */
+static int64_t find_interval(const int64_t *times_ns, uint32_t snapshot_count)
+{
+    const uint32_t count = snapshot_count - 1;
+    int64_t *distances_ns = mem_new(int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        distances_ns[i] = times_ns[i + 1] - times_ns[i];
+    qsort(distances_ns, count, sizeof(*distances_ns), compare_distances);
+    const int64_t interval_ns = distances_ns[(count - 1) / 2];
+    mem_free(distances_ns);
+    return interval_ns;
+}
+
+/* since_ns[i]: from when on snapshot i tells what was gained. */
+static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *began)
+{
+    int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
+    const int64_t interval_ns =
+        snapshot_count > 1 ? find_interval(times_ns, snapshot_count) : INT64_MAX;
+    for (uint32_t i = 1; i < snapshot_count; i++) {
+        const bool is_cut = began[i] && times_ns[i] - times_ns[i - 1] > interval_ns;
+        since_ns[i] = is_cut ? times_ns[i] - interval_ns : times_ns[i - 1];
+    }
+    return since_ns;
+}
+
+struct telling {
+    const int64_t *times_ns;
+    const int64_t *since_ns;
+    void (*gain)(void *context, const struct difference_gain *gained);
+    void *context;
+};
+
+static void tell_gain(const struct telling *telling, uint32_t key, uint32_t snapshot, int64_t value)
+{
+    const struct difference_gain gained = {.key = key,
+                                           .since_ns = telling->since_ns[snapshot],
+                                           .time_ns = telling->times_ns[snapshot],
+                                           .value = value};
+    telling->gain(telling->context, &gained);
+}
+
+static void tell_gains(const struct differences *differences, uint32_t snapshot_count,
+                       const bool *began, const struct telling *telling)
+{
     const struct difference_row *rows = differences->rows, *before = NULL;
     int64_t value, value_before = 0;
     for (uint64_t i = 0; i < differences->row_count;) {
@@ -197,16 +239,35 @@ void differences_tell(struct differences *differences,
         const bool has_before = before && before->key == row->key &&
                                 before->snapshot + 1 == row->snapshot && !began[row->snapshot];
         if (row->snapshot)
-            gain(context, row->key, times_ns[row->snapshot],
-                 value - (has_before ? value_before : 0));
+            tell_gain(telling, row->key, row->snapshot, value - (has_before ? value_before : 0));
         /* Stacks that have less begin anew, but what other labels have now is a loss of these. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
             i < differences->row_count && rows[i].key == row->key && rows[i].snapshot == next;
         if (!has_next && next < snapshot_count && !began[next])
-            gain(context, row->key, times_ns[next], -value);
+            tell_gain(telling, row->key, next, -value);
         before = row;
         value_before = value;
     }
+}
+
+void differences_tell(struct differences *differences,
+                      void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                      void (*gain)(void *context, const struct difference_gain *gained),
+                      void *context)
+{
+    const uint32_t snapshot_count = number_snapshots(differences);
+    const int64_t *times_ns = differences->times_ns;
+    bool *began = mem_new(bool, snapshot_count + (size_t)1);
+    order_rows(differences);
+    find_begins(differences, snapshot_count, began);
+    keep_keys(differences);
+    int64_t *since_ns = find_since(times_ns, snapshot_count, began);
+    for (uint32_t i = 1; i < snapshot_count && covered; i++)
+        covered(context, since_ns[i], times_ns[i]);
+    const struct telling telling = {
+        .times_ns = times_ns, .since_ns = since_ns, .gain = gain, .context = context};
+    tell_gains(differences, snapshot_count, began, &telling);
+    mem_free(since_ns);
     mem_free(began);
 }

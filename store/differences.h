@@ -44,10 +44,24 @@ void differences_add(struct differences *differences, const struct block *block,
 
 size_t differences_memory(const struct differences *differences);
 
-/* Tells what each key gained until a snapshot, of all snapshots but the first that it is in; once,
- * when all are added. Gains of one key and snapshot come one after the other. */
+/* What a key gained from since_ns until the snapshot at time_ns. */
+struct difference_gain {
+    uint32_t key;
+    int64_t since_ns;
+    int64_t time_ns;
+    int64_t value;
+};
+
+/*
+ * Once, when all are added: calls covered (NULL: not wanted) for each snapshot but the first with
+ * the time since the one before; where counters began anew, since then, or for the usual interval
+ * of snapshots (the median) where that is shorter: when the process began is not known. Then calls
+ * gain for what each key gained until a snapshot, of all snapshots but the first that it is in.
+ * Gains of one key and snapshot come one after the other.
+ */
 void differences_tell(struct differences *differences,
-                      void (*gain)(void *context, uint32_t key, int64_t time_ns, int64_t value),
+                      void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                      void (*gain)(void *context, const struct difference_gain *gained),
                       void *context);
 
 #endif

@@ -462,11 +462,10 @@ static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
     return check_limits(merge, differences_memory(differences));
 }
 
-static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+static void add_gain(void *context, const struct difference_gain *gained)
 {
     struct merge *merge = context;
-    (void)time_ns;
-    stack_union_sums(merge->stacks, key)[0] += value;
+    stack_union_sums(merge->stacks, gained->key)[0] += gained->value;
 }
 
 /* Series by series. */
@@ -483,7 +482,7 @@ static enum err_code add_differences(struct merge *merge)
             code = add_snapshots(merge, &walk->tasks[i], &differences);
         }
         if (!code)
-            differences_tell(&differences, add_gain, merge);
+            differences_tell(&differences, NULL, add_gain, merge);
         differences_fini(&differences);
     }
     return code;

@@ -11,7 +11,7 @@ static __int128 common_divisor(__int128 a, __int128 b)
     return a;
 }
 
-void mean_add(struct mean *mean, int64_t sum, uint64_t divisor)
+void mean_add(struct mean *mean, __int128 sum, uint64_t divisor)
 {
     const __int128 b = (__int128)divisor;
     mean->whole += sum / b;
@@ -30,11 +30,16 @@ void mean_add(struct mean *mean, int64_t sum, uint64_t divisor)
     }
 }
 
-int64_t mean_round(const struct mean *mean)
+__int128 mean_round_wide(const struct mean *mean)
 {
     /* Both parts may have different signs. */
     const __int128 denominator = mean->denominator;
     __int128 doubled = 2 * (mean->whole * denominator + mean->numerator);
     doubled += doubled < 0 ? -denominator : denominator;
-    return (int64_t)(doubled / (2 * denominator));
+    return doubled / (2 * denominator);
+}
+
+int64_t mean_round(const struct mean *mean)
+{
+    return (int64_t)mean_round_wide(mean);
 }

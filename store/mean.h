@@ -22,8 +22,9 @@ static inline struct mean mean_zero(void)
 }
 
 /* Adds sum / divisor; divisor is at least 1. */
-void mean_add(struct mean *mean, int64_t sum, uint64_t divisor);
+void mean_add(struct mean *mean, __int128 sum, uint64_t divisor);
 /* Halves away from 0. */
 int64_t mean_round(const struct mean *mean);
+__int128 mean_round_wide(const struct mean *mean);
 
 #endif

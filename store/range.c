@@ -9,18 +9,21 @@
 #include "store/moments.h"
 #include "store/range_groups.h"
 #include "store/row_labels.h"
+#include "store/spread.h"
 #include "store/stack_filter.h"
 #include "store/walk.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What one series has in one step, of rows of one group. */
-struct step_sum {
-    int64_t sum;
-    uint32_t group;
-    uint32_t step;
-};
+static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
+
+/* Deltas that begin before the window count with what they have in it. Most are shorter than this;
+ * where longer ones are found, the query runs again with a longer reach. */
+#define REACH_NS (120 * CLOCK_NS_PER_S)
+#define REACH_OF_NOTHING_NS (3600 * CLOCK_NS_PER_S) /* where no profile was found at all */
+#define REACH_MAX_NS (86400 * CLOCK_NS_PER_S)
 
 /* Which groups the samples of a series are in: one, or one of these. */
 #define NO_GROUP UINT32_MAX
@@ -30,10 +33,18 @@ struct step_sum {
  * steps. A query with more groups reads the largest ones a second time. */
 enum { CELL_BUDGET_BYTES = 32 << 20 };
 
+/* What the profile of an ordinal has in a group. */
+struct row_sum {
+    int64_t value;
+    uint32_t group;
+    uint32_t ordinal;
+};
+
 struct range {
     struct walk *walk;
     const struct store_range_query *query;
     enum store_rule rule;
+    struct spread_steps steps;
     uint32_t step_count;
     struct stack_filters *filters;
     struct stack_filter_question question;
@@ -45,62 +56,58 @@ struct range {
     struct range_groups *groups; /* by the number of the labels */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
-    /* Of the series in hand: */
-    struct map_u64 sum_numbers; /* by group and step */
-    struct step_sum *sums;
-    uint32_t sum_count;
-    uint32_t sum_capacity;
-    uint32_t last_sum;         /* profiles come in order of time */
+    uint64_t unknown_count; /* spread.unknown_count after the first pass */
+    uint64_t checked_at;    /* spread.add_count when the limits were checked last */
+    /* The series in hand: */
+    struct spread spread;
+    bool has_left_out;         /* a task of it was not read: no row of it is wanted */
     uint32_t *snapshot_counts; /* per step */
     struct moments moments;    /* of snapshots that are not counted there yet */
     struct differences differences;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
-    /* Of the granule in hand: */
-    int64_t *values; /* per profile */
+    /* The granule in hand: */
+    int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;
+    struct map_u64 row_numbers; /* of the other groups, by group and ordinal */
+    struct row_sum *row_sums;
+    uint32_t row_sum_count;
+    uint32_t row_sum_capacity;
     uint32_t *keys; /* per row */
     uint32_t key_capacity;
     struct store_range answer;
 };
 
+static size_t memory_of(const struct range *range)
+{
+    return range_groups_memory(range->groups) + range->keeps_bytes +
+           row_labels_memory(range->labels) +
+           range->walk->series_count * sizeof(*range->groups_of_series) +
+           spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
+           range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
+           range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
+           moments_memory(&range->moments);
+}
+
 static enum err_code check_limits(const struct range *range)
 {
-    return walk_check_limits(
-        range->walk,
-        range_groups_memory(range->groups) + range->keeps_bytes + row_labels_memory(range->labels) +
-            range->walk->series_count * sizeof(*range->groups_of_series) +
-            range->sum_capacity * (sizeof(*range->sums) + 2 * sizeof(struct map_u64_slot)) +
-            range->value_capacity * sizeof(*range->values) +
-            range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
-            moments_memory(&range->moments));
+    return walk_check_limits(range->walk, memory_of(range));
+}
+
+/* Between two tasks the limits are checked anyway; a profile can be in thousands of steps. */
+static enum err_code check_work(struct range *range)
+{
+    enum { CHECK_EVERY = 1 << 18 };
+    if (range->spread.add_count - range->checked_at < CHECK_EVERY)
+        return ERR_NONE;
+    range->checked_at = range->spread.add_count;
+    return check_limits(range);
 }
 
 /* ---- reading ---- */
 
 static uint32_t step_of(const struct range *range, int64_t time_ns)
 {
-    const struct store_range_query *query = range->query;
-    const uint64_t since_ns = (uint64_t)time_ns - (uint64_t)query->query.start_ns;
-    return (uint32_t)((since_ns + (uint64_t)query->lead_ns) / (uint64_t)query->step_ns);
-}
-
-static void add_value(struct range *range, uint32_t group, uint32_t step, int64_t value)
-{
-    const struct step_sum *last = &range->sums[range->last_sum];
-    uint32_t number = range->last_sum;
-    if (number >= range->sum_count || last->group != group || last->step != step) {
-        const uint64_t key = (uint64_t)group << 32 | step;
-        number = map_u64_add(&range->sum_numbers, key, range->sum_count);
-    }
-    if (number == range->sum_count) {
-        if (range->sum_count == range->sum_capacity) {
-            range->sum_capacity = range->sum_capacity ? range->sum_capacity * 2 : 256;
-            range->sums = mem_resize(range->sums, range->sum_capacity, sizeof(*range->sums));
-        }
-        range->sums[range->sum_count++] = (struct step_sum){.group = group, .step = step};
-    }
-    range->sums[number].sum += value;
-    range->last_sum = number;
+    return spread_step_of(&range->spread.steps, time_ns);
 }
 
 static enum err_code find_keeps(struct range *range, const struct walk_task *task,
@@ -118,11 +125,25 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
     return walk_explain_wait(range->walk, code);
 }
 
-/* All profiles of the granule are in one step: what they have together is enough. */
+/* All profiles of the granule begin in one step. */
 static bool is_in_one_step(const struct range *range, const struct walk_task *task)
 {
-    return range->rule != STORE_DIFFERENCE && walk_is_whole(task) && !task->has_shared_moments &&
-           step_of(range, task->granule->begin_ns) == step_of(range, task->granule->end_ns);
+    const struct store_query *query = &range->query->query;
+    const struct block_granule *granule = task->granule;
+    return walk_is_whole(task) && granule->begin_ns >= query->start_ns &&
+           granule->end_ns < query->end_ns &&
+           step_of(range, granule->begin_ns) == step_of(range, granule->end_ns);
+}
+
+/* What the granule's profiles have together is enough: all snapshots are in one step, or all deltas
+ * together are as one that covers their time, its value spread evenly. */
+static bool is_enough(const struct range *range, const struct walk_task *task)
+{
+    if (range->rule == STORE_MEAN)
+        return is_in_one_step(range, task) && !task->has_shared_moments;
+    return range->rule == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
+           (is_in_one_step(range, task) ||
+            (walk_is_whole(task) && task->granule->profile_count == 1));
 }
 
 /* What is known of an hour as a whole alone is of no step when steps divide it. */
@@ -166,13 +187,25 @@ static enum err_code read_whole(struct range *range, struct walk_task *task, uin
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
         value += keeps[totals.stacks[i]] ? totals.sums[i] : 0;
-    if (!code) {
-        const uint32_t step = step_of(range, granule->begin_ns);
-        add_value(range, group, step, value);
-        range->snapshot_counts[step] += granule->profile_count;
+    if (!code && range->rule == STORE_MEAN) {
+        spread_put(&range->spread, group, granule->begin_ns, value);
+        range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
+    } else if (!code) {
+        spread_add(&range->spread, group, granule->begin_ns, granule->reach_ns - granule->begin_ns,
+                   value);
+        spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
+                          granule->longest_ns);
     }
     return walk_note_read(walk, task, keeps ? granule->row_count : 0,
                           keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
+}
+
+static void reserve_values(struct range *range, uint32_t count)
+{
+    if (range->value_capacity < count) {
+        range->value_capacity = count;
+        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
+    }
 }
 
 /* values[i]: what the filter keeps of profile i. */
@@ -187,14 +220,81 @@ static enum err_code read_values(struct range *range, const struct walk_task *ta
                                range->walk->err);
     if (code)
         return code;
-    if (range->value_capacity < granule->profile_count) {
-        range->value_capacity = granule->profile_count;
-        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
-    }
+    reserve_values(range, granule->profile_count);
     memset(range->values, 0, granule->profile_count * sizeof(*range->values));
     for (uint32_t i = 0; i < rows.row_count; i++)
         range->values[rows.ordinals[i]] += keeps[rows.stacks[i]] ? rows.values[i] : 0;
     return ERR_NONE;
+}
+
+static void cover_profiles(struct range *range, const struct walk_task *task,
+                           const struct block_profile *profiles)
+{
+    for (uint32_t i = task->first; i < task->end; i++)
+        spread_cover(&range->spread, profiles[i].time_ns, profiles[i].duration_ns);
+}
+
+/* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
+ * such an hour as a whole, so that where a duration is missing the sum is in that step. */
+static void share_sum(struct range *range, const struct walk_task *task, uint32_t group,
+                      const struct block_profile *profiles, int64_t sum)
+{
+    __int128 all_ns = 0, done_ns = 0;
+    bool is_known = true;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        is_known = is_known && profiles[i].duration_ns > 0;
+        all_ns += profiles[i].duration_ns;
+    }
+    if (!is_known) {
+        spread_put(&range->spread, group, profiles[task->first].time_ns, sum);
+        return;
+    }
+    /* Durations of an hour's profiles are below 2^63 each, but their product with a sum may not
+     * fit: then a profile's part is found with fewer digits. */
+    const __int128 unit_ns = all_ns > INT64_MAX ? all_ns / INT64_MAX + 1 : 1;
+    int64_t before = 0;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        done_ns += profiles[i].duration_ns;
+        const bool is_last = i + 1 == task->end;
+        const int64_t after =
+            is_last ? sum : (int64_t)(sum * (done_ns / unit_ns) / (all_ns / unit_ns));
+        spread_add(&range->spread, group, profiles[i].time_ns, profiles[i].duration_ns,
+                   after - before);
+        before = after;
+    }
+}
+
+/* values[i] are of profile i; NULL: all of it. */
+static enum err_code add_profiles(struct range *range, const struct walk_task *task, uint32_t group,
+                                  const struct block_profile *profiles, const int64_t *values)
+{
+    enum err_code code = ERR_NONE;
+    int64_t sum = 0;
+    for (uint32_t i = task->first; i < task->end && !code; i++) {
+        const int64_t value = values ? values[i] : profiles[i].total;
+        if (range->rule == STORE_MEAN) {
+            spread_put(&range->spread, group, profiles[i].time_ns, value);
+            continue;
+        }
+        if (task->are_totals)
+            sum += value;
+        else
+            spread_add(&range->spread, group, profiles[i].time_ns, profiles[i].duration_ns, value);
+        code = check_work(range);
+    }
+    if (task->are_totals && range->rule == STORE_SUM)
+        share_sum(range, task, group, profiles, sum);
+    return code;
+}
+
+/* Snapshots are counted, times of deltas are covered. */
+static void note_times(struct range *range, const struct walk_task *task,
+                       const struct block_profile *profiles)
+{
+    if (range->rule == STORE_MEAN)
+        note_snapshots(range, task, profiles);
+    else if (range->rule == STORE_SUM)
+        cover_profiles(range, task, profiles);
 }
 
 static enum err_code read_profiles(struct range *range, struct walk_task *task, uint32_t group)
@@ -206,32 +306,30 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task, 
     enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
     if (!code)
         code = block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
-    for (uint32_t i = task->first; !code && i < task->end; i++) {
-        const uint32_t step = step_of(range, profiles[i].time_ns);
-        add_value(range, group, step, has_filter ? range->values[i] : profiles[i].total);
-    }
-    if (!code)
-        note_snapshots(range, task, profiles);
-    return walk_note_read(walk, task, has_filter ? granule->row_count : 0,
+    code = walk_note_read(walk, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
                           code);
+    if (code || task->is_broken)
+        return code;
+    note_times(range, task, profiles);
+    return add_profiles(range, task, group, profiles, has_filter ? range->values : NULL);
 }
 
-/* The labels of none of its rows are wanted. */
-static enum err_code count_snapshots(struct range *range, struct walk_task *task)
+/* The labels of none of its rows are wanted: its snapshots, or the time that it covers, count. */
+static enum err_code read_times(struct range *range, struct walk_task *task)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles;
-    if (is_in_one_step(range, task)) {
+    if (range->rule == STORE_MEAN && is_enough(range, task)) {
         range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
         return ERR_NONE;
     }
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (!code)
-        note_snapshots(range, task, profiles);
+        note_times(range, task, profiles);
     return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
@@ -273,15 +371,53 @@ static void add_moments(struct range *range, uint32_t group, int64_t value, cons
         const __int128 before = (__int128)value * i / count;
         const __int128 after = (__int128)value * (i + 1) / count;
         if (moments[i] >= query->start_ns && moments[i] < query->end_ns)
-            add_value(range, group, step_of(range, moments[i]), (int64_t)(after - before));
+            spread_put(&range->spread, group, moments[i], (int64_t)(after - before));
     }
 }
 
-static void add_rows(struct range *range, const struct walk_task *task,
-                     const struct block_rows *rows, const bool *keeps)
+static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal, int64_t value)
+{
+    const uint64_t key = (uint64_t)group << 32 | ordinal;
+    const uint32_t number = map_u64_add(&range->row_numbers, key, range->row_sum_count);
+    if (number == range->row_sum_count) {
+        if (range->row_sum_count == range->row_sum_capacity) {
+            range->row_sum_capacity = range->row_sum_capacity ? range->row_sum_capacity * 2 : 256;
+            range->row_sums =
+                mem_resize(range->row_sums, range->row_sum_capacity, sizeof(*range->row_sums));
+        }
+        range->row_sums[range->row_sum_count++] =
+            (struct row_sum){.group = group, .ordinal = ordinal};
+    }
+    range->row_sums[number].value += value;
+}
+
+/* The rows of a profile count together, as they do without labels. */
+static enum err_code spread_row_sums(struct range *range, const struct block_profile *profiles)
+{
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < range->row_sum_count && !code; i++) {
+        const struct row_sum *sum = &range->row_sums[i];
+        const struct block_profile *profile = &profiles[sum->ordinal];
+        spread_add(&range->spread, sum->group, profile->time_ns, profile->duration_ns, sum->value);
+        code = check_work(range);
+    }
+    map_u64_fini(&range->row_numbers);
+    range->row_numbers = (struct map_u64){0};
+    range->row_sum_count = 0;
+    return code;
+}
+
+/* Most granules have one group: the first one's values need no look-up. Rows that a filter leaves
+ * out still count as 0, so that their group is there. */
+static enum err_code add_deltas(struct range *range, const struct walk_task *task,
+                                const struct block_rows *rows, const bool *keeps)
 {
     const int64_t *next = rows->timestamps;
-    for (uint32_t i = 0; i < rows->row_count; i++) {
+    uint32_t first_group = ROW_LABELS_LEFT_OUT;
+    enum err_code code = ERR_NONE;
+    reserve_values(range, task->granule->profile_count);
+    memset(range->values, 0, task->granule->profile_count * sizeof(*range->values));
+    for (uint32_t i = 0; i < rows->row_count && !code; i++) {
         const uint32_t ordinal = rows->ordinals[i];
         const uint32_t moment_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
         const int64_t *moments = next;
@@ -292,10 +428,35 @@ static void add_rows(struct range *range, const struct walk_task *task,
         const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
         if (group == ROW_LABELS_LEFT_OUT)
             continue;
-        if (moment_count && range->query->is_by_moments)
+        if (moment_count && range->query->is_by_moments) {
             add_moments(range, group, value, moments, moment_count);
+            code = check_work(range);
+            continue;
+        }
+        if (first_group == ROW_LABELS_LEFT_OUT)
+            first_group = group;
+        if (group == first_group)
+            range->values[ordinal] += value;
         else
-            add_value(range, group, step_of(range, rows->profiles[ordinal].time_ns), value);
+            add_to_profile(range, group, ordinal, value);
+    }
+    cover_profiles(range, task, rows->profiles);
+    if (!code && first_group != ROW_LABELS_LEFT_OUT)
+        code = add_profiles(range, task, first_group, rows->profiles, range->values);
+    return code ? code : spread_row_sums(range, rows->profiles);
+}
+
+static void add_gauges(struct range *range, const struct walk_task *task,
+                       const struct block_rows *rows, const bool *keeps)
+{
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t ordinal = rows->ordinals[i];
+        if (ordinal < task->first || ordinal >= task->end)
+            continue;
+        const uint32_t group = group_of_row(range, rows, i);
+        if (group != ROW_LABELS_LEFT_OUT)
+            spread_put(&range->spread, group, rows->profiles[ordinal].time_ns,
+                       keeps_row(keeps, rows, i) ? rows->values[i] : 0);
     }
     note_snapshots(range, task, rows->profiles);
 }
@@ -315,12 +476,17 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
     code = block_read_rows(task->block, granule, walk->cursor, wants_details, &rows, walk->err);
     if (!wants_labels)
         rows.label_sets = NULL;
-    if (!code && range->rule == STORE_DIFFERENCE)
-        add_snapshots(range, task, &rows, keeps);
-    else if (!code)
-        add_rows(range, task, &rows, keeps);
-    return walk_note_read(walk, task, granule->row_count,
+    code = walk_note_read(walk, task, granule->row_count,
                           bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
+    if (code || task->is_broken)
+        return code;
+    if (range->rule == STORE_SUM)
+        return add_deltas(range, task, &rows, keeps);
+    if (range->rule == STORE_MEAN)
+        add_gauges(range, task, &rows, keeps);
+    else
+        add_snapshots(range, task, &rows, keeps);
+    return ERR_NONE;
 }
 
 static enum err_code read_task(struct range *range, struct walk_task *task)
@@ -346,10 +512,14 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
     if (wants_rows)
         return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
-    if (group == ROW_LABELS_LEFT_OUT)
-        return range->rule == STORE_MEAN ? count_snapshots(range, task) : ERR_NONE;
-    return is_in_one_step(range, task) ? read_whole(range, task, group)
-                                       : read_profiles(range, task, group);
+    if (group == ROW_LABELS_LEFT_OUT && range->rule == STORE_MEAN)
+        return read_times(range, task);
+    if (group == ROW_LABELS_LEFT_OUT) {
+        range->has_left_out = true;
+        return ERR_NONE;
+    }
+    return is_enough(range, task) ? read_whole(range, task, group)
+                                  : read_profiles(range, task, group);
 }
 
 /* ---- series by series ---- */
@@ -361,33 +531,71 @@ static uint32_t hour_of(int64_t time_ns)
 }
 
 /* Snapshots of an hour that is left out tell what later ones are to be compared with. */
-static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
 {
-    struct range *range = context;
-    if (map_u64_find(&range->cut_hours, hour_of(time_ns)) != MAP_ABSENT)
-        return;
-    add_value(range, key / 2, step_of(range, time_ns), key % 2 ? value : 0);
+    return map_u64_find(&range->cut_hours, hour_of(time_ns)) != MAP_ABSENT;
 }
 
+static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
+{
+    struct range *range = context;
+    if (!is_in_cut_hour(range, time_ns))
+        spread_cover(&range->spread, since_ns, time_ns - since_ns);
+}
+
+static void add_gain(void *context, const struct difference_gain *gained)
+{
+    struct range *range = context;
+    if (!is_in_cut_hour(range, gained->time_ns))
+        spread_add(&range->spread, gained->key / 2, gained->since_ns,
+                   gained->time_ns - gained->since_ns, gained->key % 2 ? gained->value : 0);
+}
+
+/* A group has data wherever its series have, whether its labels occur there or not. */
 static void add_to_groups(struct range *range, uint32_t series)
 {
     uint32_t *groups = &range->groups_of_series[series];
-    for (uint32_t i = 0; i < range->sum_count; i++) {
-        const struct step_sum *sum = &range->sums[i];
-        range_groups_add(range->groups, sum->group, sum->step, sum->sum,
-                         range->rule == STORE_MEAN ? range->snapshot_counts[sum->step] : 1);
+    for (uint32_t i = 0; i < range->spread.sum_count; i++) {
+        const struct spread_sum *sum = &range->spread.sums[i];
+        if (range->rule == STORE_MEAN) {
+            range_groups_add(range->groups, sum->group, sum->step, sum->sum / SPREAD_UNIT,
+                             range->snapshot_counts[sum->step]);
+        } else {
+            range_groups_add(range->groups, sum->group, sum->step, sum->sum, 1);
+            range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
+        }
         *groups = *groups == NO_GROUP || *groups == sum->group ? sum->group : SEVERAL_GROUPS;
     }
 }
 
 static void begin_series(struct range *range)
 {
-    map_u64_fini(&range->sum_numbers);
-    range->sum_numbers = (struct map_u64){0};
-    range->sum_count = range->last_sum = 0;
+    spread_begin_series(&range->spread);
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
+    range->has_left_out = false;
     memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
+}
+
+/* Where some rows of the series are wanted, its other granules are time in which there were none.
+ */
+static enum err_code read_left_out(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                   uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
+    for (uint32_t i = begin; i < end && !code && is_there && range->has_left_out; i++) {
+        struct walk_task *task = &tasks[i];
+        if (task->is_broken)
+            continue;
+        row_labels_begin(range->labels, task->block, task->granule);
+        const bool is_read =
+            !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
+        if (!is_read && !is_cut(range, task) &&
+            row_labels_group(range->labels, 0) == ROW_LABELS_LEFT_OUT)
+            code = read_times(range, task);
+    }
+    return code;
 }
 
 static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
@@ -404,10 +612,13 @@ static enum err_code read_series(struct range *range, struct walk_task *tasks, u
         if (!code)
             code = check_limits(range);
     }
-    if (!code)
-        differences_tell(&range->differences, add_gain, range);
+    if (!code && range->rule == STORE_DIFFERENCE)
+        differences_tell(&range->differences, cover_gains, add_gain, range);
+    else if (!code)
+        code = read_left_out(range, tasks, begin, end);
     differences_fini(&range->differences);
     moments_tell(&range->moments, count_moment, range);
+    spread_end_series(&range->spread);
     if (!code)
         add_to_groups(range, tasks[begin].series);
     return code;
@@ -462,6 +673,7 @@ static enum err_code read_all(struct range *range)
     if (range->rule == STORE_MEAN)
         moments_find_shared(range->walk);
     enum err_code code = read_pass(range);
+    range->unknown_count = range->spread.unknown_count;
     if (code || !range_groups_choose(range->groups, compare_groups, range))
         return code;
     range->is_second_pass = true;
@@ -470,21 +682,111 @@ static enum err_code read_all(struct range *range)
 
 /* ---- the answer ---- */
 
-/* Of a group, or of all that are not chosen. */
-static void make_points(const struct range *range, bool is_rest, uint32_t group,
-                        struct store_range_series *ret_series)
+static double rate_of(__int128 sum, uint64_t covered_ns)
 {
+    return covered_ns ? (double)sum / SPREAD_UNIT / (double)covered_ns : 0;
+}
+
+static __int128 round_sum(__int128 sum)
+{
+    return (sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS;
+}
+
+/* The values of a group, or of all groups together, in order of steps. */
+struct running {
+    bool is_mean;
+    __int128 sum; /* of the steps before, in 1 / SPREAD_UNIT */
+};
+
+/* Whole values are differences of running sums that are rounded, so that they add up to the total;
+ * means are rounded by themselves. */
+static int64_t round_value(struct running *running, __int128 value)
+{
+    if (running->is_mean)
+        return (int64_t)value;
+    const __int128 before = running->sum;
+    running->sum += value;
+    return (int64_t)(round_sum(running->sum) - round_sum(before));
+}
+
+static void add_point(const struct range *range, struct store_range_series *series,
+                      struct store_point *points, uint32_t step, int64_t value, __int128 sum,
+                      uint64_t covered_ns)
+{
+    struct store_point *point = &points[series->point_count++];
+    *point = (struct store_point){.step = step, .value = value, .covered_ns = covered_ns};
+    if (range->rule == STORE_MEAN)
+        return;
+    int64_t begin_ns, end_ns;
+    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
+    point->per_ns = rate_of(sum, covered_ns ? covered_ns : (uint64_t)end_ns - (uint64_t)begin_ns);
+    series->total += value;
+    series->covered_ns += covered_ns;
+}
+
+static uint64_t covered_in_step(const struct range *range, const struct coverage *covered,
+                                uint32_t *cursor, uint32_t step)
+{
+    int64_t begin_ns, end_ns;
+    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
+    return coverage_within(covered, cursor, begin_ns, end_ns);
+}
+
+/* rest: per step, what is left for the groups that are not chosen; NULL: there are none. */
+static void make_points(const struct range *range, uint32_t group, int64_t *rest,
+                        struct store_range_series *series)
+{
+    const struct coverage *covered = range_groups_covered(range->groups, group);
     struct store_point *points =
         arena_new_raw(range->walk->arena, struct store_point, range->step_count);
-    uint32_t count = 0;
+    struct running running = {.is_mean = range->rule == STORE_MEAN};
+    uint32_t cursor = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
-        struct store_point *point = &points[count];
-        point->step = i;
-        count += is_rest ? range_groups_rest(range->groups, i, &point->value)
-                         : range_groups_value(range->groups, group, i, &point->value);
+        __int128 sum = 0;
+        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
+        if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
+            continue;
+        const int64_t value = round_value(&running, sum);
+        add_point(range, series, points, i, value, sum, covered_ns);
+        if (rest)
+            rest[i] -= value;
     }
-    ret_series->points = points;
-    ret_series->point_count = count;
+    series->points = points;
+    series->per_ns = rate_of(running.sum, series->covered_ns);
+}
+
+/* What all groups have together, in whole numbers. */
+static int64_t *make_rest(const struct range *range)
+{
+    int64_t *rest = arena_new(range->walk->arena, int64_t, range->step_count);
+    struct running running = {.is_mean = range->rule == STORE_MEAN};
+    for (uint32_t i = 0; i < range->step_count; i++) {
+        __int128 sum = 0;
+        range_groups_all(range->groups, i, &sum);
+        rest[i] = round_value(&running, sum);
+    }
+    return rest;
+}
+
+/* The groups that are not chosen have data where any group has. */
+static void make_other(const struct range *range, const int64_t *rest,
+                       struct store_range_series *series)
+{
+    const struct coverage *covered = range_groups_all_covered(range->groups);
+    struct store_point *points =
+        arena_new_raw(range->walk->arena, struct store_point, range->step_count);
+    __int128 total = 0;
+    uint32_t cursor = 0;
+    for (uint32_t i = 0; i < range->step_count; i++) {
+        __int128 sum = 0;
+        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
+        if (!range_groups_rest(range->groups, i, &sum) && !covered_ns)
+            continue;
+        add_point(range, series, points, i, rest[i], sum, covered_ns);
+        total += sum;
+    }
+    series->points = points;
+    series->per_ns = rate_of(total, series->covered_ns);
 }
 
 static void make_labels(const struct range *range, uint32_t group,
@@ -510,19 +812,22 @@ static void make_answer(struct range *range)
     if (type)
         *type = walk->types[0];
     struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
+    int64_t *rest = other_count ? make_rest(range) : NULL;
     for (uint32_t i = 0; i < count; i++) {
         make_labels(range, chosen[i], &series[i]);
-        make_points(range, false, chosen[i], &series[i]);
+        make_points(range, chosen[i], rest, &series[i]);
     }
     struct store_range_series *other =
         other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
     if (other)
-        make_points(range, true, 0, other);
+        make_other(range, rest, other);
     range->answer = (struct store_range){.type = type,
                                          .series = series,
                                          .series_count = count,
                                          .other = other,
                                          .other_count = other_count,
+                                         .unknown_count = range->unknown_count,
+                                         .interval_ns = range->spread.interval_ns,
                                          .statistics = walk->statistics};
 }
 
@@ -535,8 +840,10 @@ static void range_fini(struct range *range)
     range->labels = NULL;
     range_groups_destroy(range->groups);
     range->groups = NULL;
-    map_u64_fini(&range->sum_numbers);
-    range->sum_numbers = (struct map_u64){0};
+    map_u64_fini(&range->row_numbers);
+    range->row_numbers = (struct map_u64){0};
+    range->row_sum_count = 0;
+    spread_fini(&range->spread);
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
     differences_fini(&range->differences);
@@ -562,6 +869,8 @@ static enum err_code answer_range(struct walk *walk, void *context)
         return err_set(walk->err, ERR_INVALID, "rate: %s is a level, which has none",
                        walk->types[0].name);
     range_fini(range); /* of another try */
+    spread_init(&range->spread, &range->steps);
+    range->checked_at = 0;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
     range->keeps_count = walk->block_count;
@@ -581,20 +890,47 @@ static enum err_code answer_range(struct walk *walk, void *context)
     return code;
 }
 
+static int64_t longer_reach(const struct range *range, int64_t reach_ns)
+{
+    if (!range->answer.type && reach_ns < REACH_OF_NOTHING_NS)
+        return REACH_OF_NOTHING_NS;
+    if (range->rule != STORE_SUM || range->spread.longest_ns <= reach_ns)
+        return reach_ns;
+    return range->spread.longest_ns < REACH_MAX_NS ? range->spread.longest_ns : REACH_MAX_NS;
+}
+
+/* Which durations the profiles have that begin before the window is known when those in it, and
+ * those shortly before it, are. */
+static enum err_code run(const struct walk_source *source, struct arena *arena,
+                         const struct store_query *query, struct range *range, struct err *err)
+{
+    struct store_query reaching = *query;
+    int64_t longer_ns = REACH_NS;
+    enum err_code code = ERR_NONE;
+    do {
+        reaching.reach_ns = longer_ns;
+        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_range, range, err);
+        longer_ns = longer_reach(range, reaching.reach_ns);
+    } while (!code && longer_ns > reaching.reach_ns);
+    return code;
+}
+
 enum err_code range_make(const struct walk_source *source, struct arena *arena,
                          const struct store_range_query *query, struct store_range *ret_range,
                          struct err *err)
 {
-    const uint64_t steps_ns =
-        (uint64_t)query->query.end_ns - (uint64_t)query->query.start_ns + (uint64_t)query->lead_ns;
-    const uint64_t step_ns = (uint64_t)query->step_ns;
-    const uint64_t step_count = steps_ns / step_ns + (steps_ns % step_ns != 0);
+    const struct spread_steps steps = {.start_ns = query->query.start_ns,
+                                       .end_ns = query->query.end_ns,
+                                       .lead_ns = query->lead_ns,
+                                       .step_ns = query->step_ns};
+    const uint64_t step_count = spread_count_steps(&steps);
     if (step_count > STORE_RANGE_STEPS_MAX)
         return err_set(err, ERR_TOO_LARGE,
                        "step: the window has more than %d of them; make steps longer",
                        STORE_RANGE_STEPS_MAX);
     struct range range = {
         .query = query,
+        .steps = steps,
         .step_count = (uint32_t)step_count,
         .filters = source->filters,
         .question = {.filter = query->filter,
@@ -604,11 +940,10 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     };
     if (query->filter)
         range.question.rules = stack_filter_tell(arena, query->filter);
-    enum err_code code =
-        walk_run(source, &query->query, WALK_TASKS, arena, answer_range, &range, err);
+    enum err_code code = run(source, arena, &query->query, &range, err);
     range_fini(&range);
-    mem_free(range.sums);
     mem_free(range.values);
+    mem_free(range.row_sums);
     mem_free(range.keys);
     if (!code && !range.answer.type && !range.answer.statistics.broken_count)
         code = walk_explain_nothing(source, &query->query, arena, err);

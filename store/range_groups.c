@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_SERIES UINT32_MAX
+
 struct cell {
     struct mean value;
     bool is_there;
@@ -15,7 +17,9 @@ struct group {
     struct mean total;  /* of all steps: what groups are ranked by */
     struct cell *cells; /* per step; NULL: only the total is kept */
     bool is_there;
-    bool is_wanted; /* its cells are filled in the second pass */
+    bool is_wanted;          /* its cells are filled in the second pass */
+    uint32_t last_series;    /* of those in covered */
+    struct coverage covered; /* where it has cells */
 };
 
 struct range_groups {
@@ -25,6 +29,9 @@ struct range_groups {
     uint32_t with_cells;
     bool is_second_pass;
     struct cell *all; /* per step: the sum of all groups */
+    struct coverage all_covered;
+    uint32_t last_series; /* of those in all_covered */
+    size_t covered_bytes; /* of groups */
     struct group *groups;
     uint32_t capacity;
     uint32_t count; /* of groups that are there */
@@ -45,6 +52,7 @@ struct range_groups *range_groups_create(uint32_t step_count, uint32_t max_chose
                           : fitting > UINT32_MAX ? UINT32_MAX
                                                  : (uint32_t)fitting,
         .all = mem_new(struct cell, step_count),
+        .last_series = NO_SERIES,
     };
     return groups;
 }
@@ -53,8 +61,11 @@ void range_groups_destroy(struct range_groups *groups)
 {
     if (!groups)
         return;
-    for (uint32_t i = 0; i < groups->capacity; i++)
+    for (uint32_t i = 0; i < groups->capacity; i++) {
         mem_free(groups->groups[i].cells);
+        coverage_fini(&groups->groups[i].covered);
+    }
+    coverage_fini(&groups->all_covered);
     mem_free(groups->groups);
     mem_free(groups->all);
     mem_free(groups->chosen);
@@ -73,7 +84,7 @@ static void make_room(struct range_groups *groups, uint32_t group)
 
 static void begin_group(struct range_groups *groups, struct group *group)
 {
-    *group = (struct group){.total = mean_zero(), .is_there = true};
+    *group = (struct group){.total = mean_zero(), .is_there = true, .last_series = NO_SERIES};
     if (groups->with_cells < groups->max_with_cells) {
         group->cells = mem_new(struct cell, groups->step_count);
         groups->with_cells++;
@@ -81,14 +92,14 @@ static void begin_group(struct range_groups *groups, struct group *group)
     groups->count++;
 }
 
-static void add_to_cell(struct cell *cell, int64_t sum, uint64_t divisor)
+static void add_to_cell(struct cell *cell, __int128 sum, uint64_t divisor)
 {
     if (!cell->is_there)
         *cell = (struct cell){.value = mean_zero(), .is_there = true};
     mean_add(&cell->value, sum, divisor);
 }
 
-void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t step, int64_t sum,
+void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t step, __int128 sum,
                       uint64_t divisor)
 {
     if (groups->is_second_pass) {
@@ -106,11 +117,33 @@ void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t ste
     mean_add(&group->total, sum, divisor);
 }
 
+static void cover(struct range_groups *groups, struct group *group, const struct coverage *covered)
+{
+    groups->covered_bytes -= coverage_memory(&group->covered);
+    coverage_unite(&group->covered, covered);
+    groups->covered_bytes += coverage_memory(&group->covered);
+}
+
+void range_groups_cover(struct range_groups *groups, uint32_t number, uint32_t series,
+                        const struct coverage *covered)
+{
+    struct group *group = number < groups->capacity ? &groups->groups[number] : NULL;
+    if (!groups->is_second_pass && groups->last_series != series) {
+        coverage_unite(&groups->all_covered, covered);
+        groups->last_series = series;
+    }
+    const bool is_wanted = group && (groups->is_second_pass ? group->is_wanted : group->is_there);
+    if (!is_wanted || !group->cells || group->last_series == series)
+        return;
+    group->last_series = series;
+    cover(groups, group, covered);
+}
+
 /* ---- the largest ---- */
 
 struct ranked {
     uint32_t number;
-    uint64_t magnitude;
+    unsigned __int128 magnitude;
 };
 
 struct ranking {
@@ -140,8 +173,9 @@ static struct ranked *rank_all(const struct range_groups *groups)
     for (uint32_t i = 0; i < groups->capacity; i++) {
         if (!groups->groups[i].is_there)
             continue;
-        const int64_t total = mean_round(&groups->groups[i].total);
-        const uint64_t magnitude = total < 0 ? -(uint64_t)total : (uint64_t)total;
+        const __int128 total = mean_round_wide(&groups->groups[i].total);
+        const unsigned __int128 magnitude =
+            total < 0 ? -(unsigned __int128)total : (unsigned __int128)total;
         ranked[count++] = (struct ranked){.number = i, .magnitude = magnitude};
     }
     return ranked;
@@ -156,6 +190,8 @@ static bool make_missing_cells(struct range_groups *groups, const struct ranked 
         groups->with_cells -= group->cells != NULL;
         mem_free(group->cells);
         group->cells = NULL;
+        groups->covered_bytes -= coverage_memory(&group->covered);
+        coverage_fini(&group->covered);
     }
     for (uint32_t i = 0; i < groups->chosen_count; i++) {
         struct group *group = &groups->groups[ranked[i].number];
@@ -163,6 +199,7 @@ static bool make_missing_cells(struct range_groups *groups, const struct ranked 
             continue;
         group->cells = mem_new(struct cell, groups->step_count);
         groups->with_cells++;
+        group->last_series = NO_SERIES;
         group->is_wanted = are_missing = true;
     }
     return are_missing;
@@ -206,20 +243,29 @@ uint32_t range_groups_chosen(const struct range_groups *groups, const uint32_t *
     return groups->chosen_count;
 }
 
-bool range_groups_value(const struct range_groups *groups, uint32_t group, uint32_t step,
-                        int64_t *ret_value)
+static bool read_cell(const struct cell *cell, __int128 *ret_value)
 {
-    const struct cell *cell = &groups->groups[group].cells[step];
     if (cell->is_there)
-        *ret_value = mean_round(&cell->value);
+        *ret_value = mean_round_wide(&cell->value);
     return cell->is_there;
 }
 
-bool range_groups_rest(const struct range_groups *groups, uint32_t step, int64_t *ret_value)
+bool range_groups_value(const struct range_groups *groups, uint32_t group, uint32_t step,
+                        __int128 *ret_value)
 {
-    if (!groups->all[step].is_there)
+    return read_cell(&groups->groups[group].cells[step], ret_value);
+}
+
+bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value)
+{
+    return read_cell(&groups->all[step], ret_value);
+}
+
+bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value)
+{
+    __int128 rest, value;
+    if (!range_groups_all(groups, step, &rest))
         return false;
-    int64_t rest = mean_round(&groups->all[step].value), value;
     for (uint32_t i = 0; i < groups->chosen_count; i++) {
         if (range_groups_value(groups, groups->chosen[i], step, &value))
             rest -= value;
@@ -228,11 +274,22 @@ bool range_groups_rest(const struct range_groups *groups, uint32_t step, int64_t
     return true;
 }
 
+const struct coverage *range_groups_covered(const struct range_groups *groups, uint32_t group)
+{
+    return &groups->groups[group].covered;
+}
+
+const struct coverage *range_groups_all_covered(const struct range_groups *groups)
+{
+    return &groups->all_covered;
+}
+
 size_t range_groups_memory(const struct range_groups *groups)
 {
     if (!groups)
         return 0;
     return sizeof(*groups) + groups->capacity * sizeof(*groups->groups) +
            ((size_t)groups->with_cells + 1) * groups->step_count * sizeof(struct cell) +
-           groups->chosen_count * sizeof(*groups->chosen);
+           groups->chosen_count * sizeof(*groups->chosen) + groups->covered_bytes +
+           coverage_memory(&groups->all_covered);
 }

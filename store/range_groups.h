@@ -11,6 +11,8 @@
 #ifndef STORE_RANGE_GROUPS_H
 #define STORE_RANGE_GROUPS_H
 
+#include "store/coverage.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +27,12 @@ void range_groups_destroy(struct range_groups *groups); /* NULL is a no-op */
 
 /* Adds sum / divisor (at least 1) to a step of the group. In the second pass it counts only for
  * groups whose cells are being filled. */
-void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, int64_t sum,
+void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, __int128 sum,
                       uint64_t divisor);
+/* A series of the group covers this time: after its values are added, once for each series or
+ * several times in a row. Groups that have only a total have no covered time. */
+void range_groups_cover(struct range_groups *groups, uint32_t group, uint32_t series,
+                        const struct coverage *covered);
 
 /*
  * Ends the first pass: chooses the max_chosen groups of the largest totals by magnitude; order
@@ -43,10 +49,15 @@ uint32_t range_groups_count(const struct range_groups *groups);
 uint32_t range_groups_chosen(const struct range_groups *groups, const uint32_t **ret_groups);
 /* False: the group has nothing in this step. Rounded, halves away from 0. */
 bool range_groups_value(const struct range_groups *groups, uint32_t group, uint32_t step,
-                        int64_t *ret_value);
+                        __int128 *ret_value);
+/* The rounded sum of all groups, likewise. */
+bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
 /* What all other groups have: the rounded sum of all groups without the values of the chosen ones.
  * False: no group has anything in this step. */
-bool range_groups_rest(const struct range_groups *groups, uint32_t step, int64_t *ret_value);
+bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
+/* The time that the series of a chosen group cover, and those of all groups. */
+const struct coverage *range_groups_covered(const struct range_groups *groups, uint32_t group);
+const struct coverage *range_groups_all_covered(const struct range_groups *groups);
 
 size_t range_groups_memory(const struct range_groups *groups);
 

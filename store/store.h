@@ -230,7 +230,10 @@ struct store_query {
     const struct frame_resolver *resolver; /* who knows names, for once; NULL: the store's own */
     int64_t start_ns;                      /* profiles that begin at start_ns and later … */
     int64_t end_ns;                        /* … and before end_ns */
-    int64_t cpu_deadline_ns;               /* of crew_cpu_ns(); 0: none */
+    /* Of deltas also profiles that begin at most so long before start_ns and end after it: of
+     * values over time, which set it themselves. */
+    int64_t reach_ns;
+    int64_t cpu_deadline_ns;           /* of crew_cpu_ns(); 0: none */
     struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
     uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */
@@ -368,17 +371,29 @@ struct store_range_query {
     bool is_rate;
 };
 
-/* What the profiles that begin in a step have together, by their type's rule; differences are in
- * the step of the later snapshot. Steps without any are left out. */
+/*
+ * One step of a group of series. Deltas are spread over their durations, differences of counters
+ * over the time between their snapshots (store/spread.h); value is what they have in the step,
+ * rounded so that the values of all steps add up to the series' total. per_ns is the exact value
+ * divided by covered_ns, the part of the step that the profiles of any series of the group cover:
+ * where nothing does, though a sample's moment lies there, by the step. Gauges: value is the mean
+ * of the snapshots in the step, summed over series, and there is no rate. Steps that nothing covers
+ * are left out.
+ */
 struct store_point {
     uint32_t step;
     int64_t value;
+    double per_ns;
+    uint64_t covered_ns;
 };
 
 struct store_range_series {
     const struct store_label *labels; /* those of group_by; one that series lack is empty */
     const struct store_point *points;
     uint32_t point_count;
+    uint64_t covered_ns; /* the part of the window that profiles of any series cover; gauges: 0 */
+    int64_t total;       /* in the window, whatever the steps are; gauges: 0 */
+    double per_ns;       /* total / covered_ns */
 };
 
 struct store_range {
@@ -389,6 +404,10 @@ struct store_range {
      * up to the rounded total. NULL: there are no more. */
     const struct store_range_series *other;
     uint32_t other_count; /* how many series that is */
+    /* Deltas without a duration, and the longest usual interval of a series of them (0: none has
+     * two): steps shorter than it show more than is known. */
+    uint64_t unknown_count;
+    int64_t interval_ns;
     struct store_statistics statistics;
 };
 

@@ -261,8 +261,39 @@ static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t coun
     return low;
 }
 
-/* Which of the granule's profiles begin in the window: none is first == end. */
-static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
+/* Granules are in order of series: whether one matches, and its number, is found once. */
+struct series_in_hand {
+    uint32_t index; /* in the block */
+    uint32_t number;
+    bool matches;
+    bool has_number;
+    int64_t
+        from_ns; /* earlier profiles do not count: start_ns, less the query's reach for deltas */
+    struct deleted_windows deleted;
+};
+
+static int64_t end_of(const struct block_profile *profile)
+{
+    int64_t end_ns;
+    return __builtin_add_overflow(profile->time_ns, profile->duration_ns, &end_ns) ? INT64_MAX
+                                                                                   : end_ns;
+}
+
+/* The first profile that begins in the window, or reaches into it. */
+static uint32_t find_first(const struct walk *walk, const struct series_in_hand *hand,
+                           const struct block_profile *profiles, uint32_t count)
+{
+    const int64_t start_ns = walk->query->start_ns;
+    uint32_t first = find_ordinal(profiles, count, hand->from_ns);
+    while (first < count && profiles[first].time_ns < start_ns &&
+           end_of(&profiles[first]) <= start_ns)
+        first++;
+    return first;
+}
+
+/* Which of the granule's profiles are of the window: none is first == end. */
+static enum err_code find_profiles(struct walk *walk, const struct series_in_hand *hand,
+                                   struct walk_task *task)
 {
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
@@ -278,21 +309,12 @@ static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (code)
         return pass_over(walk, object_key, code);
-    task->first = find_ordinal(profiles, granule->profile_count, query->start_ns);
+    task->first = find_first(walk, hand, profiles, granule->profile_count);
     task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
     if (task->first < task->end)
         note_time(walk, profiles[task->first].time_ns, profiles[task->end - 1].time_ns);
     return ERR_NONE;
 }
-
-/* Granules are in order of series: whether one matches, and its number, is found once. */
-struct series_in_hand {
-    uint32_t index; /* in the block */
-    uint32_t number;
-    bool matches;
-    bool has_number;
-    struct deleted_windows deleted;
-};
 
 static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk_task *task)
 {
@@ -348,7 +370,7 @@ static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk
 {
     const uint32_t count = task->granule->profile_count;
     const uint32_t end = find_ordinal(profiles, count, walk->query->end_ns);
-    uint32_t at = find_ordinal(profiles, count, walk->query->start_ns);
+    uint32_t at = find_first(walk, hand, profiles, count);
     for (uint32_t i = 0; at < end; i++) {
         const bool is_last = i == hand->deleted.count;
         const struct deleted_window *window = &hand->deleted.windows[i];
@@ -390,6 +412,8 @@ static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *ha
     const struct block_granule *granule = task->granule;
     int64_t first_ns, last_ns;
     walk_find_hour(granule, &first_ns, &last_ns);
+    if (granule->end_ns < query->start_ns)
+        return ERR_NONE; /* what reaches into the window is not known apart from the hour */
     const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
     const bool is_cut = deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
@@ -408,12 +432,30 @@ static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *ha
     return ERR_NONE;
 }
 
+static int64_t reach_back(const struct store_query *query)
+{
+    int64_t from_ns;
+    return __builtin_sub_overflow(query->start_ns, query->reach_ns, &from_ns) ? INT64_MIN : from_ns;
+}
+
+/* It ends before the window begins, by what the block says of its durations. */
+static bool is_before(const struct walk *walk, const struct series_in_hand *hand,
+                      const struct block_granule *granule)
+{
+    return granule->end_ns < hand->from_ns ||
+           (granule->end_ns < walk->query->start_ns && granule->flags & BLOCK_HAS_REACH &&
+            granule->reach_ns <= walk->query->start_ns);
+}
+
 static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
                                   const struct walk_task *task, struct series_in_hand *hand)
 {
     const struct dictionary *dictionary = block_dictionary(task->block);
-    *hand = (struct series_in_hand){.index = task->granule->series};
+    const struct store_query *query = walk->query;
+    *hand = (struct series_in_hand){.index = task->granule->series, .from_ns = query->start_ns};
     enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
+    if (hand->matches && rule_of_type(dictionary, hand->index) == STORE_SUM)
+        hand->from_ns = reach_back(query);
     if (code || !hand->matches ||
         !deleted_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
         return code;
@@ -428,14 +470,15 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
     enum err_code code = ERR_NONE;
     if (granule->series != hand->index)
         code = take_in_hand(walk, deletions, task, hand);
-    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number))
+    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number) ||
+        is_before(walk, hand, granule))
         return code;
     task->are_totals = deleted_leaves_totals(&hand->deleted, granule);
     if (task->are_totals)
         return look_at_totals(walk, hand, task);
     if (deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
         return look_at_rest(walk, hand, task);
-    code = find_profiles(walk, task);
+    code = find_profiles(walk, hand, task);
     if (!code && task->first < task->end)
         add_task(walk, hand, task);
     return code;
@@ -450,9 +493,10 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
+    const int64_t from_ns = reach_back(query);
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
-        if (granules[i].end_ns >= query->start_ns && granules[i].begin_ns < query->end_ns)
+        if (granules[i].end_ns >= from_ns && granules[i].begin_ns < query->end_ns)
             code = look_at_granule(walk, deletions, &hand, &task);
     }
     return code ? code : walk_check_limits(walk, 0);
@@ -689,7 +733,7 @@ static enum err_code look_at_places(struct walk *walk)
     const struct walk_source *source = walk->state->source;
     enum err_code code =
         catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
-                       query->start_ns, query->end_ns, &found, walk->err);
+                       reach_back(query), query->end_ns, &found, walk->err);
     if (!code)
         code = retention_create(walk->arena, &found.rules, &retention, walk->err);
     if (!code)
@@ -999,6 +1043,7 @@ enum err_code walk_explain_nothing(const struct walk_source *source,
 {
     struct explanation explanation = {.query = query};
     struct store_query all = *query;
+    all.reach_ns = 0;
     if (!query->selector_count || query->profile)
         return ERR_NONE;
     all.selectors = NULL;

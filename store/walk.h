@@ -3,7 +3,8 @@
  * finds there, and of each the granules with profiles in the window.
  *
  * Every question begins with it. A profile type or a series is there only when a profile of it
- * begins in the window, however blocks were compacted. What is broken is passed over and counted.
+ * begins in the window, however blocks were compacted: or, for a query with reach_ns, a delta that
+ * ends in it or later. What is broken is passed over and counted.
  * Blocks whose strings are out of proportion to their rows are left out, counted and described when
  * all blocks would take more than half of the query's memory (store/oversized.h).
  * Threads: a walk belongs to one. Private to the room.

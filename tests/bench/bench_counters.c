@@ -114,12 +114,10 @@ static void write_block(uint32_t series_count, struct buf *bytes)
         die(&err);
 }
 
-static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+static void add_gain(void *context, const struct difference_gain *gained)
 {
-    int64_t *gained = context;
-    (void)key;
-    (void)time_ns;
-    *gained += value;
+    int64_t *sum = context;
+    *sum += gained->value;
 }
 
 /* Series by series, as questions do. */
@@ -136,7 +134,7 @@ static int64_t find_gains(const struct block *block, struct block_cursor *cursor
         if (block_read_rows(block, &granules[i], cursor, false, &rows, &err))
             die(&err);
         differences_add(&differences, block, &rows, 0, granules[i].profile_count, keys);
-        differences_tell(&differences, add_gain, &gained);
+        differences_tell(&differences, NULL, add_gain, &gained);
         differences_fini(&differences);
     }
     return gained;

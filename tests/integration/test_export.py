@@ -98,7 +98,7 @@ def test_sums_are_those_of_queries(start_server, export):
 
 
 def oracle_rows(oracle):
-    for name, labels, time_ns, rows in oracle.profiles:
+    for name, labels, time_ns, rows, _ in oracle.profiles:
         for stack, _, value in rows:
             yield labels, name, time_ns, stack, value
 

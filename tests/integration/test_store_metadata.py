@@ -290,7 +290,7 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
     seen = {first + 3 * second: 30, first + 14 * second: 6, first + 20 * second: 45, first + HOUR - second: 90}
     for time_ns, value in seen.items():
         for types, period in ((CPU, ("cpu", "nanoseconds")), ([("inuse_space", "bytes")] * 2, ("space", "bytes"))):
-            body = make_profile(types, time_ns, {("main",): [0, value * second]}, period, 1)
+            body = make_profile(types, time_ns, {("main",): [0, value * second]}, period, second)
             assert client.post("/api/v1/profiles", body=body).status == 200
 
     def points(start, end, **more):
@@ -298,11 +298,11 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
         assert answer.status == 200 and answer.json()["step_ms"] == 15_000, answer
         return [((ms * 10**6 - first) // quarter, value) for ms, value in answer.json()["series"][0]["points"]]
 
-    end = first + HOUR - second // 2
-    assert points(first + second, end) == [(0, 36 * second), (1, 45 * second), (239, 90 * second)]
-    assert points(first + 4 * second, end) == [(0, 6 * second), (1, 45 * second), (239, 90 * second)]
-    # Of the first and the last step, what is in the window.
-    assert points(first + 3 * second, end, rate="true") == [(0, 3), (1, 3), (239, round(90 / 14.5, 8))]
+    end = first + HOUR - second // 2  # in the middle of the last profile
+    assert points(first + second, end) == [(0, 36 * second), (1, 45 * second), (239, 45 * second)]
+    assert points(first + 4 * second, end) == [(0, 6 * second), (1, 45 * second), (239, 45 * second)]
+    # Rates are those of the time that has data, which is a second of each profile.
+    assert points(first + 3 * second, end, rate="true") == [(0, 18), (1, 45), (239, 90)]
     assert points(first + 3 * second, end, rate="auto") == points(first + 3 * second, end, rate="true")
     assert points(first, end, query="inuse_space", rate="auto") == points(first, end, query="inuse_space")
 

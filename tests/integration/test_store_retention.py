@@ -61,7 +61,7 @@ class Team:
 
     def expire(self):
         def is_past(one):
-            kind, labels, time_ns, _ = one
+            kind, labels, time_ns, *_ = one
             moment = next((rule[2] for rule in self.rules if rule[1](kind, labels)), 0)
             return time_ns < moment
         self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]

@@ -55,9 +55,59 @@ def value_of(labels, own, name):
     return ",".join(value for key, value in own if key == name) or labels.get(name, "")
 
 
+UNIT = 1 << 20  # of values in steps, as in store/spread.h
+
+
+def truncated(numerator, denominator):
+    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
+
+
+class Steps:
+    """Sums of groups per step of a window, and the time in which they have data."""
+
+    def __init__(self, start_ns, end_ns, step_ns):
+        self.start_ns, self.end_ns, self.step_ns = start_ns, end_ns, step_ns
+        self.sums = collections.defaultdict(collections.Counter)
+        self.covered = collections.defaultdict(list)
+
+    def of(self, time_ns):
+        return (time_ns - self.start_ns) // self.step_ns
+
+    def add(self, group, step, value):
+        """In units."""
+        self.sums[group][step] += value
+
+    def spread(self, group, begin_ns, duration_ns, value):
+        """Of the time from begin_ns on each part has the same."""
+        at, end = max(begin_ns, self.start_ns), min(begin_ns + duration_ns, self.end_ns)
+        while at < end:
+            to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
+            before, after = (truncated(value * UNIT * (moment - begin_ns), duration_ns) for moment in (at, to))
+            self.add(group, self.of(at), after - before)
+            at = to
+
+    def cover(self, group, begin_ns, end_ns):
+        self.covered[group].append((begin_ns, end_ns))
+
+    def points(self):
+        """{group: {step: value}} of the steps with data; whole numbers that add up to the total."""
+        found = {}
+        for group, sums in self.sums.items():
+            steps = set(sums)
+            for begin_ns, end_ns in self.covered[group]:
+                begin_ns, end_ns = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
+                steps |= set(range(self.of(begin_ns), self.of(end_ns - 1) + 1)) if begin_ns < end_ns else set()
+            done, found[group] = 0, {}
+            for step in sorted(steps):
+                after = done + sums[step]
+                found[group][step] = ((after + UNIT // 2) >> 20) - ((done + UNIT // 2) >> 20)
+                done = after
+        return found
+
+
 class Oracle:
     def __init__(self):
-        self.profiles = []  # (type, labels, time, rows)
+        self.profiles = []  # (type, labels, time, rows, duration)
         # Of hours that end by then what they have together is all that is kept.
         self.totals_until = lambda type_name, labels: 0
 
@@ -69,8 +119,9 @@ class Oracle:
         hour = time_ns // HOUR * HOUR
         return self.are_totals(name, labels, time_ns) and not (start_ns <= hour and hour + HOUR <= end_ns)
 
-    def add(self, labels, type_name, time_ns, stacks):
-        self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks)))
+    def add(self, labels, type_name, time_ns, stacks, duration_ns=10**10):
+        """The duration is that of deltas; others have none."""
+        self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks), duration_ns))
 
     def delete(self, matches, start_ns, end_ns):
         """What was added so far; matches(type, labels)."""
@@ -81,7 +132,7 @@ class Oracle:
         """The profiles of each series, in order of time, those of one moment as one: hours that are
         totals whole or not at all."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
-        for name, labels, time_ns, rows in self.profiles:
+        for name, labels, time_ns, rows, _ in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
                 if not self.is_cut(name, labels, time_ns, start_ns, end_ns):
                     series[tuple(sorted(labels.items()))][time_ns].extend(rows)
@@ -89,18 +140,18 @@ class Oracle:
 
     def series(self, matches, start_ns, end_ns):
         """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""
-        return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _ in self.profiles
+        return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _, _ in self.profiles
                 if start_ns <= time_ns < end_ns and matches(name, labels)}
 
     def lacks(self, type_name, start_ns, end_ns):
         """The types that there are, when this is none of them; else nothing."""
-        types = {name for name, _, time_ns, _ in self.profiles if start_ns <= time_ns < end_ns}
+        types = {name for name, _, time_ns, _, _ in self.profiles if start_ns <= time_ns < end_ns}
         return types if type_name not in types else set()
 
     def listed(self, matches, start_ns, end_ns):
         """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
-        for name, labels, time_ns, rows in self.profiles:
+        for name, labels, time_ns, rows, _ in self.profiles:
             if self.are_totals(name, labels, time_ns):
                 continue
             if start_ns <= time_ns < end_ns and matches(name, labels) and (rows or rule_of(name) != "sum"):
@@ -109,47 +160,118 @@ class Oracle:
                     profile[stack] += value
         return found
 
+    def reaching(self, type_name, matches, start_ns, end_ns):
+        """[(labels, raw profiles)] of each series of a delta, of the profiles that have a part of the window."""
+        series = collections.defaultdict(list)
+        for name, labels, time_ns, rows, duration_ns in self.profiles:
+            if name != type_name or not matches(labels) or not time_ns < end_ns or time_ns + duration_ns <= start_ns:
+                continue
+            if self.are_totals(name, labels, time_ns) and (
+                    time_ns < start_ns or self.is_cut(name, labels, time_ns, start_ns, end_ns)):
+                continue
+            series[tuple(sorted(labels.items()))].append((time_ns, duration_ns, rows))
+        return [(dict(labels), sorted(profiles, key=lambda one: one[0])) for labels, profiles in series.items()]
+
     def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,
                   keeps_labels=None):
         """{values of group_by: {step: value}}; keeps(stack): a filter of stacks; keeps_labels(labels of
         the series, own labels): of rows."""
-        groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
         rule = rule_of(type_name)
-        for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
-            hours = {time_ns // HOUR for time_ns, _ in profiles if self.are_totals(type_name, labels, time_ns)}
-            cut = {hour for hour in hours if (hour * HOUR - start_ns) // step_ns
-                   != (hour * HOUR + HOUR - 1 - start_ns) // step_ns}
-            if rule != "difference":
-                profiles = [one for one in profiles if one[0] // HOUR not in cut]
+        steps = Steps(start_ns, end_ns, step_ns)
 
-            def key_of(stack, own):
-                if keeps_labels is None or keeps_labels(labels, own):
-                    return (tuple(value_of(labels, own, name) for name in group_by),
-                            keeps is None or keeps(stack))
-                return None
-            snapshots = collections.Counter((time_ns - start_ns) // step_ns for time_ns, _ in profiles)
-            for time_ns, (group, is_kept), value in told(rule, profiles, key_of):
-                if time_ns // HOUR in cut:
-                    continue
-                step = (time_ns - start_ns) // step_ns
-                divisor = snapshots[step] if rule == "mean" else 1
-                groups[group][step] += fractions.Fraction(value if is_kept else 0, divisor)
+        def key_of(labels, stack, own):
+            if keeps_labels is None or keeps_labels(labels, own):
+                return (tuple(value_of(labels, own, name) for name in group_by),
+                        keeps is None or keeps(stack))
+            return None
+        if rule == "mean":
+            return self.means_over_time(type_name, matches, steps, key_of)
+        if rule == "sum":
+            for labels, profiles in self.reaching(type_name, matches, start_ns, end_ns):
+                self.add_deltas(type_name, labels, profiles, steps, key_of)
+        else:
+            for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+                self.add_gains(type_name, labels, profiles, steps, key_of)
+        return steps.points()
+
+    def cut_hours(self, type_name, labels, times_ns, steps):
+        """Hours of which totals alone are kept, and that are not in one step."""
+        hours = {time_ns // HOUR for time_ns in times_ns if self.are_totals(type_name, labels, time_ns)}
+        return {hour for hour in hours if steps.of(hour * HOUR) != steps.of(hour * HOUR + HOUR - 1)}
+
+    def add_deltas(self, type_name, labels, profiles, steps, key_of):
+        cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _, _ in profiles), steps)
+        profiles = [one for one in profiles if one[0] // HOUR not in cut or not self.are_totals(
+            type_name, labels, one[0])]
+        groups, hours = set(), collections.defaultdict(list)
+        for time_ns, duration_ns, rows in profiles:
+            values = collections.Counter()
+            for stack, own, value in rows:
+                if key := key_of(labels, stack, own):
+                    values[key[0]] += value if key[1] else 0
+            groups |= values.keys()
+            if self.are_totals(type_name, labels, time_ns):
+                hours[time_ns // HOUR].append((time_ns, duration_ns, values))
+                continue
+            for group, value in values.items():
+                steps.spread(group, time_ns, duration_ns, value)
+        for hour in hours.values():  # a sum is all that is known: parts by durations
+            all_ns = sum(duration_ns for _, duration_ns, _ in hour)
+            for group, value in sum((values for _, _, values in hour), collections.Counter()).items():
+                done_ns = 0
+                for time_ns, duration_ns, _ in hour:
+                    share = value * (done_ns + duration_ns) // all_ns - value * done_ns // all_ns
+                    steps.spread(group, time_ns, duration_ns, share)
+                    done_ns += duration_ns
+        for group in groups:
+            for time_ns, duration_ns, _ in profiles:
+                steps.cover(group, time_ns, time_ns + duration_ns)
+
+    def add_gains(self, type_name, labels, profiles, steps, key_of):
+        cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
+        groups = set()
+        since = since_of(profiles)
+        for time_ns, (group, is_kept), value in told("difference", profiles,
+                                                     lambda stack, own: key_of(labels, stack, own)):
+            if time_ns // HOUR not in cut:
+                groups.add(group)
+                steps.spread(group, since[time_ns], time_ns - since[time_ns], value if is_kept else 0)
+        for group in groups:
+            for time_ns, since_ns in since.items():
+                if time_ns // HOUR not in cut:
+                    steps.cover(group, since_ns, time_ns)
+
+    def means_over_time(self, type_name, matches, steps, key_of):
+        groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
+        for labels, profiles in self.chosen(type_name, matches, steps.start_ns, steps.end_ns):
+            cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
+            profiles = [one for one in profiles if one[0] // HOUR not in cut]
+            snapshots = collections.Counter(steps.of(time_ns) for time_ns, _ in profiles)
+            for time_ns, (group, is_kept), value in told("mean", profiles,
+                                                         lambda stack, own: key_of(labels, stack, own)):
+                step = steps.of(time_ns)
+                groups[group][step] += fractions.Fraction(value if is_kept else 0, snapshots[step])
         return {key: {step: rounded(value) for step, value in group.items()}
                 for key, group in groups.items()}
 
     def by_moments(self, type_name, matches, start_ns, end_ns, step_ns, moments):
         """{step: value} of a delta, by moments[time of the profile][stack], where there are any."""
-        steps = collections.Counter()
-        for _, profiles in self.chosen(type_name, matches, start_ns, end_ns):
-            for time_ns, rows in profiles:
+        steps = Steps(start_ns, end_ns, step_ns)
+        for _, profiles in self.reaching(type_name, matches, start_ns, end_ns):
+            for time_ns, duration_ns, rows in profiles:
+                steps.cover((), time_ns, time_ns + duration_ns)
+                rest = 0
                 for stack, _, value in rows:
-                    times = sorted(moments[time_ns].get(stack, [time_ns]))
+                    times = sorted(moments[time_ns].get(stack, []))
+                    rest += 0 if times else value
                     shares = [value * (i + 1) // len(times) - value * i // len(times)
                               for i in range(len(times))]
                     for moment, share in zip(times, shares):
                         if start_ns <= moment < end_ns:
-                            steps[(moment - start_ns) // step_ns] += share
-        return dict(steps)
+                            steps.add((), steps.of(moment), share * UNIT)
+                if any(not moments[time_ns].get(stack) for stack, _, _ in rows):
+                    steps.spread((), time_ns, duration_ns, rest)
+        return steps.points().get((), {})
 
     def merge(self, type_name, matches, start_ns, end_ns, group_by=None, keeps_labels=None):
         """{stack: value}, with the value of the label group_by, or "(no …)", as their first frame."""
@@ -164,6 +286,22 @@ class Oracle:
             for _, key, value in told(rule, profiles, key_of):
                 total[key] += fractions.Fraction(value, len(profiles) if rule == "mean" else 1)
         return {stack: rounded(value) for stack, value in total.items() if rounded(value)}
+
+
+def since_of(profiles):
+    """{time of each snapshot but the first: since when it tells what was gained}, of one series."""
+    times = [time_ns for time_ns, _ in profiles]
+    distances = sorted(after - before for before, after in zip(times, times[1:]))
+    since = {}
+    for (before_ns, rows_before), (time_ns, rows) in zip(profiles, profiles[1:]):
+        stacks_before, stacks = collections.Counter(), collections.Counter()
+        for counter, some in ((stacks_before, rows_before), (stacks, rows)):
+            for stack, _, value in some:
+                counter[stack] += value
+        began = any(stacks[stack] < value for stack, value in stacks_before.items())
+        usual_ns = time_ns - distances[(len(distances) - 1) // 2]
+        since[time_ns] = max(before_ns, usual_ns) if began else before_ns
+    return since
 
 
 def told(rule, profiles, key_of):

@@ -22,8 +22,12 @@ export interface Series {
   labels: Record<string, string>;
   /** Only of the sum of the series beyond the limit, the last one: how many they are. It has no labels. */
   other_count?: number;
-  /** Begin of the step in ms, value. */
+  /** Begin of the step in ms, value. Steps without data have none. */
   points: [number, number][];
+  /** Of the window, in the unit of the points; the same whatever the step is. Absent when there are no points. */
+  average?: number;
+  /** Begin of each step that has data for a part of its time only, and how many ms that is. */
+  partial?: [number, number][];
 }
 export interface RangeAnswer {
   type: string;
@@ -32,6 +36,8 @@ export interface RangeAnswer {
   /** Steps begin at its multiples since 1970, the first at or before the window. */
   step_ms: number;
   series: Series[];
+  /** What the reader of the values must know, such as how profiles without a duration count. */
+  notes?: string[];
 }
 /** With what of it is missing; "" where all is there. */
 export type Range = RangeAnswer & { warning: string };

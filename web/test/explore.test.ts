@@ -147,7 +147,7 @@ test("what is asked is the chosen series in the chosen part; a pinned link has f
 test("lines are joined over what a series has not, and interrupted where it stops", () => {
   const one = [[0, 1], [10, 2], [20, 3], [90, 4]] as const;
   const other = [[10, 5], [20, 6]] as const;
-  const { moments, values } = plotData([one, other], 10);
+  const { moments, values } = plotData([one, other], 10, false);
   assert.deepEqual(moments, [0, 10, 20, 30, 90]);
   assert.deepEqual(values, [[1, 2, 3, null, 4], [undefined, 5, 6, undefined, undefined]]);
   assert.deepEqual([valueAt(one, 19, 10), valueAt(one, 30, 10), valueAt(one, -1, 10), valueAt(one, 99, 10)], [2, null, null, 4]);
@@ -163,11 +163,30 @@ test("every line can be seen on its ground", () => {
 
 test("the values of a series are those of the selected part of the time", () => {
   const points = [[0, 4], [10, 2], [20, 6], [30, 8]] as const;
-  assert.deepEqual(digestOf(points, 10, null), { last: 8, mean: 5, highest: 8 });
-  assert.deepEqual(digestOf(points, 10, { from: 0, to: 20 }), { last: 2, mean: 3, highest: 4 });
-  assert.deepEqual(digestOf(points, 10, { from: 15, to: 30 }), { last: 6, mean: (5 * 2 + 10 * 6) / 15, highest: 6 });
-  assert.equal(digestOf(points, 10, { from: 40, to: 50 }), null);
-  assert.equal(digestOf([], 10, null), null);
+  assert.deepEqual(digestOf({ points }, 10, null), { last: 8, mean: 5, highest: 8 });
+  assert.deepEqual(digestOf({ points }, 10, { from: 0, to: 20 }), { last: 2, mean: 3, highest: 4 });
+  assert.deepEqual(digestOf({ points }, 10, { from: 15, to: 30 }), { last: 6, mean: (5 * 2 + 10 * 6) / 15, highest: 6 });
+  assert.equal(digestOf({ points }, 10, { from: 40, to: 50 }), null);
+  assert.equal(digestOf({ points: [] }, 10, null), null);
+});
+
+test("values that are spread over their time are interrupted by each step without data", () => {
+  const dense = [[0, 1], [10, 1], [30, 1], [40, 1]] as const;
+  const sparse = [[0, 1], [60, 1], [120, 1], [300, 1]] as const;
+  const gapsOf = (points: readonly (readonly [number, number])[], isSpread: boolean) => {
+    const { moments, values } = plotData([points], 10, isSpread);
+    return moments.filter((_, i) => values[0][i] === null);
+  };
+  assert.deepEqual(gapsOf(dense, true), [20]);
+  assert.deepEqual(gapsOf(dense, false), []);
+  assert.deepEqual(gapsOf(sparse, true), [130]);
+});
+
+test("the average of the window is the server's, and steps with data for a part of their time weigh less", () => {
+  const points = [[0, 4], [10, 2], [20, 6]] as const;
+  const partial = [[0, 2]] as const;
+  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, null), { last: 6, mean: 3.5, highest: 6 });
+  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, { from: 0, to: 20 }), { last: 2, mean: (2 * 4 + 10 * 2) / 12, highest: 4 });
 });
 
 test("a series is named by its labels, and the sum of others by their number", () => {

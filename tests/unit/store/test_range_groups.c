@@ -98,7 +98,7 @@ static void check_steps(const struct range_groups *groups, const struct sums *su
     const uint32_t *chosen;
     const uint32_t count = range_groups_chosen(groups, &chosen);
     for (uint32_t s = 0; s < STEPS; s++) {
-        int64_t sum = 0, value = 0;
+        __int128 sum = 0, value = 0;
         for (uint32_t i = 0; i < count; i++) {
             const bool is_there = range_groups_value(groups, chosen[i], s, &value);
             assert_int_equal(is_there, sums->is_there[chosen[i]][s]);
@@ -152,7 +152,7 @@ static void needs_little_memory_for_very_many_groups(void **state)
             assert_true(range_groups_choose(groups, by_number, NULL));
     }
     const uint32_t *chosen;
-    int64_t value;
+    __int128 value;
     assert_int_equal(range_groups_chosen(groups, &chosen), 10);
     assert_int_equal(chosen[0], MANY - 10);
     assert_true(range_groups_value(groups, MANY - 1, LONG - 1, &value));

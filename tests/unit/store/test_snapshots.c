@@ -92,11 +92,10 @@ static void read_part(const struct part *part, struct block_cursor *cursor,
     differences_add(differences, part->block, &rows, 0, 1, keys);
 }
 
-static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+static void add_gain(void *context, const struct difference_gain *gained)
 {
     int64_t *gains = context;
-    (void)time_ns;
-    gains[key] += value;
+    gains[gained->key] += gained->value;
 }
 
 /* Of parts, in a random order. */
@@ -113,7 +112,7 @@ static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count,
     memset(gains, 0, STACKS * sizeof(*gains));
     for (uint32_t i = 0; i < count; i++)
         read_part(&parts[order[i]], cursor, &differences);
-    differences_tell(&differences, add_gain, gains);
+    differences_tell(&differences, NULL, add_gain, gains);
     differences_fini(&differences);
     block_cursor_destroy(cursor);
 }

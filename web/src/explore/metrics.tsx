@@ -31,6 +31,8 @@ interface MetricsProps {
 const isSame = (labels: Record<string, string>, only: Selection["only"]) =>
   only.length > 0 && only.length === Object.keys(labels).length && only.every(([name, value]) => labels[name] === value);
 
+const dataOf = ({ series, step_ms, rule }: RangeAnswer) => plotData(series.map(({ points }) => points), step_ms, rule !== "mean");
+
 function Swatch({ look }: { look: LineLook }) {
   return (
     <svg class="swatch-line" width="22" height="8" viewBox="0 0 22 8" aria-hidden="true">
@@ -58,7 +60,7 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
         <tbody>
           {answer.series.map((one, i) => {
             const isChosen = isSame(one.labels, selection.only);
-            const digest = digestOf(one.points, answer.step_ms, selection.part);
+            const digest = digestOf(one, answer.step_ms, selection.part);
             return (
               <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
@@ -88,7 +90,7 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
 
 function AllValues({ answer }: { answer: RangeAnswer }) {
   const [isOpen, setOpen] = useState(false);
-  const moments = useMemo(() => plotData(answer.series.map(({ points }) => points), answer.step_ms).moments, [answer]);
+  const moments = useMemo(() => [...new Set(answer.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort((a, b) => a - b), [answer]);
   return (
     <details class="all-values" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Every value as a table</summary>
@@ -152,7 +154,7 @@ export function Metrics(props: MetricsProps) {
   const palette = usePalette();
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
-  const data = useMemo(() => plotData(answer.series.map(({ points }) => points), answer.step_ms), [answer]);
+  const data = useMemo(() => dataOf(answer), [answer]);
   const looks = useMemo(() => answer.series.map((one, i) => (one.other_count ? otherLook(palette.background) : lineLook(i, palette.background))), [answer, palette]);
   const colours = useMemo(() => {
     const style = getComputedStyle(document.documentElement);
@@ -200,6 +202,7 @@ export function Metrics(props: MetricsProps) {
         )}
         {of && <strong class="of-stacks">{of}</strong>}
       </p>
+      {answer.notes?.map((note) => <p class="hint range-note" key={note}>{note}</p>)}
       <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
       {others > 0 && <p class="hint">The {answer.series.length - 1} largest series are shown, and the sum of the {others} others as one line. To see those, group by other labels or narrow the labels of the query.</p>}
       <AllValues answer={answer} />

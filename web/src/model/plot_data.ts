@@ -13,7 +13,7 @@ export interface PlotData {
   values: Values[];
 }
 
-/** Points so much further apart than usual are not joined. */
+/** Snapshots of a gauge that are so much further apart than usual are not joined. */
 const interruption = 2.5;
 
 /** How far apart the points of a series usually are. */
@@ -22,9 +22,15 @@ function usualDistance(points: Points, stepMs: number): number {
   return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
 }
 
+/** Values that are spread over their time have a point in every step with data: where one is missing, there was none. */
+function longestDistance(points: Points, stepMs: number, isSpread: boolean): number {
+  const usual = usualDistance(points, stepMs);
+  return isSpread && usual <= stepMs ? 1.5 * stepMs : interruption * usual;
+}
+
 /** The points, with one without a value in each interruption. */
-function withGaps(points: Points, stepMs: number): Map<number, number | null> {
-  const limit = interruption * usualDistance(points, stepMs);
+function withGaps(points: Points, stepMs: number, isSpread: boolean): Map<number, number | null> {
+  const limit = longestDistance(points, stepMs, isSpread);
   const all = new Map<number, number | null>();
   for (const [i, [ms, value]] of points.entries()) {
     if (i > 0 && ms - points[i - 1][0] > limit) all.set(points[i - 1][0] + stepMs, null);
@@ -33,8 +39,9 @@ function withGaps(points: Points, stepMs: number): Map<number, number | null> {
   return all;
 }
 
-export function plotData(series: readonly Points[], stepMs: number): PlotData {
-  const all = series.map((points) => withGaps(points, stepMs));
+/** isSpread: of deltas and counters; gauges have points where their snapshots are. */
+export function plotData(series: readonly Points[], stepMs: number, isSpread: boolean): PlotData {
+  const all = series.map((points) => withGaps(points, stepMs, isSpread));
   const moments = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
   return { moments, values: all.map((one) => moments.map((ms) => one.get(ms))) };
 }
@@ -57,15 +64,29 @@ export interface Digest {
   highest: number;
 }
 
-/** Of a part of the time alone where there is one: a step that the part cuts counts in the mean by what it has of it. null: there is no value. */
-export function digestOf(points: Points, stepMs: number, part: Span | null): Digest | null {
+/** A series of /api/v1/query_range. */
+export interface Summed {
+  points: Points;
+  average?: number;
+  partial?: readonly (readonly [ms: number, coveredMs: number])[];
+}
+
+/**
+ * Of a part of the time alone where there is one: a step that the part cuts counts in the mean by the time that it has of it, and a
+ * step that has data for a part of its time by that share. null: there is no value.
+ */
+export function digestOf({ points, average, partial = [] }: Summed, stepMs: number, part: Span | null): Digest | null {
+  const shares = new Map(partial.map(([ms, coveredMs]) => [ms, coveredMs / stepMs]));
   let [sum, weights, last, highest] = [0, 0, 0, -Infinity];
   for (const [ms, value] of points) {
-    const weight = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : 1;
-    if (weight <= 0) continue;
+    const time = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : stepMs;
+    if (time <= 0) continue;
+    const weight = time * (shares.get(ms) ?? 1);
     [sum, weights, last, highest] = [sum + weight * value, weights + weight, value, Math.max(highest, value)];
   }
-  return weights > 0 ? { last, mean: sum / weights, highest } : null;
+  if (highest === -Infinity) return null;
+  const mean = weights > 0 ? sum / weights : last;
+  return { last, mean: part ? mean : (average ?? mean), highest };
 }
 
 /** "1.25 cores", "3.2 MiB/s": units of /api/v1/query_range. */

@@ -1,0 +1,211 @@
+"""Values over time are the same at every zoom: a steady load is a flat line whatever the step and the window
+are, gaps are gaps, and totals are those of the profiles. How values are spread: store/spread.h."""
+
+import random
+import sys
+
+import pytest
+
+from conftest import ROOT
+from people import Tenant
+from test_store import CPU, CPU_NAMES, HOUR, NAMES, compact, folded, make_profile
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import otlp_maker  # noqa: E402
+
+SECOND, MINUTE, DAY = 10**9, 60 * 10**9, 24 * HOUR
+BEGIN = 1_790_000_000 * 10**9 // DAY * DAY
+OTLP_CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+PERIOD = ("cpu", "nanoseconds")
+
+
+def push(client, profiles, service="api", **labels):
+    """profiles: [(time, duration, value)] of one series."""
+    attributes = {"service.name": service, **labels}
+    made = [otlp_maker.Profile(PERIOD, time_ns, {("main",): value}, 1, PERIOD, duration_ns)
+            for time_ns, duration_ns, value in profiles]
+    for first in range(0, len(made), 500):
+        answer = client.post("/v1development/profiles", body=otlp_maker.Request(
+            [(attributes, made[first:first + 500])]).protobuf(), headers={"Content-Type": "application/x-protobuf"})
+        assert answer.status == 200, answer
+
+
+def steady(begin, end, duration, cores, late=0):
+    """Windows that follow each other, each so much later than the last one's end."""
+    return [(at, duration, round(cores * duration)) for at in range(begin, end, duration + late)]
+
+
+def ask(client, start, end, query=OTLP_CPU, **more):
+    answer = client.get("/api/v1/query_range", query={"query": query, "start": start, "end": end, "rate": "auto", **more})
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def one_series(answer):
+    series, = answer["series"]
+    return series
+
+
+def values(answer):
+    return [value for _, value in one_series(answer)["points"]]
+
+
+def near(value, wanted, part=0.01):
+    return abs(value - wanted) <= part * abs(wanted)
+
+
+def test_a_steady_load_is_the_same_at_every_zoom(start_server):
+    """As it comes, and merged; of a day's windows of ten seconds that begin 5 ms after the last one's end."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    push(client, steady(BEGIN - HOUR, BEGIN + DAY, 10 * SECOND, 1.95, late=5 * 10**6))
+
+    def check():
+        end = BEGIN + DAY - 3 * SECOND
+        for length in (15 * MINUTE, HOUR, 6 * HOUR, DAY):
+            for step in (None, "1s", "7s", "15s", "61s", "1h", "5h"):
+                if step == "1s" and length > HOUR or step == "7s" and length > 6 * HOUR:
+                    continue
+                answer = ask(client, end - length, end, **({"step": step} if step else {}))
+                assert all(near(value, 1.95) for value in values(answer)), (length, step)
+                series = one_series(answer)
+                assert near(series["average"], 1.95, 0.001) and "notes" not in answer
+                assert near(series["covered_ms"], length / 10**6, 0.001)
+                assert near(series["total"], 1.95 * length, 0.001)
+                assert len(series["points"]) >= length // (answer["step_ms"] * 10**6)
+        # Hours as one profile each, when a block says that they have no gaps.
+        answer = ask(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
+        assert answer["step_ms"] >= HOUR // 10**6
+        assert all(near(value, 1.95) for value in values(answer))
+        assert near(one_series(answer)["total"], 1.95 * 25 * HOUR, 0.001)
+
+    check()
+    compact(server)
+    check()
+
+
+def test_several_series_are_the_sum_of_their_rates(server):
+    """One that ends does not change the others', and time without any of them is no time."""
+    client = Tenant(server).api("ingest", "read")
+    push(client, steady(BEGIN, BEGIN + 30 * MINUTE, 10 * SECOND, 2), pod="a")
+    push(client, steady(BEGIN + 3 * SECOND, BEGIN + 10 * MINUTE, 60 * SECOND, 1), pod="b")
+    push(client, steady(BEGIN + 50 * MINUTE, BEGIN + HOUR, 15 * SECOND, 4), pod="c")
+    window = BEGIN - HOUR, BEGIN + 2 * HOUR
+    for step in (None, "10s", "1m", "20m", "3h"):
+        more = {"step": step} if step else {}
+        for pod, cores in (("a", 2), ("b", 1), ("c", 4)):
+            answer = ask(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
+            assert all(near(value, cores) for value in values(answer)) and one_series(answer)["average"] == cores
+        answer = ask(client, *window, **more)
+        assert near(one_series(answer)["average"], (2 * 30 + 1 * 10 + 4 * 10) / (30 + 10))
+        assert one_series(answer)["covered_ms"] == 40 * 60_000
+    points = dict(map(tuple, one_series(ask(client, *window, step="1m"))["points"]))
+    at = {(ms * 10**6 - BEGIN) // MINUTE: value for ms, value in points.items()}
+    assert set(at) == set(range(30)) | set(range(50, 60))
+    assert near(at[5], 3) and near(at[20], 2) and near(at[55], 4)
+
+
+def test_durations_longer_than_the_window_count_with_their_part(server):
+    client = Tenant(server).api("ingest", "read")
+    push(client, [(BEGIN, 50 * MINUTE, 100 * MINUTE)])
+    for start, length in ((BEGIN + 20 * MINUTE, 5 * MINUTE), (BEGIN + 40 * MINUTE, MINUTE), (BEGIN - MINUTE, HOUR)):
+        answer = ask(client, start, start + length)
+        assert all(near(value, 2) for value in values(answer)) and one_series(answer)["average"] == 2
+        assert one_series(answer)["total"] == 2 * min(length, 50 * MINUTE)
+    assert ask(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
+    # Beside short ones, which alone would not be looked for so far back.
+    push(client, [(BEGIN + i * 10 * MINUTE, 10 * MINUTE, 10 * MINUTE) for i in range(10)], pod="b")
+    answer = ask(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
+    assert all(near(value, 1) for value in values(answer)), answer
+
+
+@pytest.mark.parametrize("step, wanted_ms", [(None, 60_000), ("7s", 63_000), ("1m", 60_000), ("10m", 600_000)])
+def test_profiles_without_a_duration_are_never_finer_than_their_interval(server, step, wanted_ms):
+    client = Tenant(server).api("ingest", "read")
+    push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(60) if not 20 <= i < 40])
+    answer = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
+    assert answer["step_ms"] == wanted_ms
+    note, = answer["notes"]
+    assert note.startswith("40 profiles have no duration") and "usual interval of 60 s" in note
+    assert ("step was raised" in note) == (wanted_ms != 600_000 and step != "1m")
+    assert all(near(value, 1.5) for value in values(answer)), answer
+    assert one_series(answer)["total"] == 40 * 90 * SECOND and near(one_series(answer)["average"], 1.5)
+    alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
+    assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
+    assert "no duration" in alone["notes"][0] and "raised" not in alone["notes"][0]
+
+
+def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
+    client = Tenant(server).api("ingest", "read")
+    profiles = [otlp_maker.Profile(PERIOD, BEGIN + i * 10 * SECOND,
+                                   {("main",): 10 * SECOND, **({("main", "gc"): 10 * SECOND} if i == 3 else {})}, 1,
+                                   PERIOD, 10 * SECOND) for i in range(12) if i != 7]
+    answer = client.post("/v1development/profiles", headers={"Content-Type": "application/x-protobuf"},
+                         body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf())
+    assert answer.status == 200, answer
+    wanted = {i: 1.0 if i == 3 else 0.0 for i in range(12) if i != 7}
+    answer = ask(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
+    assert {(ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(answer)["points"]} == wanted
+    assert near(one_series(answer)["average"], 1 / 11)
+
+
+def test_counters_gain_between_their_snapshots(server):
+    """At the same rate in all steps between; where a process began anew, for its usual interval alone."""
+    client = Tenant(server).api("ingest", "read")
+    at = [0, 60, 120, 180, 900, 960]
+    for second, value in zip(at, (100, 700, 1300, 1900, 600, 1200)):
+        body = make_profile([("alloc_space", "bytes")], BEGIN + second * SECOND, {("main",): [value]}, ("space", "bytes"))
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    for step in ("5s", "20s", "17m"):
+        answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step)
+        assert all(near(value, 10) for value in values(answer)), (step, answer)
+        series = one_series(answer)
+        assert series["total"] == 3000 and series["covered_ms"] == 300_000 and near(series["average"], 10)
+    answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s")
+    steps = {(ms - BEGIN // 10**6) // 20_000 for ms, _ in one_series(answer)["points"]}
+    assert steps == set(range(9)) | set(range(42, 48))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_integral_is_the_total(start_server, seed):
+    """Of random cadences, durations, offsets and gaps, for random steps, before and after merges."""
+    rng = random.Random(seed)
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    sent, load = [], {}
+    for pod in "abcd":
+        load[pod] = rng.randrange(1, 4000) / 1000
+        at = BEGIN + rng.randrange(HOUR)
+        duration = rng.choice([1, 10, 10, 15, 60, 300]) * SECOND + rng.choice([0, rng.randrange(SECOND)])
+        mine = []
+        while at < BEGIN + 5 * HOUR and len(mine) < 400:
+            mine.append((at, duration, round(load[pod] * duration)))
+            at += duration + rng.choice([0, 0, rng.randrange(duration // 300)])
+            if rng.random() < 0.02:
+                at += rng.randrange(20 * duration)
+            if rng.random() < 0.02:
+                duration = rng.choice([5, 10, 30]) * SECOND
+        push(client, mine, pod=pod)
+        sent += mine
+    total = sum(value for _, _, value in sent)
+
+    def check():
+        _, rows = folded(client, OTLP_CPU, BEGIN - HOUR, BEGIN + 20 * HOUR)
+        assert sum(rows.values()) == total
+        averages = []
+        for _ in range(12):
+            step = rng.choice([rng.randrange(7000, 7_000_000) / 1000, 10, 60, 3600, 7200])
+            start = BEGIN - rng.randrange(1, HOUR)
+            answer = ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", rate="false")
+            assert sum(values(answer)) == one_series(answer)["total"] == total, step
+            answer = ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", group_by="pod")
+            for series in answer["series"]:
+                cores = load[series["labels"]["pod"]]
+                assert all(near(value, cores) for _, value in series["points"]), (step, series["labels"])
+                assert near(series["average"], cores)
+            averages.append(one_series(ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}"))["average"])
+        assert near(min(averages), max(averages), 0.005)
+
+    check()
+    compact(server)
+    check()

@@ -1,0 +1,368 @@
+/* Values over time of random profiles: sums add up to the total whatever the steps are, a constant
+ * load is the same in all of them, and steps without data are left out. The reference looks at each
+ * profile and step by itself. */
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "store/spread.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SEEDS = 2000, SERIES_MAX = 4, PROFILES_MAX = 400, STEPS_MAX = 4000 };
+
+struct one_profile {
+    int64_t time_ns;
+    int64_t duration_ns; /* 0: it is not sent */
+    int64_t value;
+};
+
+struct one_series {
+    struct one_profile profiles[PROFILES_MAX];
+    uint32_t count;
+    double per_ns; /* the constant load */
+};
+
+/* One group over all series. */
+struct sums {
+    __int128 sums[STEPS_MAX];
+    uint64_t covered_ns[STEPS_MAX];
+    __int128 total;
+    uint64_t all_covered_ns;
+    uint32_t step_count;
+    int64_t interval_ns;
+    uint64_t unknown_count;
+};
+
+static int64_t random_between(uint64_t *seed, int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_next(seed) % (uint64_t)(high - low + 1));
+}
+
+static int64_t random_duration(uint64_t *seed)
+{
+    static const int64_t usual_s[] = {1, 5, 10, 10, 15, 60, 300};
+    if (random_below(seed, 3))
+        return usual_s[random_below(seed, 7)] * CLOCK_NS_PER_S;
+    return random_between(seed, CLOCK_NS_PER_S / 10, 100 * CLOCK_NS_PER_S);
+}
+
+/* Windows follow each other, some a little later, as of an agent that reads the clock twice; now
+ * and then some are missing, or the cadence is another one. */
+static void make_series(uint64_t *seed, int64_t begin_ns, int64_t end_ns, struct one_series *series)
+{
+    int64_t duration_ns = random_duration(seed), at_ns;
+    at_ns = begin_ns + random_between(seed, 0, duration_ns);
+    *series = (struct one_series){.per_ns = (double)random_between(seed, 1, 8000) / 1000};
+    while (at_ns < end_ns && series->count < PROFILES_MAX) {
+        const int64_t late_ns =
+            random_below(seed, 2) ? 0 : random_between(seed, 0, duration_ns / 400);
+        series->profiles[series->count++] =
+            (struct one_profile){.time_ns = at_ns,
+                                 .duration_ns = duration_ns,
+                                 .value = llround(series->per_ns * (double)duration_ns)};
+        at_ns += duration_ns + late_ns;
+        if (random_below(seed, 40) == 0)
+            at_ns += random_between(seed, 1, 20) * duration_ns;
+        if (random_below(seed, 60) == 0)
+            duration_ns = random_duration(seed);
+    }
+}
+
+static void add_series(struct spread *spread, const struct one_series *series)
+{
+    for (uint32_t i = 0; i < series->count; i++) {
+        const struct one_profile *profile = &series->profiles[i];
+        spread_add(spread, 0, profile->time_ns, profile->duration_ns, profile->value);
+        spread_cover(spread, profile->time_ns, profile->duration_ns);
+    }
+}
+
+static void sum_up(const struct one_series *series, uint32_t series_count,
+                   const struct spread_steps *steps, struct sums *sums)
+{
+    struct spread spread;
+    struct coverage covered = {0};
+    spread_init(&spread, steps);
+    *sums = (struct sums){.step_count = (uint32_t)spread_count_steps(steps)};
+    assert_true(sums->step_count <= STEPS_MAX);
+    for (uint32_t i = 0; i < series_count; i++) {
+        spread_begin_series(&spread);
+        add_series(&spread, &series[i]);
+        spread_end_series(&spread);
+        for (uint32_t j = 0; j < spread.sum_count; j++)
+            sums->sums[spread.sums[j].step] += spread.sums[j].sum;
+        coverage_unite(&covered, &spread.covered);
+    }
+    sums->interval_ns = spread.interval_ns;
+    sums->unknown_count = spread.unknown_count;
+    uint32_t cursor = 0;
+    for (uint32_t i = 0; i < sums->step_count; i++) {
+        int64_t begin_ns, end_ns;
+        spread_find_step(steps, i, &begin_ns, &end_ns);
+        sums->covered_ns[i] = coverage_within(&covered, &cursor, begin_ns, end_ns);
+        sums->all_covered_ns += sums->covered_ns[i];
+        sums->total += sums->sums[i];
+    }
+    coverage_fini(&covered);
+    spread_fini(&spread);
+}
+
+static struct spread_steps random_steps(uint64_t *seed, int64_t start_ns, int64_t end_ns)
+{
+    static const int64_t round_s[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 3600};
+    struct spread_steps steps = {.start_ns = start_ns, .end_ns = end_ns};
+    do {
+        steps.step_ns = random_below(seed, 3)
+                            ? round_s[random_below(seed, 11)] * CLOCK_NS_PER_S
+                            : random_between(seed, CLOCK_NS_PER_S / 2, 2000 * CLOCK_NS_PER_S);
+        const int64_t past_ns = (start_ns % steps.step_ns + steps.step_ns) % steps.step_ns;
+        steps.lead_ns = random_below(seed, 2) ? past_ns : 0;
+    } while (spread_count_steps(&steps) > STEPS_MAX);
+    return steps;
+}
+
+/* In 1 / SPREAD_UNIT, of [from, to) alone: as store/spread.h defines it, profile by profile. */
+static __int128 plain_sum(const struct one_series *series, uint32_t series_count, int64_t from_ns,
+                          int64_t to_ns)
+{
+    __int128 sum = 0;
+    for (uint32_t i = 0; i < series_count; i++) {
+        for (uint32_t j = 0; j < series[i].count; j++) {
+            const struct one_profile *one = &series[i].profiles[j];
+            const int64_t end_ns = one->time_ns + one->duration_ns;
+            const int64_t first_ns = one->time_ns > from_ns ? one->time_ns : from_ns;
+            const int64_t last_ns = end_ns < to_ns ? end_ns : to_ns;
+            const __int128 value = (__int128)one->value * SPREAD_UNIT;
+            if (first_ns < last_ns)
+                sum += value * (last_ns - one->time_ns) / one->duration_ns -
+                       value * (first_ns - one->time_ns) / one->duration_ns;
+        }
+    }
+    return sum;
+}
+
+static bool is_covered(const struct one_series *series, uint32_t series_count, int64_t from_ns,
+                       int64_t to_ns)
+{
+    for (uint32_t i = 0; i < series_count; i++) {
+        for (uint32_t j = 0; j < series[i].count; j++) {
+            const struct one_profile *one = &series[i].profiles[j];
+            if (one->time_ns < to_ns && one->time_ns + one->duration_ns > from_ns)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Each series has its whole load or none, so that a rate lies between those of the series. */
+static void check_steps(const struct one_series *series, uint32_t series_count,
+                        const struct spread_steps *steps, const struct sums *sums)
+{
+    double all_per_ns = 0, least_per_ns = INFINITY;
+    for (uint32_t i = 0; i < series_count; i++) {
+        all_per_ns += series[i].per_ns;
+        least_per_ns = fmin(least_per_ns, series[i].per_ns);
+    }
+    for (uint32_t i = 0; i < sums->step_count; i++) {
+        int64_t begin_ns, end_ns;
+        spread_find_step(steps, i, &begin_ns, &end_ns);
+        assert_true(sums->sums[i] == plain_sum(series, series_count, begin_ns, end_ns));
+        if (!sums->covered_ns[i]) {
+            assert_true(sums->sums[i] == 0);
+            assert_false(is_covered(series, series_count, begin_ns, end_ns));
+            continue;
+        }
+        assert_true(sums->covered_ns[i] <= (uint64_t)(end_ns - begin_ns));
+        const double per_ns = (double)sums->sums[i] / SPREAD_UNIT / (double)sums->covered_ns[i];
+        assert_true(per_ns <= all_per_ns * 1.01);
+        if (end_ns - begin_ns == steps->step_ns) /* the window's edges can cut steps short */
+            assert_true(per_ns >= least_per_ns * 0.99);
+    }
+}
+
+static void sums_are_the_same_in_all_steps(void **state)
+{
+    static struct one_series series[SERIES_MAX];
+    static struct sums fine, coarse;
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9E3779B97F4A7C15);
+        const int64_t begin_ns = random_between(&seed, -1000000, 1790000000) * CLOCK_NS_PER_S;
+        const int64_t end_ns = begin_ns + random_between(&seed, 60, 3600) * CLOCK_NS_PER_S;
+        const uint32_t count = 1 + random_below(&seed, SERIES_MAX);
+        int64_t total = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            make_series(&seed, begin_ns, end_ns, &series[i]);
+            for (uint32_t j = 0; j < series[i].count; j++)
+                total += series[i].profiles[j].value;
+        }
+        /* All that there is: the integral is the total. */
+        struct spread_steps steps =
+            random_steps(&seed, begin_ns - 3600 * CLOCK_NS_PER_S, end_ns + 3600 * CLOCK_NS_PER_S);
+        sum_up(series, count, &steps, &fine);
+        assert_true(fine.total == (__int128)total * SPREAD_UNIT);
+        check_steps(series, count, &steps, &fine);
+        /* A part of it: the same sum and average whatever the steps are. */
+        const int64_t from_ns = random_between(&seed, begin_ns, end_ns - CLOCK_NS_PER_S);
+        const int64_t to_ns = random_between(&seed, from_ns + CLOCK_NS_PER_S, end_ns);
+        steps = random_steps(&seed, from_ns, to_ns);
+        sum_up(series, count, &steps, &fine);
+        check_steps(series, count, &steps, &fine);
+        steps = random_steps(&seed, from_ns, to_ns);
+        sum_up(series, count, &steps, &coarse);
+        assert_true(fine.total == coarse.total);
+        /* Slack is joined where it is small beside a step, too. */
+        const double differs_ns = fabs((double)fine.all_covered_ns - (double)coarse.all_covered_ns);
+        assert_true(differs_ns <= (double)coarse.all_covered_ns * 2 / SPREAD_SLACK_PART +
+                                      (double)(to_ns - from_ns) / SPREAD_SLACK_PART);
+        assert_true(fine.total == plain_sum(series, count, from_ns, to_ns));
+    }
+}
+
+/* One series: a step has its load, or no data, wherever the step lies. */
+static void a_constant_load_is_flat_in_every_step(void **state)
+{
+    static struct one_series series;
+    static struct sums sums;
+    double worst = 0;
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0xD1B54A32D192ED03);
+        const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
+        const int64_t end_ns = begin_ns + random_between(&seed, 600, 7200) * CLOCK_NS_PER_S;
+        make_series(&seed, begin_ns, end_ns, &series);
+        const struct spread_steps steps = random_steps(&seed, begin_ns, end_ns);
+        sum_up(&series, 1, &steps, &sums);
+        for (uint32_t i = 0; i < sums.step_count; i++) {
+            int64_t from_ns, to_ns;
+            spread_find_step(&steps, i, &from_ns, &to_ns);
+            if (!sums.covered_ns[i] || to_ns - from_ns < steps.step_ns)
+                continue; /* the window's edges can cut steps short */
+            const double per_ns = (double)sums.sums[i] / SPREAD_UNIT / (double)sums.covered_ns[i];
+            worst = fmax(worst, fabs(per_ns / series.per_ns - 1));
+            assert_true(fabs(per_ns / series.per_ns - 1) <= 0.01);
+        }
+        const double average = (double)sums.total / SPREAD_UNIT / (double)sums.all_covered_ns;
+        assert_true(fabs(average / series.per_ns - 1) <= 0.01);
+    }
+    print_message("a constant load deviates by %.3f %% at most\n", 100 * worst);
+}
+
+/* A profile without a duration covers the time until the next, at most the usual interval. */
+static void profiles_without_a_duration_cover_their_interval(void **state)
+{
+    static struct one_series series;
+    static struct sums sums;
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0xA0761D6478BD642F);
+        const int64_t interval_ns = random_between(&seed, 1, 60) * CLOCK_NS_PER_S;
+        const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
+        int64_t at_ns = begin_ns, total = 0;
+        series = (struct one_series){.per_ns = 1.95};
+        for (uint32_t i = 0; i < 60; i++) {
+            const int64_t value = llround(1.95 * (double)interval_ns);
+            series.profiles[series.count++] =
+                (struct one_profile){.time_ns = at_ns, .value = value};
+            total += value;
+            at_ns += interval_ns * (random_below(&seed, 20) ? 1 : 5);
+        }
+        const int64_t end_ns = series.profiles[59].time_ns + interval_ns;
+        const struct spread_steps steps = random_steps(&seed, begin_ns, end_ns);
+        sum_up(&series, 1, &steps, &sums);
+        assert_true(sums.total == (__int128)total * SPREAD_UNIT);
+        assert_true(sums.interval_ns == interval_ns && sums.unknown_count == 60);
+        assert_true(sums.all_covered_ns == (uint64_t)(60 * interval_ns));
+        for (uint32_t i = 0; i < sums.step_count; i++) {
+            const double per_ns = (double)sums.sums[i] / SPREAD_UNIT / (double)sums.covered_ns[i];
+            assert_true(!sums.covered_ns[i] ? sums.sums[i] == 0 : fabs(per_ns / 1.95 - 1) <= 0.01);
+        }
+    }
+}
+
+static void a_profile_alone_without_a_duration_is_in_its_step(void **state)
+{
+    static struct sums sums;
+    const struct one_series series = {.profiles = {{.time_ns = 73 * CLOCK_NS_PER_S, .value = 600}},
+                                      .count = 1};
+    const struct spread_steps steps = {.start_ns = 20 * CLOCK_NS_PER_S,
+                                       .end_ns = 140 * CLOCK_NS_PER_S,
+                                       .lead_ns = 20 * CLOCK_NS_PER_S,
+                                       .step_ns = 60 * CLOCK_NS_PER_S};
+    (void)state;
+    sum_up(&series, 1, &steps, &sums);
+    assert_int_equal(sums.step_count, 3);
+    assert_int_equal(sums.sums[1] / SPREAD_UNIT, 600);
+    assert_int_equal(sums.covered_ns[1], 60 * CLOCK_NS_PER_S);
+    assert_int_equal(sums.all_covered_ns, 60 * CLOCK_NS_PER_S);
+    assert_int_equal(sums.interval_ns, 0);
+}
+
+/* Ends and products of any profile that a decoder takes stay within their types. */
+static void durations_of_centuries_overflow_nothing(void **state)
+{
+    static struct sums sums;
+    const struct one_series series = {.profiles = {{.time_ns = -INT64_C(9000000000000000000),
+                                                    .duration_ns = INT64_MAX,
+                                                    .value = INT64_MAX / 2},
+                                                   {.time_ns = INT64_C(9000000000000000000),
+                                                    .duration_ns = INT64_MAX,
+                                                    .value = -INT64_MAX / 2}},
+                                      .count = 2};
+    const struct spread_steps steps = {.start_ns = 0,
+                                       .end_ns = INT64_C(9223372036000000000),
+                                       .step_ns = INT64_C(9000000000000000000) / 10};
+    (void)state;
+    sum_up(&series, 1, &steps, &sums);
+    assert_int_equal(sums.step_count, 11);
+    assert_true(sums.total > -((__int128)INT64_MAX * SPREAD_UNIT) &&
+                sums.total < (__int128)INT64_MAX * SPREAD_UNIT);
+    assert_true(sums.all_covered_ns <= (uint64_t)steps.end_ns);
+}
+
+/* The same spans one after the other and together. */
+static void coverage_is_the_union(void **state)
+{
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0xE7037ED1A0B428DB);
+        bool is_there[256] = {false};
+        struct coverage parts[3] = {{0}}, all = {0};
+        for (uint32_t i = 0; i < 30; i++) {
+            const uint32_t begin = random_below(&seed, 250), end = begin + random_below(&seed, 7);
+            coverage_add(&parts[i % 3], begin, end);
+            for (uint32_t at = begin; at < end && at < 256; at++)
+                is_there[at] = true;
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            coverage_close(&parts[i], 0);
+            coverage_unite(&all, &parts[i]);
+            coverage_fini(&parts[i]);
+        }
+        uint32_t cursor = 0;
+        const uint32_t step = 1 + random_below(&seed, 40);
+        for (uint32_t at = 0; at < 256; at += step) {
+            uint64_t count = 0;
+            for (uint32_t i = at; i < at + step && i < 256; i++)
+                count += is_there[i];
+            const uint32_t end = at + step < 256 ? at + step : 256;
+            assert_int_equal(coverage_within(&all, &cursor, at, end), count);
+        }
+        coverage_fini(&all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_the_same_in_all_steps),
+        cmocka_unit_test(a_constant_load_is_flat_in_every_step),
+        cmocka_unit_test(profiles_without_a_duration_cover_their_interval),
+        cmocka_unit_test(a_profile_alone_without_a_duration_is_in_its_step),
+        cmocka_unit_test(durations_of_centuries_overflow_nothing),
+        cmocka_unit_test(coverage_is_the_union),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
