@@ -1,10 +1,12 @@
 #include "api/admission.h"
 
+#include "api/metrics.h"
 #include "api/naming.h"
 #include "api/request.h"
 #include "api/senders.h"
 #include "api/series_set.h"
 #include "api/server.h"
+#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch.h"
@@ -49,6 +51,7 @@ struct admission {
     struct tenant_limits limits;
     struct store_addition *addition;
     uint64_t sample_count;
+    uint64_t cut_string_count;
     uint64_t *pending; /* series that are not known to be stored (api/series_set.h) */
     uint32_t pending_count;
     uint32_t pending_capacity;
@@ -198,6 +201,7 @@ void admission_restart(struct admission *admission)
     admission->addition =
         store_addition_create(request->server->store, request->principal.tenant_id);
     admission->sample_count = 0;
+    admission->cut_string_count = 0;
     request->service_count = 0;
     request->partial_error = NULL;
 }
@@ -239,11 +243,14 @@ void admission_close(struct admission *admission)
 
 /* ---- sizes ---- */
 
-void admission_limit_size(const struct admission *admission, struct profile_limits *limits)
+void admission_limit_profile(const struct admission *admission, struct profile_limits *limits)
 {
     const size_t most = (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES];
     if (limits->raw_bytes == 0 || limits->raw_bytes > most)
         limits->raw_bytes = most;
+    limits->string_bytes = (size_t)admission->limits.values[TENANT_LIMIT_STRING_BYTES];
+    limits->expansion_ratio = (uint32_t)admission->request->server->settings->max_expansion_ratio;
+    limits->expansion_setting = "max-expansion-ratio";
 }
 
 enum err_code admission_explain(const struct admission *admission,
@@ -251,7 +258,7 @@ enum err_code admission_explain(const struct admission *admission,
                                 struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    if (code != ERR_TOO_LARGE ||
+    if (code != ERR_TOO_LARGE || err->is_final ||
         limits->raw_bytes != (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES])
         return code;
     tenant_limits_tell(&admission->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
@@ -339,6 +346,55 @@ static enum err_code check_series_labels(const struct admission *admission,
     return admission_check_labels(admission, labels, count, err);
 }
 
+/* ---- times ---- */
+
+/* "3 hours", in the largest unit of which there are at least two. */
+static void format_skew(int64_t skew_ns, char *text, size_t text_bytes)
+{
+    static const struct {
+        const char *name;
+        int64_t seconds;
+    } units[] = {{"years", 365 * 86400}, {"days", 86400}, {"hours", 3600}, {"minutes", 60}};
+    const int64_t skew_s = skew_ns / CLOCK_NS_PER_S;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (skew_s >= 2 * units[i].seconds) {
+            snprintf(text, text_bytes, "%" PRId64 " %s", skew_s / units[i].seconds, units[i].name);
+            return;
+        }
+    }
+    snprintf(text, text_bytes, "%" PRId64 " s", skew_s);
+}
+
+/* A profile of the future is found by queries of no usual window, and outlives every rule of
+ * retention. Clocks of senders differ, so that some time ahead is allowed. */
+static enum err_code check_time(const struct admission *admission,
+                                const struct batch_profile *profile, int64_t now_ns,
+                                struct err *err)
+{
+    const int64_t most_s = admission->limits.values[TENANT_LIMIT_FUTURE_S];
+    const int64_t skew_ns = profile->time_ns > now_ns ? profile->time_ns - now_ns : 0;
+    if (skew_ns / CLOCK_NS_PER_S <= most_s)
+        return ERR_NONE;
+    char skew[32], limit[TENANT_LIMITS_TEXT_BYTES];
+    format_skew(skew_ns, skew, sizeof(skew));
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_FUTURE_S, limit);
+    return err_set(err, ERR_INVALID,
+                   "the profile's time is %s ahead of this server's clock, more than the limit "
+                   "allows (%s): check the clock of the sender, and whether it sends nanoseconds "
+                   "since 1970",
+                   skew, limit);
+}
+
+static enum err_code check_times(const struct admission *admission, const struct batch *batch,
+                                 struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < batch->profile_count && !code; i++)
+        code = check_time(admission, &batch->profiles[i], now_ns, err);
+    return code;
+}
+
 /* ---- series ---- */
 
 static enum err_code refuse_series(const struct admission *admission, struct err *err)
@@ -415,8 +471,13 @@ static void note_services(struct admission *admission, const struct batch *batch
     struct request *request = admission->request;
     arena_auto arena = arena_create();
     uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
-    for (uint32_t i = 0; i < batch->series_count; i++)
+    bool *is_counted = arena_new(arena, bool, SENDERS_SERVICES_MAX);
+    for (uint32_t i = 0; i < batch->series_count; i++) {
         places[i] = senders_find_service(request, service_of(batch, &batch->series[i]));
+        if (!is_counted[places[i]])
+            request->services[places[i]].cut_string_count += batch->tables->cut_string_count;
+        is_counted[places[i]] = true;
+    }
     for (uint32_t i = 0; i < profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
         struct senders_service *service = &request->services[places[profile->series]];
@@ -433,6 +494,7 @@ static enum err_code put(struct admission *admission, const struct batch *batch,
     if (batch->profile_count == 0)
         return ERR_NONE;
     admission->sample_count += batch->sample_count;
+    admission->cut_string_count += batch->tables->cut_string_count;
     naming_note(admission->request->server->naming, admission->request->principal.tenant_id,
                 batch->tables);
     return store_addition_put(admission->addition, batch, batch_id, err);
@@ -449,6 +511,9 @@ enum err_code admission_put(struct admission *admission, const struct batch *bat
         if (code)
             return code;
     }
+    enum err_code code = check_times(admission, batch, err);
+    if (code)
+        return code;
     find_room(admission, batch, arena, &refused_count);
     return refused_count ? refuse_series(admission, err) : put(admission, batch, batch_id, err);
 }
@@ -462,6 +527,30 @@ static void tell_rejected(struct otlp_result *result, uint32_t count, const stru
     snprintf(result->message + used, sizeof(result->message) - used,
              "%s%" PRIu32 " profile%s dropped: %s", used ? "; " : "", count, count == 1 ? "" : "s",
              err->message);
+}
+
+/* The batch without profiles that are too far in the future, which are told of their services. */
+static struct batch *drop_future(struct admission *admission, struct batch *batch,
+                                 struct arena *arena, struct otlp_result *result)
+{
+    const int64_t now_ns = clock_wall_ns();
+    bool *keeps = arena_new(arena, bool, batch->profile_count);
+    struct err first = {0}, why;
+    uint32_t dropped_count = 0;
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        keeps[i] = !check_time(admission, &batch->profiles[i], now_ns, &why);
+        if (keeps[i])
+            continue;
+        if (dropped_count++ == 0)
+            first = why;
+        senders_note_problem(admission->request,
+                             service_of(batch, &batch->series[batch->profiles[i].series]),
+                             why.message);
+    }
+    if (!dropped_count)
+        return batch;
+    tell_rejected(result, dropped_count, &first);
+    return batch_subset(batch, keeps);
 }
 
 /* What is over a limit of labels is none of the active series. */
@@ -497,6 +586,7 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     arena_auto arena = arena_create();
     bool *is_allowed = arena_new(arena, bool, batch->series_count);
     struct err why = {0};
+    batch = drop_future(admission, batch, arena, result);
     if (!find_allowed(admission, batch, arena, is_allowed, &why)) {
         note_services(admission, batch, batch->profile_count);
         return put(admission, batch, batch_id, err);
@@ -521,6 +611,15 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     return put(admission, kept, batch_id, err);
 }
 
+static void count_cut_strings(const struct admission *admission)
+{
+    metric_add(metrics_counter(admission->request->server->metrics,
+                               "perfolio_ingest_cut_strings_total", "",
+                               "Strings of continuous profiles that were longer than the limit "
+                               "string_bytes and were cut."),
+               (int64_t)admission->cut_string_count);
+}
+
 enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,
                                struct err *err)
 {
@@ -531,5 +630,7 @@ enum err_code admission_commit(struct admission *admission, struct store_receipt
     if (code)
         give_samples_back(admission);
     settle_series(admission, !code);
+    if (!code && admission->cut_string_count && !ret_receipt->is_duplicate)
+        count_cut_strings(admission);
     return code;
 }

@@ -44,8 +44,9 @@ void admission_close(struct admission *admission);
 /* Forgets what was put: it will be put again. */
 void admission_restart(struct admission *admission);
 
-/* Profiles are to be read within the tenant's limit of their size. */
-void admission_limit_size(const struct admission *admission, struct profile_limits *limits);
+/* Limits what one profile may hold by the tenant's limits of its size and of its strings, and the
+ * ratio to which compressed bytes may expand by the setting max-expansion-ratio. */
+void admission_limit_profile(const struct admission *admission, struct profile_limits *limits);
 /* Puts that limit's name before a message, where it may be why a profile is ERR_TOO_LARGE. Returns
  * code. */
 enum err_code admission_explain(const struct admission *admission,

@@ -196,7 +196,7 @@ enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
         } else {
             decode_gate_leave(gate, place);
         }
-        if (code != ERR_TOO_LARGE || attempt.is_last)
+        if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return code;
     }
 }

@@ -89,7 +89,11 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
         return read(request, context, request->body, &attempt->limits, err);
     buf_auto expanded;
     buf_init(&expanded, attempt->expanded_bytes);
-    enum err_code code = compress_expand(method, request->body, &expanded, err);
+    enum err_code code =
+        compress_expand_ratio(method, request->body, attempt->limits.expansion_ratio,
+                              attempt->limits.expansion_setting, &expanded, err);
+    if (code == ERR_TOO_LARGE && err->is_final)
+        return code;
     if (code == ERR_TOO_LARGE && attempt->is_last)
         return err_set(err, ERR_TOO_LARGE,
                        "the body expands to more than %zu bytes, the most of one request, which no "
@@ -111,7 +115,7 @@ enum err_code intake_read(struct request *request, struct admission *admission, 
     for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
-        admission_limit_size(admission, &attempt.limits);
+        admission_limit_profile(admission, &attempt.limits);
         const uint64_t taken = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
         enum err_code code = decode_gate_enter(gate, taken, "this body", err);
         if (code)
@@ -119,7 +123,7 @@ enum err_code intake_read(struct request *request, struct admission *admission, 
         admission_restart(admission);
         code = expand_and_read(request, method, &attempt, read, context, err);
         decode_gate_leave(gate, taken);
-        if (code != ERR_TOO_LARGE || attempt.is_last)
+        if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return admission_explain(admission, &attempt.limits, code, err);
     }
 }

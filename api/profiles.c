@@ -87,7 +87,7 @@ static enum err_code decode(const struct request *request, struct incoming *inco
     struct profile_limits limits =
         share_memory_limits(request->server->settings, decode_gate_max_bytes(gate));
     enum format format;
-    admission_limit_size(incoming->admission, &limits);
+    admission_limit_profile(incoming->admission, &limits);
     enum err_code code = decode_gate_decode(gate, request->body, &limits, &format,
                                             &incoming->source.profile, &incoming->place, err);
     return admission_explain(incoming->admission, &limits, code, err);

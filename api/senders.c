@@ -33,6 +33,7 @@ struct counts {
     uint64_t batches;
     uint64_t profiles;
     uint64_t samples;
+    uint64_t cut_strings;
     uint64_t errors;
 };
 
@@ -273,6 +274,7 @@ static void note_one(struct senders *senders, struct team *team, const struct no
     sender->counts.batches += note->counts.batches;
     sender->counts.profiles += note->counts.profiles;
     sender->counts.samples += note->counts.samples;
+    sender->counts.cut_strings += note->counts.cut_strings;
     sender->counts.errors += note->counts.errors;
     sender->last_seen_ns = note->now_ns;
     sender->is_dirty = true;
@@ -352,6 +354,7 @@ void senders_note(const struct request *request, enum err_code code, const struc
         note.identity.service = clean(arena, service->name, SERVICE_BYTES);
         note.counts.profiles = code ? 0 : service->profile_count;
         note.counts.samples = code ? 0 : service->sample_count;
+        note.counts.cut_strings = code ? 0 : service->cut_string_count;
         if (!code) {
             const char *own = error_of(request, service, error);
             note.counts.errors = own != NULL;
@@ -419,9 +422,10 @@ static void append_row(struct writing *writing, int64_t tenant_id, const struct 
                sender->last_seen_ns / 1000);
     buf_printf(json,
                ",\"batches\":%" PRIu64 ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64
-               ",\"errors\":%" PRIu64,
+               ",\"cut_strings\":%" PRIu64 ",\"errors\":%" PRIu64,
                clamp_count(counts->batches), clamp_count(counts->profiles),
-               clamp_count(counts->samples), clamp_count(counts->errors));
+               clamp_count(counts->samples), clamp_count(counts->cut_strings),
+               clamp_count(counts->errors));
     append_text(json, "error", sender->last_error);
     buf_printf(json, ",\"error_us\":%" PRId64 "}", sender->last_error_ns / 1000);
     *row = (struct written){.tenant_id = tenant_id,
@@ -474,6 +478,7 @@ static void settle_row(struct senders *senders, const struct written *row)
     subtract(&sender->counts.batches, row->counts.batches);
     subtract(&sender->counts.profiles, row->counts.profiles);
     subtract(&sender->counts.samples, row->counts.samples);
+    subtract(&sender->counts.cut_strings, row->counts.cut_strings);
     subtract(&sender->counts.errors, row->counts.errors);
     sender->is_dirty = sender->last_seen_ns != row->last_seen_ns;
     if (sender->last_error_ns != row->last_error_ns)
@@ -496,22 +501,24 @@ static const char write_sql[] =
     "WITH new AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS t (tenant bigint, key text,"
     "  token bigint, person bigint, service text, agent text, protocol text, address text,"
     "  first_us bigint, last_us bigint, batches bigint, profiles bigint, samples bigint,"
-    "  errors bigint, error text, error_us bigint)),"
+    "  cut_strings bigint, errors bigint, error text, error_us bigint)),"
     " team AS (SELECT id FROM tenant WHERE id IN (SELECT tenant FROM new) ORDER BY id"
     "  FOR KEY SHARE SKIP LOCKED)"
     " INSERT INTO sender AS s (tenant_id, key, token_id, user_id, service, agent, protocol,"
-    "  address, first_seen_at, last_seen_at, batches, profiles, samples, errors, last_error,"
+    "  address, first_seen_at, last_seen_at, batches, profiles, samples, cut_strings, errors,"
+    "  last_error,"
     "  last_error_at)"
     " SELECT tenant, decode(key, 'hex'), nullif(token, 0), nullif(person, 0), service, agent,"
     "  protocol, address, timestamptz 'epoch' + first_us * interval '1 microsecond',"
     "  timestamptz 'epoch' + last_us * interval '1 microsecond', batches, profiles, samples,"
-    "  errors, error, CASE WHEN error_us > 0 THEN"
+    "  cut_strings, errors, error, CASE WHEN error_us > 0 THEN"
     "  timestamptz 'epoch' + error_us * interval '1 microsecond' END"
     " FROM new JOIN team ON team.id = tenant ORDER BY tenant, key"
     " ON CONFLICT (tenant_id, key) DO UPDATE SET"
     "  last_seen_at = greatest(s.last_seen_at, excluded.last_seen_at),"
     "  batches = s.batches + excluded.batches, profiles = s.profiles + excluded.profiles,"
-    "  samples = s.samples + excluded.samples, errors = s.errors + excluded.errors,"
+    "  samples = s.samples + excluded.samples,"
+    "  cut_strings = s.cut_strings + excluded.cut_strings, errors = s.errors + excluded.errors,"
     "  last_error = coalesce(excluded.last_error, s.last_error),"
     "  last_error_at = coalesce(excluded.last_error_at, s.last_error_at)";
 

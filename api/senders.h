@@ -39,7 +39,8 @@ struct senders_service {
     struct span name;
     uint64_t profile_count;
     uint64_t sample_count;
-    const char *problem; /* what of this service alone was dropped, and why; NULL: nothing */
+    uint64_t cut_string_count; /* of the tables that it shares with other services */
+    const char *problem;       /* what of this service alone was dropped, and why; NULL: nothing */
 };
 
 struct senders *senders_create(void);

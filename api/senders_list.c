@@ -32,9 +32,10 @@ static void write_sender(struct request *request, struct answer *answer,
     answer_cell_i64(answer, "batches", rows, row, 9);
     answer_cell_i64(answer, "profiles", rows, row, 10);
     answer_cell_i64(answer, "samples", rows, row, 11);
-    answer_cell_i64(answer, "errors", rows, row, 12);
-    answer_cell_text(answer, "last_error", rows, row, 13);
-    answer_cell_text(answer, "last_error_at", rows, row, 14);
+    answer_cell_i64(answer, "cut_strings", rows, row, 12);
+    answer_cell_i64(answer, "errors", rows, row, 13);
+    answer_cell_text(answer, "last_error", rows, row, 14);
+    answer_cell_text(answer, "last_error_at", rows, row, 15);
     answer_close(answer, '}');
 }
 
@@ -48,7 +49,8 @@ static enum err_code read_senders(struct request *request, struct pg_result **re
                       connection, request->principal.tenant_id,
                       "SELECT s.service, s.token_id, k.name, u.email, s.agent, s.protocol,"
                       " s.address, rfc3339(s.first_seen_at), rfc3339(s.last_seen_at), s.batches,"
-                      " s.profiles, s.samples, s.errors, s.last_error, rfc3339(s.last_error_at)"
+                      " s.profiles, s.samples, s.cut_strings, s.errors, s.last_error, "
+                      "rfc3339(s.last_error_at)"
                       " FROM sender s LEFT JOIN token k ON k.id = s.token_id"
                       " LEFT JOIN app_user u ON u.id = s.user_id"
                       " ORDER BY s.last_seen_at DESC, s.key LIMIT $1",

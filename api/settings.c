@@ -149,6 +149,11 @@ static const struct knob knobs[] = {
     KNOB("tenant-profile-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_PROFILE_BYTES], KIB,
          64 * GIB, "256MiB",
          "of one continuous profile after decompression; of one request of OpenTelemetry"),
+    KNOB("tenant-string-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_STRING_BYTES], 256, KIB *KIB,
+         "16KiB",
+         "of one name or text in a continuous profile; longer ones are cut and end in a hash"),
+    KNOB("tenant-future", KNOB_DURATION, tenant_limits[TENANT_LIMIT_FUTURE_S], 0, 100000 * DAY,
+         "1d", "how far ahead of this server's clock a continuous profile may begin"),
     KNOB("tenant-sample-labels", KNOB_TEXT, tenant_sample_labels, 0, 0, "",
          "names, with commas between them, of labels of samples that make series of deltas"),
     KNOB("tenant-query-cpu-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1, 3600,
@@ -179,6 +184,12 @@ static const struct knob knobs[] = {
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",
          "in one profile"),
+    KNOB(
+        "max-expansion-ratio", KNOB_NUMBER, max_expansion_ratio, 10, 1000000, "200",
+        "how many times its size a compressed continuous profile may expand to, where that is more "
+        "than 8MiB"),
+    KNOB("max-share-expansion-ratio", KNOB_NUMBER, max_share_expansion_ratio, 10, 1000000, "1000",
+         "the same of a shared profile"),
     KNOB("max-heavy-memory", KNOB_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
          "memory that large profiles may take together while they are read or reported on; 0 is "
          "half of the machine's, from 256MiB to 4GiB"),

@@ -72,6 +72,8 @@ struct settings {
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
+    int max_expansion_ratio;       /* of continuous profiles; lib/base/compress.h */
+    int max_share_expansion_ratio; /* of shares */
     char *debuginfod_urls;         /* words between commas; "off": nobody is ever asked */
     char *debuginfod_allow_host;   /* words between commas: "host" or "host:port" */
     char *debuginfod_ca_file;      /* "" for the system's */

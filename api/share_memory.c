@@ -106,6 +106,8 @@ struct profile_limits share_memory_limits(const struct settings *settings, uint6
     return (struct profile_limits){
         .raw_bytes = (size_t)settings->max_profile_bytes,
         .memory_bytes = heavy_bytes < MEMORY_BYTES_MOST ? heavy_bytes : MEMORY_BYTES_MOST,
+        .expansion_ratio = (uint32_t)settings->max_share_expansion_ratio,
+        .expansion_setting = "max-share-expansion-ratio",
         .sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples,
     };
 }

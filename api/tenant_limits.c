@@ -34,6 +34,8 @@ static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
     [TENANT_LIMIT_LABEL_VALUE_BYTES] = {"label_value_bytes", "tenant-label-value-bytes", 1, 2048},
     [TENANT_LIMIT_PROFILE_BYTES] = {"profile_bytes", "tenant-profile-bytes", 1024,
                                     INT64_C(1) << 36},
+    [TENANT_LIMIT_STRING_BYTES] = {"string_bytes", "tenant-string-bytes", 256, 1 << 20},
+    [TENANT_LIMIT_FUTURE_S] = {"future_s", "tenant-future", 0, INT64_C(8640000000)},
     [TENANT_LIMIT_QUERY_CPU_S] = {"query_cpu_s", "tenant-query-cpu-time", 0, 3600},
     [TENANT_LIMIT_QUERY_TIME_S] = {"query_time_s", "tenant-query-time", 0, 3600},
     [TENANT_LIMIT_QUERY_MEMORY_BYTES] = {"query_memory_bytes", "tenant-query-memory", 1 << 20,

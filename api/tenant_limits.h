@@ -32,6 +32,8 @@ enum tenant_limit {
     TENANT_LIMIT_LABEL_NAME_BYTES,  /* of a series */
     TENANT_LIMIT_LABEL_VALUE_BYTES, /* likewise */
     TENANT_LIMIT_PROFILE_BYTES,     /* after decompression; of OTLP the whole request */
+    TENANT_LIMIT_STRING_BYTES,      /* of a name or text in a profile; longer ones are cut */
+    TENANT_LIMIT_FUTURE_S,          /* how far ahead of the server's clock a profile may begin */
     TENANT_LIMIT_QUERY_CPU_S,
     TENANT_LIMIT_QUERY_TIME_S, /* by the clock */
     TENANT_LIMIT_QUERY_MEMORY_BYTES,

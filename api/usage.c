@@ -65,7 +65,8 @@ static enum err_code read_days(const struct request *request, struct pg_connecti
         connection, request->principal.tenant_id,
         "SELECT to_char(day, 'YYYY-MM-DD'), coalesce(sum(batches), 0)::bigint,"
         " coalesce(sum(profiles), 0)::bigint, coalesce(sum(samples), 0)::bigint,"
-        " coalesce(sum(bytes), 0)::bigint, coalesce(sum(series), 0)::bigint FROM ingest_usage"
+        " coalesce(sum(bytes), 0)::bigint, coalesce(sum(cut_strings), 0)::bigint,"
+        " coalesce(sum(series), 0)::bigint FROM ingest_usage"
         " WHERE day BETWEEN DATE '1970-01-01' + $1::integer AND DATE '1970-01-01' + $2::integer"
         " GROUP BY ROLLUP (day) ORDER BY day",
         request->arena, ret_rows, err, PG_I64(window->first), PG_I64(window->last));
@@ -84,7 +85,7 @@ static enum err_code read_stored(const struct request *request, struct pg_connec
 
 static void write_sums(struct answer *answer, const struct pg_result *rows, int row)
 {
-    static const char *const names[] = {"batches", "profiles", "samples", "bytes"};
+    static const char *const names[] = {"batches", "profiles", "samples", "bytes", "cut_strings"};
     for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
         answer_i64(answer, names[i], pg_get_i64(rows, row, i + 1));
 }
@@ -99,7 +100,7 @@ static void write_usage(struct answer *answer, const struct pg_result *rows,
         answer_open(answer, NULL, '{');
         answer_cell_text(answer, "day", rows, row, 0);
         write_sums(answer, rows, row);
-        answer_cell_i64(answer, "series", rows, row, 5);
+        answer_cell_i64(answer, "series", rows, row, 6);
         answer_close(answer, '}');
     }
     answer_close(answer, ']');

@@ -36,7 +36,8 @@ struct catalogue_part {
     int64_t end_ns;
     uint64_t row_count;
     uint64_t profile_count;
-    const uint64_t *series; /* hashes of those that may not have been seen that day */
+    uint64_t cut_string_count; /* lib/profile/long_string.h */
+    const uint64_t *series;    /* hashes of those that may not have been seen that day */
     uint32_t series_count;
     uint64_t offset; /* in the segment; set before the commit */
     uint64_t bytes;

@@ -13,6 +13,7 @@ struct sums {
     struct buf profiles;
     struct buf samples;
     struct buf bytes;
+    struct buf cut_strings;
     struct buf series_tenants;
     struct buf series;
 };
@@ -20,7 +21,7 @@ struct sums {
 /* Of one tenant's parts. */
 static void append_sums(struct sums *sums, const struct catalogue_part *parts, uint32_t count)
 {
-    uint64_t batches = 0, profiles = 0, samples = 0, bytes = 0;
+    uint64_t batches = 0, profiles = 0, samples = 0, bytes = 0, cut_strings = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct catalogue_part *part = &parts[i];
         if (part->state != CATALOGUE_NEW)
@@ -29,6 +30,7 @@ static void append_sums(struct sums *sums, const struct catalogue_part *parts, u
         profiles += part->profile_count;
         samples += part->row_count;
         bytes += part->bytes;
+        cut_strings += part->cut_string_count;
         for (uint32_t j = 0; j < part->series_count; j++) {
             catalogue_append_number(&sums->series_tenants, part->tenant_id);
             catalogue_append_number(&sums->series, (int64_t)part->series[j]);
@@ -41,6 +43,7 @@ static void append_sums(struct sums *sums, const struct catalogue_part *parts, u
     catalogue_append_number(&sums->profiles, (int64_t)profiles);
     catalogue_append_number(&sums->samples, (int64_t)samples);
     catalogue_append_number(&sums->bytes, (int64_t)bytes);
+    catalogue_append_number(&sums->cut_strings, (int64_t)cut_strings);
 }
 
 /* Rows are locked in one order by all: series, then sums, each by tenant. */
@@ -56,15 +59,17 @@ static enum err_code queue_sums(struct pg_connection *connection, struct arena *
         "    ON CONFLICT DO NOTHING RETURNING tenant_id), "
         "new AS (SELECT tenant_id, count(*) AS count FROM seen GROUP BY tenant_id) "
         "INSERT INTO ingest_usage AS u (tenant_id, day, slot, batches, profiles, samples, bytes, "
-        "                               series) "
+        "                               cut_strings, series) "
         "SELECT t.tenant, DATE '1970-01-01' + $1::integer, $4::smallint, t.batches, t.profiles, "
-        "       t.samples, t.bytes, coalesce(new.count, 0) "
-        "FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[]) "
-        "     AS t (tenant, batches, profiles, samples, bytes) "
+        "       t.samples, t.bytes, t.cut_strings, coalesce(new.count, 0) "
+        "FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], "
+        "            $10::bigint[]) "
+        "     AS t (tenant, batches, profiles, samples, bytes, cut_strings) "
         "LEFT JOIN new ON new.tenant_id = t.tenant ORDER BY t.tenant "
         "ON CONFLICT (tenant_id, day, slot) DO UPDATE SET "
         "    batches = u.batches + excluded.batches, profiles = u.profiles + excluded.profiles, "
         "    samples = u.samples + excluded.samples, bytes = u.bytes + excluded.bytes, "
+        "    cut_strings = u.cut_strings + excluded.cut_strings, "
         "    series = u.series + excluded.series",
         arena, err, PG_I64(day), PG_TEXT(catalogue_end_list(arena, &sums->series_tenants)),
         PG_TEXT(catalogue_end_list(arena, &sums->series)), PG_I64(writer_id % SLOT_COUNT),
@@ -72,7 +77,8 @@ static enum err_code queue_sums(struct pg_connection *connection, struct arena *
         PG_TEXT(catalogue_end_list(arena, &sums->batches)),
         PG_TEXT(catalogue_end_list(arena, &sums->profiles)),
         PG_TEXT(catalogue_end_list(arena, &sums->samples)),
-        PG_TEXT(catalogue_end_list(arena, &sums->bytes)));
+        PG_TEXT(catalogue_end_list(arena, &sums->bytes)),
+        PG_TEXT(catalogue_end_list(arena, &sums->cut_strings)));
 }
 
 enum err_code catalogue_queue_usage(struct pg_connection *connection, struct arena *arena,
@@ -81,8 +87,9 @@ enum err_code catalogue_queue_usage(struct pg_connection *connection, struct are
                                     struct err *err)
 {
     struct sums sums;
-    struct buf *const lists[] = {&sums.tenants, &sums.batches,        &sums.profiles, &sums.samples,
-                                 &sums.bytes,   &sums.series_tenants, &sums.series};
+    struct buf *const lists[] = {&sums.tenants,        &sums.batches, &sums.profiles,
+                                 &sums.samples,        &sums.bytes,   &sums.cut_strings,
+                                 &sums.series_tenants, &sums.series};
     const size_t list_count = sizeof(lists) / sizeof(lists[0]);
     for (size_t i = 0; i < list_count; i++)
         buf_init(lists[i], LIST_MAX_BYTES);

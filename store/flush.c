@@ -486,6 +486,7 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                                                .end_ns = summary->end_ns,
                                                .row_count = summary->row_count,
                                                .profile_count = summary->profile_count,
+                                               .cut_string_count = items[i].cut_string_count,
                                                .series = items[i].series,
                                                .series_count = items[i].series_count},
                                       .since_ns = now_ns};

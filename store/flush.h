@@ -62,6 +62,7 @@ void flusher_forget(struct flusher *flusher);
 struct flush_item {
     struct buf block; /* emptied */
     struct block_summary summary;
+    uint32_t cut_string_count;
     const uint8_t *batch_id; /* or NULL */
     const uint64_t *series;  /* hashes of those with profiles */
     uint32_t series_count;

@@ -162,6 +162,7 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
         return code;
     }
     list_series(addition, batch, item);
+    item->cut_string_count = batch->tables->cut_string_count;
     addition->count++;
     return ERR_NONE;
 }

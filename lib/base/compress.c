@@ -42,8 +42,10 @@ const char *compress_name(enum compress_method method)
     return "unknown";
 }
 
-static enum err_code too_large(const struct buf *output, struct err *err)
+/* Marks output as failed, so that callers can tell this from a window that is too large. */
+static enum err_code too_large(struct buf *output, struct err *err)
 {
+    output->has_failed = true;
     return err_set(err, ERR_TOO_LARGE, "expands to more than the limit of %zu bytes",
                    output->max_size);
 }
@@ -181,10 +183,12 @@ static enum err_code expand_zstd(struct span bytes, struct buf *output, struct e
     return code;
 }
 
-enum err_code compress_expand(enum compress_method method, struct span bytes, struct buf *output,
-                              struct err *err)
+/* *ret_is_full: output has reached its maximum. */
+static enum err_code expand(enum compress_method method, struct span bytes, struct buf *output,
+                            bool *ret_is_full, struct err *err)
 {
     enum err_code code = ERR_NONE;
+    *ret_is_full = false;
     buf_clear(output);
     if (bytes.size == 0 && method != COMPRESS_NONE)
         return err_set(err, ERR_INVALID, "empty, not %s data", compress_name(method));
@@ -200,9 +204,46 @@ enum err_code compress_expand(enum compress_method method, struct span bytes, st
         code = expand_zstd(bytes, output, err);
         break;
     }
+    *ret_is_full = code && buf_failed(output);
     if (code)
         buf_clear(output);
     return code;
+}
+
+enum err_code compress_expand(enum compress_method method, struct span bytes, struct buf *output,
+                              struct err *err)
+{
+    bool is_full;
+    return expand(method, bytes, output, &is_full, err);
+}
+
+size_t compress_ratio_bytes(size_t compressed_bytes, uint32_t ratio)
+{
+    size_t most;
+    if (ratio == 0 || __builtin_mul_overflow(compressed_bytes, (size_t)ratio, &most))
+        return SIZE_MAX;
+    return most > COMPRESS_RATIO_FLOOR_BYTES ? most : COMPRESS_RATIO_FLOOR_BYTES;
+}
+
+enum err_code compress_expand_ratio(enum compress_method method, struct span bytes, uint32_t ratio,
+                                    const char *setting, struct buf *output, struct err *err)
+{
+    const size_t max_size = output->max_size, most = compress_ratio_bytes(bytes.size, ratio);
+    bool is_full;
+    if (method == COMPRESS_NONE || most >= max_size)
+        return compress_expand(method, bytes, output, err);
+    output->max_size = most;
+    enum err_code code = expand(method, bytes, output, &is_full, err);
+    output->max_size = max_size;
+    if (!is_full)
+        return code;
+    err_set(err, ERR_TOO_LARGE,
+            "%zu bytes of %s expand to more than %u times as many%s%s: send the profile "
+            "uncompressed, or with less repetition",
+            bytes.size, compress_name(method), ratio, setting ? ", the limit " : "",
+            setting ? setting : "");
+    err->is_final = true;
+    return ERR_TOO_LARGE;
 }
 
 /* Room for size bytes, or for what the maximum leaves: the result may be smaller than its bound. */

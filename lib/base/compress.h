@@ -42,6 +42,23 @@ enum err_code compress_expand(enum compress_method method, struct span bytes, st
                               struct err *err) MUST_USE;
 
 /*
+ * A limit on the ratio of expansion, for input of strangers: real profiles compress well, but not
+ * without bound. Measured with gzip -9 and zstd -19: pprof at most 11, folded stacks and `perf
+ * script` of real programs at most 68, `perf script` of one deep stack 60 MB long 132 and 622.
+ * Output of up to COMPRESS_RATIO_FLOOR_BYTES is never refused for its ratio: any thread may expand
+ * that much without a place in the budget of memory, and a small file of one repeated stack has any
+ * ratio. Returns the most bytes that so many compressed ones may expand to; ratio 0: no limit.
+ */
+enum { COMPRESS_RATIO_FLOOR_BYTES = 8 << 20 };
+size_t compress_ratio_bytes(size_t compressed_bytes, uint32_t ratio);
+
+/* As compress_expand, within that ratio too; setting is its name, for the message, or NULL. Handles
+ * besides: ERR_TOO_LARGE with err->is_final (the ratio is passed, and output has more room). */
+enum err_code compress_expand_ratio(enum compress_method method, struct span bytes, uint32_t ratio,
+                                    const char *setting, struct buf *output,
+                                    struct err *err) MUST_USE;
+
+/*
  * Appends bytes, compressed, to output. level as of libdeflate (1 to 12) or zstd (1 to 19).
  * Deterministic: no time and no name in the header. Handles: ERR_TOO_LARGE.
  */

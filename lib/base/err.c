@@ -41,6 +41,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *format, .
     err->is_disconnect = false;
     err->is_unreadable = false;
     err->is_rolled_back = false;
+    err->is_final = false;
     return code;
 }
 
@@ -60,6 +61,7 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
     err->is_disconnect = false;
     err->is_unreadable = false;
     err->is_rolled_back = false;
+    err->is_final = false;
     return code;
 }
 

@@ -50,7 +50,7 @@ static void copy_profile(struct subset *subset, const struct batch_profile *prof
         copy_sample(subset, profile->first_sample + i);
 }
 
-const struct batch *batch_subset(struct batch *batch, const bool *keeps)
+struct batch *batch_subset(struct batch *batch, const bool *keeps)
 {
     struct arena *arena = batch->arena;
     struct batch *to = arena_new(arena, struct batch, 1);

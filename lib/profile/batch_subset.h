@@ -12,6 +12,6 @@
  * The profiles that keeps says true for, with their samples and series. The result borrows all else
  * of batch, what it has of its own is in batch's arena: it is never destroyed on its own.
  */
-const struct batch *batch_subset(struct batch *batch, const bool *keeps);
+struct batch *batch_subset(struct batch *batch, const bool *keeps);
 
 #endif

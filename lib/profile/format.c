@@ -142,7 +142,8 @@ static enum err_code decode_expanded(struct span bytes, const struct profile_lim
 enum err_code format_decode(struct span bytes, const struct profile_limits *limits,
                             enum format *ret_format, struct profile **ret_profile, struct err *err)
 {
-    size_t limit = profile_limits_resolve(limits).raw_bytes;
+    const struct profile_limits most = profile_limits_resolve(limits);
+    const size_t limit = most.raw_bytes;
     enum compress_method method = compress_sniff(bytes);
     if (method == COMPRESS_NONE) {
         if (bytes.size == 0)
@@ -153,7 +154,8 @@ enum err_code format_decode(struct span bytes, const struct profile_limits *limi
     }
     buf_auto expanded;
     buf_init(&expanded, limit);
-    enum err_code code = compress_expand(method, bytes, &expanded, err);
+    enum err_code code = compress_expand_ratio(method, bytes, most.expansion_ratio,
+                                               most.expansion_setting, &expanded, err);
     if (code)
         return code;
     if (expanded.size == 0)

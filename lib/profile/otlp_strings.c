@@ -4,6 +4,7 @@
  * values of labels) are added behind them. Equal ones become one, by a hash table over all of them.
  */
 #include "lib/base/mem.h"
+#include "lib/profile/long_string.h"
 #include "lib/profile/otlp_decoder.h"
 
 #define XXH_INLINE_ALL
@@ -67,8 +68,15 @@ static uint32_t add_string(struct otlp_decoder *decoder, uint32_t *slot, struct 
     return decoder->string_count++;
 }
 
+static struct span cut(struct otlp_decoder *decoder, struct span text)
+{
+    return long_string_cut(decoder->arena, text, decoder->limits.string_bytes,
+                           &decoder->tables->cut_string_count);
+}
+
 uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
 {
+    text = cut(decoder, text);
     const uint32_t hash = hash_text(decoder, text);
     uint32_t *slot = find_slot(decoder, text, hash);
     if (*slot != PROFILE_NONE)
@@ -97,8 +105,10 @@ static struct span *list_strings(struct otlp_decoder *decoder)
     if (!decoder->options->is_raw_kept)
         range = copy_range(decoder->arena, range);
     struct span *texts = arena_new_raw(decoder->scratch, struct span, decoder->table_string_count);
-    for (uint32_t i = 0; i < decoder->table_string_count; i++)
+    for (uint32_t i = 0; i < decoder->table_string_count; i++) {
         (void)otlp_next_entry(&range, TABLE_STRING, &texts[i]);
+        texts[i] = cut(decoder, texts[i]);
+    }
     return texts;
 }
 

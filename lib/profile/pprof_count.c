@@ -63,7 +63,11 @@ static enum err_code count_field(struct decoder *decoder, const struct wire_fiel
             return pprof_malformed(decoder, "location", index);
         break;
     case PROFILE_STRING:
-        counts->string_bytes += field->bytes.size;
+        /* Longer strings are cut, and their copies are not among these bytes. */
+        if (field->bytes.size <= decoder->limits.string_bytes)
+            counts->string_bytes += field->bytes.size;
+        else
+            counts->cut_string_bytes += decoder->limits.string_bytes;
         break;
     case PROFILE_SAMPLE_TYPE:
     case PROFILE_MAPPING:
@@ -116,6 +120,7 @@ static uint64_t memory_needed(const struct counts *counts)
 {
     const uint64_t *messages = counts->messages;
     return messages[PROFILE_STRING] * (sizeof(struct span) + 24) + counts->string_bytes +
+           counts->cut_string_bytes +
            messages[PROFILE_MAPPING] * (sizeof(struct profile_mapping) + 8) +
            messages[PROFILE_FUNCTION] * (sizeof(struct profile_function) + 24) +
            messages[PROFILE_LOCATION] * (sizeof(struct profile_location) + 24) +

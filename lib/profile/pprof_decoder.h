@@ -17,7 +17,8 @@ struct range {
 
 struct counts {
     uint64_t messages[PROFILE_FIELD_COUNT]; /* top-level fields; comments count their numbers */
-    uint64_t string_bytes;
+    uint64_t string_bytes;                  /* of strings that are not cut */
+    uint64_t cut_string_bytes;              /* bound of the others */
     uint64_t stack_entries;
     uint64_t values;
     uint64_t labels;

@@ -1,4 +1,5 @@
 #include "lib/base/mem.h"
+#include "lib/profile/long_string.h"
 #include "lib/profile/pprof_decoder.h"
 
 #define XXH_INLINE_ALL
@@ -50,6 +51,11 @@ static void copy_strings(struct decoder *decoder, struct span *strings)
     struct range range = decoder->ranges[PROFILE_STRING];
     struct wire_field field;
     for (uint32_t i = 0; pprof_next_field(&range, PROFILE_STRING, &field); i++) {
+        if (field.bytes.size > decoder->limits.string_bytes) {
+            strings[i] = long_string_cut(decoder->arena, field.bytes, decoder->limits.string_bytes,
+                                         &decoder->profile->cut_string_count);
+            continue;
+        }
         if (field.bytes.size)
             memcpy(bytes, field.bytes.data, field.bytes.size);
         strings[i] = span_of(bytes, field.bytes.size);

@@ -1,6 +1,7 @@
 #include "lib/profile/profile.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/long_string.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -82,6 +83,10 @@ struct profile_limits profile_limits_resolve(const struct profile_limits *limits
         resolved.stack_entries = UINT64_C(256) << 20;
     if (resolved.memory_bytes == 0)
         resolved.memory_bytes = UINT64_C(1) << 30;
+    if (resolved.string_bytes == 0)
+        resolved.string_bytes = LONG_STRING_DEFAULT_BYTES;
+    if (resolved.string_bytes < LONG_STRING_LEAST_BYTES)
+        resolved.string_bytes = LONG_STRING_LEAST_BYTES;
     return resolved;
 }
 

@@ -31,6 +31,13 @@ struct profile_limits {
     uint32_t stack_depth;  /* default 65,536 locations in one sample */
     uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
     uint64_t memory_bytes;  /* of the decoded profile; default 1 GiB */
+    /* Of one string (a name, a file, the text of a label): longer ones are cut as
+     * lib/profile/long_string.h describes. Default 16 KiB. */
+    size_t string_bytes;
+    /* Compressed input may expand to so many times its size, or to COMPRESS_RATIO_FLOOR_BYTES where
+     * that is more (lib/base/compress.h). 0: no limit. */
+    uint32_t expansion_ratio;
+    const char *expansion_setting; /* its name, for messages; NULL: none is named */
 };
 
 /* limits with every 0 replaced by its default; NULL: all defaults. */
@@ -121,6 +128,7 @@ struct profile {
     uint32_t default_sample_type; /* string */
     uint32_t doc_url;             /* string */
     uint32_t warning;             /* string: what of the input the decoder had to leave out */
+    uint32_t cut_string_count;    /* strings that were longer than the limit */
 };
 
 /* Frees the profile and all it points to; NULL is a no-op. */

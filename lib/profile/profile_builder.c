@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/long_string.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -185,9 +186,23 @@ uint32_t profile_builder_find_string(const struct profile_builder *builder, stru
     return text.size ? table_find(&builder->strings, text.data, text.size) : 0;
 }
 
+static uint32_t long_string(struct profile_builder *builder, struct span text)
+{
+    arena_auto scratch = arena_create();
+    uint32_t cut_count = 0;
+    const size_t known_count = builder->strings.list.count;
+    const uint32_t index = profile_builder_string(
+        builder, long_string_cut(scratch, text, builder->limits.string_bytes, &cut_count));
+    if (builder->strings.list.count > known_count)
+        builder->fields->cut_string_count += cut_count;
+    return index;
+}
+
 uint32_t profile_builder_string(struct profile_builder *builder, struct span text)
 {
     struct table *table = &builder->strings;
+    if (text.size > builder->limits.string_bytes)
+        return long_string(builder, text);
     uint32_t index = profile_builder_find_string(builder, text);
     if (index != PROFILE_NONE)
         return index;

@@ -111,8 +111,9 @@ static enum err_code refuse_format(const struct pyroscope_ingest_query *query,
 static enum err_code decode_lines(struct span bytes, const struct profile_limits *limits,
                                   struct profile **ret_profile, struct err *err)
 {
+    const struct profile_limits most = profile_limits_resolve(limits);
     buf_auto text;
-    buf_init(&text, profile_limits_resolve(limits).raw_bytes);
+    buf_init(&text, most.raw_bytes);
     enum compress_method method = compress_sniff(bytes);
     if (method == COMPRESS_NONE) {
         if (bytes.size > text.max_size)
@@ -120,7 +121,8 @@ static enum err_code decode_lines(struct span bytes, const struct profile_limits
                            text.max_size);
         return stack_lines_decode(bytes, limits, ret_profile, err);
     }
-    enum err_code code = compress_expand(method, bytes, &text, err);
+    enum err_code code = compress_expand_ratio(method, bytes, most.expansion_ratio,
+                                               most.expansion_setting, &text, err);
     return code ? code : stack_lines_decode(buf_span(&text), limits, ret_profile, err);
 }
 

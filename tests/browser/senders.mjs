@@ -33,6 +33,8 @@ export async function testSenders(runner, browser, server) {
   await push(server, "till", cpuProfile(802, 30), "till-agent/1.4.2 (linux)");
   await push(server, "depot", cpuProfile(803, 30), "depot-agent");
   await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
+  await push(server, "depot", Buffer.from(`main;${"f".repeat(20_000)} 1\n`), "depot-agent");
+  await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
 
   await runner.test("senders: the table has what the API says, and is searched", () =>
     inside(async (page) => {
@@ -51,6 +53,7 @@ export async function testSenders(runner, browser, server) {
       assert.equal(await page.locator(".sender-error").count(), 0);
       await page.fill("[aria-label='Search senders']", "depot");
       await page.waitForSelector(".sender-error.failing:has-text('no profile that is known here')");
+      await page.waitForSelector("th:has-text('1 name was longer than your team’s limit and cut')");
       await page.fill("[aria-label='Search senders']", "nobody has this");
       await page.waitForSelector("h2:has-text('Nothing found')");
       await page.fill("[aria-label='Search senders']", "depot");

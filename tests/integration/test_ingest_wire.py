@@ -137,12 +137,19 @@ def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted)
     assert len(listed) == counted * len(profiles)
 
 
+def loose(size):
+    """Bytes that expand about twenty times."""
+    data = bytearray(size)
+    data[::64] = random.Random(size).randbytes((size + 63) // 64)
+    return bytes(data)
+
+
 @pytest.mark.parametrize("mebibytes", [9, 40])
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     # A field that nobody knows is passed over.
-    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(99, bytes(mebibytes << 20))
+    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(99, loose(mebibytes << 20))
     answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
         "Content-Type": X_PROTO, "Content-Encoding": encoding})
     assert answer.status == 200, answer
@@ -553,6 +560,7 @@ def error_of(path, answer, is_protobuf=False):
 
 
 LARGE = sample_profiles.zstd_zeros(65 << 20)
+LOOSE = sample_profiles.zstd(loose(65 << 20))
 
 ERRORS = [
     # what, path, query, headers, body, status, code, words
@@ -565,6 +573,8 @@ ERRORS = [
     ("text", OTLP, {}, {"Content-Type": "text/plain"}, b"x", 415, 12, "Content-Type"),
     ("no type", OTLP, {}, {}, b"x", 415, 12, "Content-Type"),
     ("a bomb", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "zstd"}, LARGE, 413, 8,
+     "max-expansion-ratio"),
+    ("far too much", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "zstd"}, LOOSE, 413, 8,
      "67108864 bytes"),
     ("9 MiB", OTLP, {}, {"Content-Type": X_PROTO}, bytes(9 << 20), 413, 8, "8388608 bytes"),
     ("9 MiB of JSON", OTLP, {}, {"Content-Type": JSON}, bytes(9 << 20), 413, 8, "8388608 bytes"),
@@ -580,6 +590,8 @@ ERRORS = [
     ("brotli", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "br"}, b"x", 501, "unimplemented",
      "Content-Encoding"),
     ("a bomb", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "zstd"}, LARGE, 400,
+     "invalid_argument", "max-expansion-ratio"),
+    ("far too much", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "zstd"}, LOOSE, 400,
      "invalid_argument", "67108864 bytes"),
     ("9 MiB", PUSH, {}, {"Content-Type": PROTO}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
     ("no name", "/ingest", {}, {}, STACKS, 400, "invalid_argument", "name"),
@@ -591,6 +603,8 @@ ERRORS = [
     ("trie", "/ingest", {"name": "a", "format": "trie"}, {}, b"x", 422, "invalid_argument", "trie"),
     ("a cut form", "/ingest", {"name": "a"}, FORM, form(profile=STACKS)[:-4], 422, "invalid_argument", ""),
     ("a bomb", "/ingest", {"name": "a"}, {"Content-Encoding": "zstd"}, LARGE, 413, "invalid_argument",
+     "max-expansion-ratio"),
+    ("far too much", "/ingest", {"name": "a"}, {"Content-Encoding": "zstd"}, LOOSE, 413, "invalid_argument",
      "67108864"),
     ("9 MiB", "/pyroscope/ingest", {"name": "a"}, {}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
 ]

@@ -63,7 +63,7 @@ def is_taken(answer):
 
 
 def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(start_server):
-    server = start_server("--jobs-interval", "1s")
+    server = start_server("--jobs-interval", "1s", "--tenant-future", "100000d")
     client = Tenant(server).api("ingest", "read")
     for wire in WIRES:
         answer = send(client, wire, {"pod": wire}, TIME_END - BEGIN)

@@ -36,7 +36,7 @@ def test_a_sender_is_told_with_what_it_sent(server, wire):
     kinds = 1 if wire == "otlp" else 2
     wanted = {"service": "app", "token_id": token["id"], "token_name": token["name"], "user": None,
               "protocol": PROTOCOLS[wire], "address": "127.0.0.1", "batches": 3, "profiles": 3 * kinds,
-              "samples": 6 * kinds, "errors": 0, "last_error": None, "last_error_at": None}
+              "samples": 6 * kinds, "cut_strings": 0, "errors": 0, "last_error": None, "last_error_at": None}
     assert {name: sender[name] for name in wanted} == wanted
     first, last = (datetime.datetime.fromisoformat(sender[name].replace("Z", "+00:00"))
                    for name in ("first_seen_at", "last_seen_at"))

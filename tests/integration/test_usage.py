@@ -34,7 +34,7 @@ def total(client, **query):
 def test_all_ways_count_and_nothing_counts_twice(server, wire):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
-    assert total(client) == {"batches": 0, "profiles": 0, "samples": 0, "bytes": 0, "series": 0}
+    assert total(client) == {"batches": 0, "profiles": 0, "samples": 0, "bytes": 0, "cut_strings": 0, "series": 0}
     kinds = 1 if wire == "otlp" else 2  # of values
     for at in range(3):
         for _ in range(2):  # the second time it is known
@@ -42,7 +42,8 @@ def test_all_ways_count_and_nothing_counts_twice(server, wire):
                 assert is_taken(send(client, wire, {"pod": pod}, at))
     seen = total(client)
     assert seen.pop("bytes") > 0
-    assert seen == {"batches": 6, "profiles": 6 * kinds, "samples": 12 * kinds, "series": 2 * kinds}
+    assert seen == {"batches": 6, "profiles": 6 * kinds, "samples": 12 * kinds, "cut_strings": 0,
+                    "series": 2 * kinds}
     assert total(Tenant(server).api("read"))["batches"] == 0, "teams count their own"
 
 
@@ -91,7 +92,7 @@ def test_many_at_once_and_a_restart_count_right(start_server):
 
     # Each request comes twice, at the same time as others; pods of a team are 4 x 5, of 2 types.
     run([number for number in range(60) for _ in range(2)])
-    wanted = {"batches": 100, "profiles": 200, "samples": 400, "series": 40}
+    wanted = {"batches": 100, "profiles": 200, "samples": 400, "cut_strings": 0, "series": 40}
     for client in clients:
         seen = total(client)
         seen.pop("bytes")
@@ -113,7 +114,7 @@ def test_a_window_has_its_days(server):
     with server.database().cursor() as cursor:
         for i, day in enumerate(days):
             for slot in range(2):
-                cursor.execute("INSERT INTO ingest_usage VALUES (%s, %s, %s, 1, 2, 3, 4, 5)",
+                cursor.execute("INSERT INTO ingest_usage VALUES (%s, %s, %s, 1, 2, 3, 4, 5, 0)",
                                (tenant.id, day, slot))
     get = lambda **query: [row["day"] for row in client.get("/api/v1/usage", query=query).json()["days"]]
     assert get() == [str(days[2])]

@@ -15,6 +15,7 @@ export interface Sender {
   batches: number;
   profiles: number;
   samples: number;
+  cut_strings: number;
   errors: number;
   last_error: string | null;
   last_error_at: string | null;

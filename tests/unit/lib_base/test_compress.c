@@ -208,6 +208,45 @@ static void a_frames_size_is_believed_only_where_it_can_be(void **state)
     assert_false(compress_can_expand_to(SPAN_LITERAL("no frame at all"), 15));
 }
 
+static void ratios_of_expansion_have_a_limit_above_a_floor(void **state)
+{
+    (void)state;
+    enum { FLOOR = COMPRESS_RATIO_FLOOR_BYTES, MOST = 64 << 20 };
+    assert_int_equal(compress_ratio_bytes(1000, 0), SIZE_MAX);
+    assert_int_equal(compress_ratio_bytes(1000, 200), FLOOR);
+    assert_int_equal(compress_ratio_bytes(1 << 20, 200), 200 << 20);
+    assert_int_equal(compress_ratio_bytes(SIZE_MAX, 200), SIZE_MAX);
+    for (enum compress_method method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        for (size_t size = FLOOR; size <= FLOOR + 1; size++) {
+            buf_auto plain, packed, output;
+            struct err err = {0};
+            buf_init(&plain, MOST);
+            buf_init(&packed, MOST);
+            buf_init(&output, MOST);
+            memset(buf_reserve(&plain, size), 'x', size);
+            buf_commit(&plain, size);
+            assert_int_equal(pack(method, buf_span(&plain), &packed), ERR_NONE);
+            const enum err_code code =
+                compress_expand_ratio(method, buf_span(&packed), 200, "max-ratio", &output, &err);
+            assert_int_equal(code, size > FLOOR ? ERR_TOO_LARGE : ERR_NONE);
+            assert_int_equal(output.max_size, MOST);
+            assert_int_equal(output.size, size > FLOOR ? 0 : size);
+            if (code) {
+                assert_true(err.is_final);
+                assert_non_null(strstr(err.message, "max-ratio"));
+                assert_non_null(strstr(err.message, "200 times"));
+            }
+            output.max_size = FLOOR; /* a limit of size comes before that of the ratio */
+            if (size > FLOOR) {
+                assert_int_equal(
+                    compress_expand_ratio(method, buf_span(&packed), 200, NULL, &output, &err),
+                    ERR_TOO_LARGE);
+                assert_false(err.is_final);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +261,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_not_packed),
         cmocka_unit_test(a_frames_size_is_believed_only_where_it_can_be),
         cmocka_unit_test(other_bytes_are_not_taken_for_compressed),
+        cmocka_unit_test(ratios_of_expansion_have_a_limit_above_a_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

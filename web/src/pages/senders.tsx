@@ -33,6 +33,9 @@ function Row({ sender }: { sender: Sender }) {
         <strong class="sender-name">{sender.service || "unknown service"}</strong>
         <span class="hint">{protocolNames[sender.protocol]} · {sender.agent || "no program named"}</span>
         <span class="hint sender-more">{byOf(sender)} · {sender.address}</span>
+        {sender.cut_strings > 0 && (
+          <span class="hint">{formatCount(sender.cut_strings)} {sender.cut_strings === 1 ? "name was" : "names were"} longer than your team’s limit and cut</span>
+        )}
         {sender.last_error !== null && (
           <span class={`sender-error ${isFailing(sender) ? "failing" : "hint"}`}>
             {isFailing(sender) && <Icon name="alert" />}

@@ -1,0 +1,216 @@
+"""What a sender can do to its team is bounded: long names are cut, bombs and profiles of the far future
+are refused, by every way in, and the source of it all shows in the lists for people."""
+
+import gzip
+import time
+
+import pytest
+
+import sample_profiles
+from people import Tenant
+from test_http_raw import metric
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
+from test_limits import END, WIRES
+from test_store import BEGIN
+
+from pprof_maker import Maker  # its folder is in the path since test_ingest_wire
+
+STRING_BYTES = 16 << 10
+SECOND = 10**9
+
+
+def is_taken(answer):
+    return answer.status == 200 and b"dropped" not in answer.body
+
+
+def make_pprof(names, time_ns=BEGIN, file="", label=""):
+    """A sample of 10 for each name."""
+    maker = Maker([("cpu", "nanoseconds")])
+    mapping = maker.mapping(file or "/bin/app")
+    for name in names:
+        location = maker.location([(maker.function(name, file, system_name=""), 1)], mapping)
+        maker.sample([location], [10], [("note", label)] if label else [])
+    maker.scalars(time=time_ns, duration=SECOND, period=1, period_type=("cpu", "nanoseconds"))
+    return maker.bytes()
+
+
+def post(client, wire, raw, pack=lambda raw: raw, service="app"):
+    """raw, compressed by pack where the way has a place for it. OTLP takes raw as its own."""
+    if wire == "api":
+        return client.post("/api/v1/profiles", pack(raw), query={"label": f"service_name={service}"})
+    if wire == "push":
+        return client.post(PUSH, push_protobuf([({"service_name": service}, [pack(raw)])]),
+                           headers={"Content-Type": PROTO})
+    if wire == "ingest":
+        return client.post("/ingest", pack(raw), query={"name": service, "format": "pprof"})
+    packed = pack(raw)
+    encoding = "gzip" if packed[:2] == b"\x1f\x8b" else "zstd" if packed[:2] == b"\x28\xb5" else "identity"
+    return client.post(OTLP, packed, headers={"Content-Type": "application/x-protobuf", "Content-Encoding": encoding})
+
+
+def make_raw(wire, names, **fields):
+    if wire != "otlp":
+        return make_pprof(names, **fields)
+    profile = otlp_maker.Profile(("cpu", "nanoseconds"), fields.get("time_ns", BEGIN), {(name,): 10 for name in names})
+    return otlp_maker.Request([({"service.name": "app"}, [profile])]).protobuf()
+
+
+def top_names(client, query='{service_name="app"}'):
+    answer = client.get("/api/v1/query", query={
+        "query": "process_cpu:cpu" + query, "start": str(BEGIN), "end": str(END), "report": "top", "limit": 0})
+    assert answer.status == 200, answer
+    return {row["name"]: row["flat"] for row in answer.json()["functions"]}
+
+
+def only_sender(client):
+    senders = client.get("/api/v1/senders").json()["senders"]
+    assert len(senders) == 1, senders
+    return senders[0]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_long_names_are_cut_stay_different_and_are_counted(server, wire):
+    client = Tenant(server).api("ingest", "read")
+    before = metric(server, "perfolio_ingest_cut_strings_total") or 0
+    names = ["f" * 10**6 + end for end in ("a", "b")] + ["日" * STRING_BYTES, "short"]
+    assert is_taken(post(client, wire, make_raw(wire, names)))
+    seen = top_names(client)
+    assert len(seen) == len(names) and seen.pop("short") == 10
+    assert set(seen.values()) == {10}
+    for name in seen:
+        assert STRING_BYTES - 4 < len(name.encode()) <= STRING_BYTES
+        assert name[-33] == "#" and name[0] in "f日" and int(name[-32:], 16) >= 0
+    assert only_sender(client)["cut_strings"] == 3
+    assert only_sender(client)["last_error"] is None
+    assert client.get("/api/v1/usage").json()["total"]["cut_strings"] == 3
+    assert metric(server, "perfolio_ingest_cut_strings_total") >= before + 3
+
+
+def test_files_binaries_and_labels_are_cut_too_by_the_teams_own_limit(server):
+    tenant = Tenant(server, string_bytes=300)
+    client = tenant.api("ingest", "read")
+    assert is_taken(post(client, "api", make_pprof(["f" * 299, "g"], file="/" + "d" * 1000, label="l" * 1000)))
+    exported = client.get("/api/v1/query", query={
+        "query": "process_cpu:cpu", "start": str(BEGIN), "end": str(END), "report": "pprof"})
+    assert exported.status == 200, exported
+    data = exported.body
+    raw = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    assert b"f" * 299 in raw and b"d" * 300 not in raw and b"l" * 300 not in raw and b"d" * 250 in raw
+    assert only_sender(client)["cut_strings"] == 2
+
+
+def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
+    """21 requests of 102 KB, each of which has one name of 100 MB."""
+    client = Tenant(server, profile_bytes=1 << 30).api("ingest", "read")
+    body = gzip.compress(make_pprof(["x" * 10**8]), 9, mtime=0)
+    for _ in range(21):
+        answer = client.post("/api/v1/profiles", body)
+        assert answer.status == 413, answer
+        assert "max-expansion-ratio" in answer.json()["detail"] and "200 times" in answer.json()["detail"]
+    # As many bytes as the ratio allows.
+    body = sample_profiles.zstd(make_pprof([f"x{number}" + "x" * (400 << 10) for number in range(19)]))
+    for number in range(21):
+        assert client.post("/api/v1/profiles", body, headers={"Perfolio-Batch-Id": str(number)}).status == 200
+    names = top_names(client, "")
+    assert len(names) == 19 and set(names.values()) == {210}
+    for report in ("flame", "pprof", "folded"):
+        answer = client.get("/api/v1/query", query={
+            "query": "process_cpu:cpu", "start": str(BEGIN), "end": str(END), "report": report})
+        assert answer.status == 200 and len(answer.body) < 10 * 10**6, (report, answer.status)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+def test_bombs_are_refused_by_the_name_of_the_limit(server, wire, packing):
+    client = Tenant(server).api("ingest", "read")
+    pack = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": sample_profiles.zstd}[packing]
+    answer = post(client, wire, make_raw(wire, ["x" * (40 << 20)]), pack)
+    assert answer.status == (400 if wire == "push" else 413), answer
+    text = answer.body.decode(errors="replace")
+    assert "max-expansion-ratio" in text and "200 times" in text and "profile_bytes" not in text, text
+    assert "max-expansion-ratio" in only_sender(client)["last_error"]
+    assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]), pack)), "below the floor"
+    assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]))), "not compressed"
+
+
+def test_ratios_are_settings(start_server):
+    server = start_server("--max-expansion-ratio", "100000", "--max-share-expansion-ratio", "100")
+    client = Tenant(server).api("ingest", "read", "share")
+    packed = gzip.compress(make_pprof(["x" * (40 << 20)]), 9, mtime=0)
+    assert client.post("/api/v1/profiles", packed).status == 200
+    assert len(top_names(client, "")) == 1
+    refused = client.post("/api/v1/shares", packed)
+    assert refused.status == 413 and "max-share-expansion-ratio" in refused.json()["detail"], refused
+    assert "100 times" in refused.json()["detail"]
+
+
+def test_shares_keep_their_bytes_and_show_cut_names(server):
+    client = Tenant(server).api("share", "read")
+    raw = make_pprof(["f" * 10**6 + "a", "f" * 10**6 + "b", "short"])
+    packed = gzip.compress(raw, mtime=0)
+    share = client.post("/api/v1/shares", packed)
+    assert share.status == 201, share
+    path = f"/api/v1/shares/{share.json()['id']}"
+    assert client.get(path + "/raw").body in (packed, raw)
+    names = [row["name"] for row in client.get(path + "/top", query={"limit": 0}).json()["functions"]]
+    assert len(set(names)) == 3 and max(map(len, names)) == STRING_BYTES
+    bomb = client.post("/api/v1/shares", sample_profiles.zstd_zeros(400 << 20))
+    assert bomb.status == 413 and "max-share-expansion-ratio" in bomb.json()["detail"], bomb
+
+
+# ---- times ----
+
+DAY_NS = 86400 * SECOND
+
+
+def ahead(days):
+    return time.time_ns() + int(days * DAY_NS)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("days, skew", [(400.5, "400 days"), (219.5 * 365, "219 years"), (1.5, "35 hours")])
+def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wire, days, skew):
+    client = Tenant(server).api("ingest", "read")
+    answer = post(client, wire, make_raw(wire, ["f"], time_ns=ahead(days)))
+    # OpenTelemetry: a request of which something is dropped is a success that says so.
+    assert answer.status == {"api": 400, "push": 400, "ingest": 422, "otlp": 200}[wire], answer
+    text = answer.body.decode(errors="replace")
+    assert f"the profile's time is {skew} ahead of this server's clock" in text, text
+    assert "future_s is 86400, by the setting tenant-future" in text and "check the clock of the sender" in text
+    sender = only_sender(client)
+    assert sender["service"] == "app"
+    assert f"{skew} ahead" in sender["last_error"] and sender["errors"] == 1 and sender["profiles"] == 0
+    assert client.get("/api/v1/usage").json()["total"]["profiles"] == 0
+    found = client.get("/api/v1/series", query={"start": "now-1h", "end": "2262-01-01T00:00:00Z"})
+    assert found.status == 200 and found.json()["data"] == [], found
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_clocks_that_are_ahead_a_little_are_tolerated_and_the_limit_is_a_teams_own(server, wire):
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read")
+    assert is_taken(post(client, wire, make_raw(wire, ["f"], time_ns=ahead(0.9))))
+    strict = Tenant(server, future_s=60).api("ingest", "read")
+    answer = post(strict, wire, make_raw(wire, ["f"], time_ns=ahead(0.9)))
+    assert b"future_s is 60, set for this team" in answer.body and b"21 hours ahead" in answer.body, answer
+    loose = Tenant(server, future_s=8640000000).api("ingest", "read")
+    assert is_taken(post(loose, wire, make_raw(wire, ["f"], time_ns=ahead(219 * 365))))
+
+
+def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
+    """Of two services, one has a clock that is wrong: the other's profiles are taken."""
+    client = Tenant(server).api("ingest", "read")
+    profile = lambda time_ns: otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, {("main",): 10})
+    request = otlp_maker.Request([
+        ({"service.name": "right"}, [profile(BEGIN), profile(BEGIN + 1)]),
+        ({"service.name": "skewed"}, [profile(ahead(400.5)), profile(BEGIN + 2), profile(ahead(400.5))])])
+    answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
+    assert answer.status == 200, answer
+    partial = answer.json()["partialSuccess"]
+    assert partial["rejectedProfiles"] in (2, "2")
+    assert "2 profiles dropped: the profile's time is 400 days ahead" in partial["errorMessage"]
+    series = '{service_name=~"right|skewed"}'
+    assert top_names(client, series) == {"main": 30}
+    senders = {row["service"]: row for row in client.get("/api/v1/senders").json()["senders"]}
+    assert senders["right"]["last_error"] is None and senders["right"]["profiles"] == 2
+    assert "400 days ahead" in senders["skewed"]["last_error"] and senders["skewed"]["profiles"] == 1
