@@ -1,6 +1,7 @@
 #include "api/identity.h"
 
 #include "api/audit.h"
+#include "api/failed_sign_ins.h"
 #include "api/invitation.h"
 #include "api/operator.h"
 #include "api/server.h"
@@ -27,6 +28,7 @@ static const struct route identity_rows[] = {
           session_post),
     ROUTE(DELETE, "/api/v1/session", PUBLIC, 0, 0, 0, session_delete),
     ROUTE(POST, "/api/v1/password", SIGNED_IN, 0, 0, BODY_BYTES, session_post_password),
+    ROUTE(GET, "/api/v1/failed-sign-ins", SIGNED_IN, 0, 0, 0, failed_sign_ins_get),
     ROUTE(GET, "/api/v1/tokens", SIGNED_IN, 0, 0, 0, token_list),
     ROUTE(POST, "/api/v1/tokens", SIGNED_IN, 0, 0, BODY_BYTES, token_post),
     ROUTE(DELETE, "/api/v1/tokens/{id}", SIGNED_IN, 0, 0, 0, token_delete),
@@ -214,6 +216,9 @@ enum err_code identity_jobs_run(struct server *server, struct err *err)
          " WHERE expires_at <= now() FOR UPDATE SKIP LOCKED)"),
         ("DELETE FROM token WHERE id IN (SELECT id FROM token"
          " WHERE expires_at <= now() - interval '30 days' FOR UPDATE SKIP LOCKED)"),
+        /* FAILED_SIGN_INS_DAYS */
+        ("DELETE FROM failed_sign_in WHERE id IN (SELECT id FROM failed_sign_in"
+         " WHERE at <= now() - interval '30 days' FOR UPDATE SKIP LOCKED)"),
     };
     pg_auto connection = NULL;
     arena_auto arena = arena_create();

@@ -24,13 +24,22 @@ struct kind_rule {
     const char *message; /* says what is limited */
 };
 
-/* An account's wait stays short: whoever knows an e-mail must not be able to lock its owner out for
- * long. 404s are forgiven widely, since one old page may hold many dead links. */
+/* Failures are never counted for an account or share as a whole, whose owner anybody could lock out
+ * then (api/password_attempt.h). 404s are forgiven widely, since one old page may hold many dead
+ * links. */
 static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SIGN_IN_ADDRESS] = {true, 20, 1, 3600, 7200,
                                "Too many failed sign-ins from your address"},
-    [LIMIT_SIGN_IN_ACCOUNT] = {false, 5, 1, 300, 3600, "Too many failed sign-ins for this account"},
-    [LIMIT_SHARE_PASSWORD] = {false, 10, 1, 60, 3600, "Too many wrong passwords for this share"},
+    [LIMIT_SIGN_IN_PAIR] = {false, 5, 1, 3600, 86400,
+                            "Too many failed sign-ins for this account from your address"},
+    [LIMIT_SIGN_IN_DEVICE] = {false, 10, 1, 3600, 86400,
+                              "Too many failed sign-ins for this account from your browser"},
+    [LIMIT_SIGN_IN_ACCOUNT] = {.message =
+                                   "Too many sign-ins for this account from many addresses: use a "
+                                   "browser that has signed in to it before, or a one-time link"},
+    [LIMIT_SHARE_PASSWORD_PAIR] = {false, 5, 1, 3600, 86400,
+                                   "Too many wrong passwords for this share from your address"},
+    [LIMIT_SHARE_PASSWORD] = {.message = "Too many passwords for this share from many addresses"},
     [LIMIT_SHARE_PASSWORD_ADDRESS] = {true, 20, 1, 3600, 7200,
                                       "Too many wrong passwords from your address"},
     [LIMIT_MISS_ADDRESS] = {true, 200, 1, 600, 600,
@@ -55,6 +64,7 @@ struct slot_rule {
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
     [SLOT_PASSWORD] = {.places = 2, .waiters = 2, .wait_s = 5},
+    [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
 };
 
 struct entry {

@@ -22,25 +22,29 @@ struct limiter;
 
 enum limit_kind {
     /* Failures, with doubling back-off. */
-    LIMIT_SIGN_IN_ADDRESS,        /* wrong passwords, tokens, codes and invitations of an address */
-    LIMIT_SIGN_IN_ACCOUNT,        /* wrong passwords for an e-mail, whether it exists or not */
-    LIMIT_SHARE_PASSWORD,         /* wrong passwords for a share; key: its id */
+    LIMIT_SIGN_IN_ADDRESS,        /* wrong passwords for any account from an address */
+    LIMIT_SIGN_IN_PAIR,           /* those for one e-mail, whether it exists or not */
+    LIMIT_SIGN_IN_DEVICE,         /* those from a browser; key: the id in its device cookie */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
+    LIMIT_SHARE_PASSWORD_PAIR,    /* those for one share */
     LIMIT_MISS_ADDRESS,           /* ids that do not exist, asked for anonymously from an address */
     /* Rates. */
-    LIMIT_UPLOAD_TENANT,  /* uploads of a tenant; key: its number */
-    LIMIT_UPLOAD_ADDRESS, /* anonymous uploads from an address */
-    LIMIT_REPORT_ADDRESS, /* reports of shares from an address */
-    LIMIT_LINK_ADDRESS,   /* short links that anonymous requests from an address make */
-    LIMIT_LINK_TENANT,    /* short links of a tenant's people and tokens; key: its number */
-    LIMIT_COMMENT_USER,   /* comments that a user writes or edits; key: its number */
-    LIMIT_AUDIT_TENANT,   /* refused attempts in a tenant's audit log; key: its number */
-    LIMIT_AUDIT_SERVER,   /* those of all tenants */
+    LIMIT_SIGN_IN_ACCOUNT, /* passwords for an e-mail from all addresses, without device cookies */
+    LIMIT_SHARE_PASSWORD,  /* passwords for a share from all addresses; key: its id */
+    LIMIT_UPLOAD_TENANT,   /* uploads of a tenant; key: its number */
+    LIMIT_UPLOAD_ADDRESS,  /* anonymous uploads from an address */
+    LIMIT_REPORT_ADDRESS,  /* reports of shares from an address */
+    LIMIT_LINK_ADDRESS,    /* short links that anonymous requests from an address make */
+    LIMIT_LINK_TENANT,     /* short links of a tenant's people and tokens; key: its number */
+    LIMIT_COMMENT_USER,    /* comments that a user writes or edits; key: its number */
+    LIMIT_AUDIT_TENANT,    /* refused attempts in a tenant's audit log; key: its number */
+    LIMIT_AUDIT_SERVER,    /* those of all tenants */
     LIMIT_KIND_COUNT
 };
 
 enum limit_slot {
-    SLOT_PASSWORD, /* scrypt */
+    SLOT_PASSWORD,        /* scrypt */
+    SLOT_PASSWORD_DEVICE, /* scrypt, for browsers with a device cookie */
     LIMIT_SLOT_COUNT
 };
 

@@ -1,7 +1,5 @@
 #include "api/password.h"
 
-#include "api/limiter.h"
-
 #include <string.h>
 
 /* A stored text that no password fits: its hash is all zeros. Same parameters as new ones have. */
@@ -31,8 +29,8 @@ enum err_code password_hash(struct limiter *limiter, struct span password,
     return code;
 }
 
-enum err_code password_verify(struct limiter *limiter, struct span password, const char *stored,
-                              bool *ret_matches, struct err *err)
+enum err_code password_verify(struct limiter *limiter, enum limit_slot slot, struct span password,
+                              const char *stored, bool *ret_matches, struct err *err)
 {
     bool has_hash = stored && stored[0] != '\0';
     bool matches;
@@ -40,11 +38,11 @@ enum err_code password_verify(struct limiter *limiter, struct span password, con
         *ret_matches = false;
         return ERR_NONE;
     }
-    enum err_code code = limiter_enter(limiter, SLOT_PASSWORD, err);
+    enum err_code code = limiter_enter(limiter, slot, err);
     if (code)
         return code;
     code = digest_password_verify(password, has_hash ? stored : NOBODYS_HASH, &matches, err);
-    limiter_leave(limiter, SLOT_PASSWORD);
+    limiter_leave(limiter, slot);
     if (!code)
         *ret_matches = matches && has_hash;
     return code;

@@ -3,14 +3,13 @@
  *
  * One hash takes 16 MiB and a fifth of a CPU second, so that at most two run at once and at most
  * two requests wait for them; more are refused (503), and a flood of attempts cannot take all
- * workers. Threads: any.
+ * workers. Browsers with a device cookie have a third place of their own. Threads: any.
  */
 #ifndef API_PASSWORD_H
 #define API_PASSWORD_H
 
+#include "api/limiter.h"
 #include "lib/base/digest.h"
-
-struct limiter;
 
 enum { PASSWORD_MIN_BYTES = 10, PASSWORD_MAX_BYTES = 256 };
 
@@ -23,7 +22,7 @@ enum err_code password_hash(struct limiter *limiter, struct span password,
 
 /* Compares with a stored text; stored NULL or "" does the same work and never matches, so that the
  * time says nothing about whether there is an account. Handles: ERR_BUSY. */
-enum err_code password_verify(struct limiter *limiter, struct span password, const char *stored,
-                              bool *ret_matches, struct err *err) MUST_USE;
+enum err_code password_verify(struct limiter *limiter, enum limit_slot slot, struct span password,
+                              const char *stored, bool *ret_matches, struct err *err) MUST_USE;
 
 #endif

@@ -3,10 +3,12 @@
 #include "api/answer.h"
 #include "api/audit.h"
 #include "api/auth.h"
+#include "api/device_cookie.h"
+#include "api/failed_sign_ins.h"
 #include "api/json_body.h"
-#include "api/limiter.h"
 #include "api/local_ca.h"
 #include "api/password.h"
+#include "api/password_attempt.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -71,13 +73,16 @@ static enum err_code write_tenant(struct request *request, struct pg_connection 
     return ERR_NONE;
 }
 
-static enum err_code write_user(struct request *request, struct pg_connection *connection,
-                                struct answer *answer, struct err *err)
+/* response: of a sign-in, which marks the browser as one of the account's; else NULL. */
+static enum err_code write_user(struct request *request, struct response *response,
+                                struct pg_connection *connection, struct answer *answer,
+                                struct err *err)
 {
     struct pg_result *row;
     enum err_code code = pg_query_values(
         connection, request->principal.tenant_id,
-        "SELECT id, email, name, role, password_hash IS NOT NULL FROM app_user WHERE id = $1",
+        "SELECT id, email, name, role, password_hash IS NOT NULL, lower(email) FROM app_user"
+        " WHERE id = $1",
         request->arena, &row, err, PG_I64(request->principal.user_id));
     if (code)
         return code;
@@ -92,7 +97,7 @@ static enum err_code write_user(struct request *request, struct pg_connection *c
     answer_cell_text(answer, "role", row, 0, 3);
     answer_bool(answer, "has_password", pg_get_bool(row, 0, 4));
     answer_close(answer, '}');
-    return ERR_NONE;
+    return response ? device_cookie_add(request, response, pg_get_text(row, 0, 5), err) : ERR_NONE;
 }
 
 static enum err_code write_token(struct request *request, struct pg_connection *connection,
@@ -116,8 +121,9 @@ static enum err_code write_token(struct request *request, struct pg_connection *
     return ERR_NONE;
 }
 
-static enum err_code write_principal(struct request *request, struct pg_connection *connection,
-                                     struct answer *answer, struct err *err)
+static enum err_code write_principal(struct request *request, struct response *response,
+                                     struct pg_connection *connection, struct answer *answer,
+                                     struct err *err)
 {
     answer_text(answer, "kind", kind_names[request->principal.kind]);
     switch (request->principal.kind) {
@@ -129,7 +135,7 @@ static enum err_code write_principal(struct request *request, struct pg_connecti
         return code ? code : write_tenant(request, connection, answer, err);
     }
     case PRINCIPAL_USER: {
-        enum err_code code = write_user(request, connection, answer, err);
+        enum err_code code = write_user(request, response, connection, answer, err);
         return code ? code : write_tenant(request, connection, answer, err);
     }
     }
@@ -155,7 +161,10 @@ enum err_code session_answer(struct request *request, struct response *response,
     answer_auto answer;
     answer_init(&answer);
     answer_open(&answer, NULL, '{');
-    enum err_code code = write_principal(request, connection, &answer, err);
+    if (secret)
+        set_cookie(request, response, secret, request->server->settings->session_lifetime_s);
+    enum err_code code =
+        write_principal(request, secret ? response : NULL, connection, &answer, err);
     if (!code)
         code = quota_read(request->server, connection, request->principal.tenant_id, request->arena,
                           &quota, err);
@@ -170,8 +179,6 @@ enum err_code session_answer(struct request *request, struct response *response,
     answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
     answer_close(&answer, '}');
     answer_close(&answer, '}');
-    if (secret)
-        set_cookie(request, response, secret, request->server->settings->session_lifetime_s);
     return answer_send(&answer, request, response, status, err);
 }
 
@@ -190,6 +197,17 @@ enum err_code session_get(struct request *request, struct response *response, st
 
 /* ---- signing in ---- */
 
+/* The browser forgets the cookie that it sent; whoever else may have it must not keep a session. */
+static enum err_code end_shown_session(struct request *request, struct pg_connection *connection,
+                                       int64_t tenant_id, struct err *err)
+{
+    struct span secret = request_cookie(request, AUTH_COOKIE);
+    if (!digest_is_secret(secret))
+        return ERR_NONE;
+    return pg_query_values(connection, tenant_id, "SELECT session_end($1)", request->arena, NULL,
+                           err, PG_BYTES(hash_of(request, secret)));
+}
+
 enum err_code session_start(struct request *request, struct pg_connection *connection,
                             int64_t tenant_id, int64_t user_id, const char *how,
                             const char **ret_secret, struct err *err)
@@ -202,11 +220,12 @@ enum err_code session_start(struct request *request, struct pg_connection *conne
         agent.size = 0;
     enum err_code code = pg_query_values(
         connection, tenant_id,
-        "WITH signed_in AS (UPDATE app_user SET last_sign_in_at = now() WHERE id = $2"
+        "WITH before AS (SELECT last_sign_in_at FROM app_user WHERE id = $2),"
+        " signed_in AS (UPDATE app_user SET last_sign_in_at = now() WHERE id = $2"
         " RETURNING id, role, is_operator), started AS (INSERT INTO session"
-        " (tenant_id, user_id, secret_hash, expires_at, address, user_agent)"
-        " SELECT $1::bigint, id, $3, now() + make_interval(secs => $4::bigint), $5, $6 FROM "
-        "signed_in)"
+        " (tenant_id, user_id, secret_hash, expires_at, address, user_agent, previous_sign_in_at)"
+        " SELECT $1::bigint, id, $3, now() + make_interval(secs => $4::bigint), $5, $6,"
+        " last_sign_in_at FROM signed_in, before)"
         " SELECT role, is_operator FROM signed_in",
         request->arena, &row, err, PG_I64(tenant_id), PG_I64(user_id),
         PG_BYTES(hash_of(request, span_text(secret))),
@@ -217,6 +236,9 @@ enum err_code session_start(struct request *request, struct pg_connection *conne
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "The account has been removed: ask an owner of your team for an invitation");
+    code = end_shown_session(request, connection, tenant_id, err);
+    if (code)
+        return code;
     enum role role = auth_role_parse(span_text(pg_get_text(row, 0, 0)));
     request->principal = (struct principal){
         .kind = PRINCIPAL_USER,
@@ -297,31 +319,27 @@ static enum err_code find_account(struct request *request, const char *email,
     return ERR_NONE;
 }
 
-static enum err_code verify_attempt(struct request *request, struct span key, struct span password,
-                                    const char *stored, struct err *err)
+/* On ERR_UNAUTHENTICATED the failure is recorded for the owner of the account, if there is one. */
+static enum err_code verify_attempt(struct request *request, const struct account *account,
+                                    struct span password, struct err *err)
 {
-    struct limiter *limiter = request->server->limiter;
-    struct span address = span_text(request->address);
-    bool matches;
-    enum err_code code = limiter_attempt(limiter, LIMIT_SIGN_IN_ADDRESS, address, err);
-    if (code)
+    struct password_attempt attempt = {
+        .subject = PASSWORD_OF_ACCOUNT,
+        .key = span_text(account->limit_key),
+        .address = span_text(request->address),
+    };
+    bool matches = false;
+    enum err_code code = device_cookie_find(request, account->limit_key, &attempt.device, err);
+    if (!code)
+        code = password_attempt_verify(request->server->limiter, &attempt, password,
+                                       account->password_hash, &matches, err);
+    if (code || matches)
         return code;
-    code = limiter_attempt(limiter, LIMIT_SIGN_IN_ACCOUNT, key, err);
-    if (code) {
-        limiter_forgive(limiter, LIMIT_SIGN_IN_ADDRESS, address);
-        return code;
-    }
-    code = password_verify(limiter, password, stored, &matches, err);
-    if (!code && !matches)
-        return err_set(err, ERR_UNAUTHENTICATED,
-                       "The e-mail or the password is wrong: type both again, or ask the operator "
-                       "for a sign-in link");
-    limiter_forgive(limiter, LIMIT_SIGN_IN_ADDRESS, address);
-    if (code)
-        limiter_forgive(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    else
-        limiter_reset(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    return code;
+    if (account->user_id)
+        failed_sign_ins_record(request, account->tenant_id, account->user_id);
+    return err_set(err, ERR_UNAUTHENTICATED,
+                   "The e-mail or the password is wrong: type both again, or ask the operator "
+                   "for a sign-in link");
 }
 
 static enum err_code sign_in_by_password(struct request *request, struct response *response,
@@ -330,8 +348,7 @@ static enum err_code sign_in_by_password(struct request *request, struct respons
     struct account account = {0};
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
-        code = verify_attempt(request, span_text(account.limit_key), span_text(password),
-                              account.password_hash, err);
+        code = verify_attempt(request, &account, span_text(password), err);
     /* An e-mail that is not known may be anything, a password typed into the wrong field too. */
     if (code == ERR_UNAUTHENTICATED)
         audit_record_refused(request, account.user_id ? account.tenant_id : TENANT_ANONYMOUS,
@@ -389,8 +406,8 @@ enum err_code session_delete(struct request *request, struct response *response,
 
 /* ---- changing the password ---- */
 
-static enum err_code find_own_account(struct request *request, const char **ret_email,
-                                      const char **ret_hash, struct err *err)
+static enum err_code find_own_account(struct request *request, struct account *ret_account,
+                                      struct err *err)
 {
     struct pg_result *row;
     pg_auto connection = NULL;
@@ -405,8 +422,12 @@ static enum err_code find_own_account(struct request *request, const char **ret_
         return err_set(
             err, ERR_UNAUTHENTICATED,
             "Your account has been removed: ask an owner of your team for an invitation");
-    *ret_email = pg_get_text(row, 0, 0);
-    *ret_hash = pg_get_text(row, 0, 1);
+    *ret_account = (struct account){
+        .user_id = request->principal.user_id,
+        .tenant_id = request->principal.tenant_id,
+        .password_hash = pg_get_text(row, 0, 1),
+        .limit_key = pg_get_text(row, 0, 0),
+    };
     return ERR_NONE;
 }
 
@@ -445,7 +466,8 @@ enum err_code session_post_password(struct request *request, struct response *re
                                     struct err *err)
 {
     static const char *const known[] = {"old", "new", NULL};
-    const char *old_password = NULL, *new_password = "", *email = "", *old_hash = "";
+    const char *old_password = NULL, *new_password = "";
+    struct account account = {.password_hash = ""};
     char new_hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body;
     if (request->principal.kind != PRINCIPAL_USER)
@@ -458,15 +480,14 @@ enum err_code session_post_password(struct request *request, struct response *re
     if (!code)
         code = password_check(span_text(new_password), err);
     if (!code)
-        code = find_own_account(request, &email, &old_hash, err);
-    if (!code && old_hash[0] != '\0')
-        code = verify_attempt(request, span_text(email),
-                              span_text(old_password ? old_password : ""), old_hash, err);
+        code = find_own_account(request, &account, err);
+    if (!code && account.password_hash[0] != '\0')
+        code = verify_attempt(request, &account, span_text(old_password ? old_password : ""), err);
     if (code == ERR_UNAUTHENTICATED)
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (!code)
         code = password_hash(request->server->limiter, span_text(new_password), new_hash, err);
     if (!code)
-        code = store_password(request, old_hash, new_hash, err);
+        code = store_password(request, account.password_hash, new_hash, err);
     return code ? code : answer_nothing(request, response);
 }

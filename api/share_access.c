@@ -1,8 +1,7 @@
 #include "api/share_access.h"
 
 #include "api/audit.h"
-#include "api/limiter.h"
-#include "api/password.h"
+#include "api/password_attempt.h"
 #include "api/server.h"
 #include "api/share.h"
 #include "lib/base/clock.h"
@@ -71,27 +70,17 @@ static enum err_code check_cookie(struct request *request, const struct share *s
     return code;
 }
 
-/* Counts attempts by share and by address: neither many addresses nor many shares help a guesser.
- */
 static enum err_code check_password(struct request *request, const struct share *share,
                                     struct span password, struct err *err)
 {
-    struct limiter *limiter = request->server->limiter;
-    struct span id = span_text(share->id), address = span_text(request->address);
-    enum err_code code = limiter_attempt(limiter, LIMIT_SHARE_PASSWORD_ADDRESS, address, err);
-    if (code)
-        return code;
-    code = limiter_attempt(limiter, LIMIT_SHARE_PASSWORD, id, err);
-    if (code) {
-        limiter_forgive(limiter, LIMIT_SHARE_PASSWORD_ADDRESS, address);
-        return code;
-    }
+    const struct password_attempt attempt = {
+        .subject = PASSWORD_OF_SHARE,
+        .key = span_text(share->id),
+        .address = span_text(request->address),
+    };
     bool matches = false;
-    code = password_verify(limiter, password, share->password_hash, &matches, err);
-    if (code || matches) {
-        limiter_forgive(limiter, LIMIT_SHARE_PASSWORD_ADDRESS, address);
-        limiter_forgive(limiter, LIMIT_SHARE_PASSWORD, id);
-    }
+    enum err_code code = password_attempt_verify(request->server->limiter, &attempt, password,
+                                                 share->password_hash, &matches, err);
     if (code || matches)
         return code;
     audit_record_refused(request, share->tenant_id, "share.refuse", share->id);

@@ -7,8 +7,7 @@
  *                      or once at /api/v1/shares/{id}/unlock, which sets a signed cookie
  *
  * To those who may not even know of it, a team share does not exist (ERR_NOT_FOUND). Passwords are
- * kept as scrypt hashes; wrong ones are counted per share and address with growing waits. Threads:
- * any.
+ * kept as scrypt hashes; guesses are limited (api/password_attempt.h). Threads: any.
  */
 #ifndef API_SHARE_ACCESS_H
 #define API_SHARE_ACCESS_H

@@ -252,13 +252,20 @@ export async function testAccount(runner, browser, server) {
       await page.fill("[autocomplete=new-password]", "another long enough");
       await page.click("button:has-text('Change password')");
       await told(page, "Password changed");
+      await page.waitForSelector("#sign-ins >> text=None.");
     });
+    for (let i = 0; i < 2; i++) {
+      const { status } = await server.call("POST", "/api/v1/session", { body: { email: "new@example.org", password: "not the password" } });
+      assert.equal(status, 401);
+    }
     await withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/login?next=/settings`);
       await page.fill("input[type=email]", "new@example.org");
       await page.fill("input[type=password]", "another long enough");
       await page.click("button:has-text('Sign in')");
       await page.waitForURL(`${server.url}/settings`);
+      await page.waitForSelector("#sign-ins >> text=/^2 since .*:$/");
+      await page.waitForSelector("#sign-ins li:has-text('127.0.0.1'):has-text('2 times, last'), #sign-ins li:has-text('::1'):has-text('2 times, last')");
     });
     await inside(async (page) => {
       await page.goto(`${server.url}/settings`);

@@ -53,6 +53,8 @@ def tenants(server):
             cursor.execute("INSERT INTO debuginfo_policy (tenant_id, mode) VALUES (%s, 'custom')", [tenant.id])
             cursor.execute("INSERT INTO debuginfo_upstream (tenant_id, url, position, auth) "
                            "VALUES (%s, 'https://x', 0, 'Authorization: x')", [tenant.id])
+            cursor.execute("INSERT INTO failed_sign_in (tenant_id, user_id) SELECT tenant_id, id FROM app_user "
+                           "WHERE tenant_id = %s", [tenant.id])
             cursor.execute("INSERT INTO source_link (tenant_id, url) VALUES (%s, 'https://x/{path}')", [tenant.id])
         assert tenant.api("admin").post("/api/v1/retention",
                                         json={"query": '{pod="x"}', "keep": "3d"}).status == 200

@@ -96,6 +96,18 @@ export const acceptInvitation = (token: string, name: string, password: string) 
 export const changePassword = (old: string, fresh: string) =>
   change<void>("POST", "/api/v1/password", old ? { old, new: fresh } : { new: fresh });
 
+/* ---- failed sign-ins ---- */
+
+export interface FailedSignIns {
+  /** The last sign-in before this session; null if there was none. */
+  since: string | null;
+  addresses: { address: string; count: number; last_at: string }[];
+  count: number;
+  /** False when there may have been more than the server keeps. */
+  is_complete: boolean;
+}
+export const listFailedSignIns = () => getJson<FailedSignIns>("/api/v1/failed-sign-ins");
+
 /* ---- the team ---- */
 
 export interface Team {

@@ -72,10 +72,10 @@ static int wait_after_failures(struct limiter *limiter, int count)
 {
     struct err err = {0};
     struct span key = SPAN_LITERAL("somebody@example.com");
-    limiter_reset(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
+    limiter_reset(limiter, LIMIT_SIGN_IN_PAIR, key);
     for (int i = 0; i < count; i++)
-        limiter_fail(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    return limiter_check(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err) ? err.retry_after_s : 0;
+        limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
+    return limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err) ? err.retry_after_s : 0;
 }
 
 static void failures_double_the_wait_up_to_a_limit(void **state)
@@ -85,7 +85,7 @@ static void failures_double_the_wait_up_to_a_limit(void **state)
     assert_int_equal(wait_after_failures(limiter, 6), 1);
     assert_int_equal(wait_after_failures(limiter, 7), 2);
     assert_int_equal(wait_after_failures(limiter, 10), 16);
-    assert_int_equal(wait_after_failures(limiter, 100), 300);
+    assert_int_equal(wait_after_failures(limiter, 100), 3600);
 }
 
 static void a_wait_ends_and_a_quiet_time_forgets(void **state)
@@ -94,16 +94,16 @@ static void a_wait_ends_and_a_quiet_time_forgets(void **state)
     struct err err;
     struct span key = SPAN_LITERAL("a@b");
     for (int i = 0; i < 8; i++)
-        limiter_fail(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_RATE_LIMITED);
+        limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_RATE_LIMITED);
     pass_seconds(4.1);
-    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_NONE);
-    limiter_fail(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_RATE_LIMITED);
+    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_RATE_LIMITED);
     assert_int_equal(err.retry_after_s, 8);
-    pass_seconds(3700);
-    limiter_fail(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_NONE);
+    pass_seconds(86401);
+    limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
 }
 
 static void attempts_count_before_their_outcome_is_known(void **state)
@@ -112,13 +112,13 @@ static void attempts_count_before_their_outcome_is_known(void **state)
     struct err err;
     struct span key = SPAN_LITERAL("a@b");
     for (int i = 0; i < 6; i++)
-        assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_NONE);
-    assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_RATE_LIMITED);
-    limiter_forgive(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
-    assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_NONE);
-    limiter_reset(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
+        assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_RATE_LIMITED);
+    limiter_forgive(limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    limiter_reset(limiter, LIMIT_SIGN_IN_PAIR, key);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_ACCOUNT, key, &err), ERR_NONE);
+        assert_int_equal(limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
 }
 
 static bool shares_limit(struct limiter *limiter, struct span first, struct span second)

@@ -36,7 +36,7 @@ static void a_right_password_is_verified_once_per_request(void **state)
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     for (int i = 0; i < 100; i++)
-        limiter_fail(server.limiter, LIMIT_SHARE_PASSWORD, span_text(shares[0].id));
+        limiter_fail(server.limiter, LIMIT_SHARE_PASSWORD_ADDRESS, span_text(request.address));
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[2], &err), ERR_RATE_LIMITED);

@@ -266,6 +266,38 @@ function Password({ hasOld }: { hasOld: boolean }) {
   );
 }
 
+const shownAddresses = 10;
+const times = (count: number) => (count === 1 ? "once" : `${formatCount(count)} times`);
+
+/** Wrong passwords that somebody has typed for this account. */
+function FailedSignIns() {
+  const [seen, setSeen] = useState<api.FailedSignIns | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
+  useEffect(() => void api.listFailedSignIns().then(setSeen, (caught) => setError(asProblem(caught))), []);
+  const hidden = (seen?.addresses.length ?? 0) - shownAddresses;
+  return (
+    <Section id="sign-ins" title="Failed sign-ins" text="Wrong passwords entered for your account since your last visit. If they were not yours, choose a password that you use nowhere else.">
+      <ErrorLine error={error} />
+      {!seen ? !error && <Loading /> : seen.count === 0 ? <p class="hint">None{seen.since && ` since ${formatDate(seen.since)}`}.</p> : (
+        <>
+          <p>{seen.is_complete ? "" : "At least "}{formatCount(seen.count)}{seen.since && ` since ${formatDate(seen.since)}`}:</p>
+          <ul class="rows-list">
+            {seen.addresses.slice(0, shownAddresses).map(({ address, count, last_at }) => (
+              <li key={address}>
+                <span class="grow">
+                  <strong>{address}</strong>
+                  <span class="hint">{times(count)}, last {formatAgo(last_at)}</span>
+                </span>
+              </li>
+            ))}
+          </ul>
+          {hidden > 0 && <p class="hint">and {formatCount(hidden)} more {hidden === 1 ? "address" : "addresses"}</p>}
+        </>
+      )}
+    </Section>
+  );
+}
+
 function Meter({ label, value, most }: { label: string; value: number; most: number }) {
   return (
     <div class="meter">
@@ -364,7 +396,7 @@ export function SettingsPage({ session }: { session: Session | null }) {
   useTitle("Settings");
   if (!session?.user) return <Shell session={session}><Loading /></Shell>;
   const isOwner = session.scopes.includes("admin");
-  const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["team", "Team"]];
+  const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["sign-ins", "Failed sign-ins"], ["team", "Team"]];
   if (isOwner) places.push(["people", "People"], ["retention", "Retention"], ["series", "Series labels"], ["source", "Source code"], ["audit", "Audit log"]);
   return (
     <Shell session={session}>
@@ -376,6 +408,7 @@ export function SettingsPage({ session }: { session: Session | null }) {
       </div>
       <Tokens session={session} />
       <Password hasOld={session.user.has_password} />
+      <FailedSignIns />
       <Use session={session} />
       {isOwner && <People />}
       {isOwner && (
