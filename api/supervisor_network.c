@@ -81,7 +81,15 @@ enum err_code supervisor_open_listeners(struct supervisor *supervisor, struct er
 static void warn_of_change(const struct supervisor *supervisor, enum tls_files_change change,
                            const char *folder)
 {
-    if (change != TLS_FILES_CA_REPLACED || *supervisor->custom_cert)
+    if (*supervisor->custom_cert)
+        return;
+    if (change == TLS_FILES_CA_RENEWED)
+        log_event(LOG_INFO,
+                  "the certificate of the local authority is renewed with the same key: clients "
+                  "that trust the old one keep working, and clients that reject its constraints on "
+                  "IP addresses (gRPC, Envoy, Bun) work with the new ca.crt",
+                  "path=%s/ca.crt", folder);
+    if (change != TLS_FILES_CA_REPLACED)
         return;
     log_event(LOG_WARN,
               "the local certificate authority is a new one, since the old one ends soon, cannot "

@@ -59,20 +59,25 @@ static bool is_address(const char *name)
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* "DNS:localhost,IP:127.0.0.1", and for constraints "permitted;DNS:localhost,permitted;IP:…". */
-static void list_names(const struct tls_names *names, bool is_constraint, char *text, size_t size)
+/* "DNS:localhost,IP:127.0.0.1" */
+static void list_names(const struct tls_names *names, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = '\0';
+    for (size_t i = 0; i < names->count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s:%s", i ? "," : "",
+                                 is_address(names->names[i]) ? "IP" : "DNS", names->names[i]);
+}
+
+/* "critical,permitted;DNS:localhost,permitted;DNS:…". localhost is always among them: without any
+ * host name the CA might sign for all. */
+static void list_constraints(const struct tls_names *names, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "critical,permitted;DNS:localhost");
     for (size_t i = 0; i < names->count && used < size; i++) {
-        const char *name = names->names[i];
-        bool is_ip = is_address(name);
-        const char *mask = !is_constraint || !is_ip ? ""
-                           : strchr(name, ':')      ? "/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
-                                                    : "/255.255.255.255";
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%s%s:%s%s", i ? "," : "",
-                             is_constraint ? "permitted;" : "", is_ip ? "IP" : "DNS", name, mask);
+        if (!is_address(names->names[i]) && strcmp(names->names[i], "localhost") != 0)
+            used +=
+                (size_t)snprintf(text + used, size - used, ",permitted;DNS:%s", names->names[i]);
     }
 }
 
@@ -87,7 +92,15 @@ static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *
     return is_added;
 }
 
-static bool set_common(X509 *certificate, EVP_PKEY *key, const char *common_name, int days)
+static bool set_subject(X509 *certificate, const char *common_name)
+{
+    return X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "O", MBSTRING_UTF8,
+                                      (const unsigned char *)"Perfolio", -1, -1, 0) == 1 &&
+           X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
+                                      (const unsigned char *)common_name, -1, -1, 0) == 1;
+}
+
+static bool set_common(X509 *certificate, EVP_PKEY *key, int days)
 {
     unsigned char serial[16];
     if (RAND_bytes(serial, sizeof(serial)) != 1)
@@ -101,29 +114,22 @@ static bool set_common(X509 *certificate, EVP_PKEY *key, const char *common_name
     return is_set && X509_set_version(certificate, X509_VERSION_3_VALUE) == 1 &&
            X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) &&
            X509_time_adj_ex(X509_getm_notAfter(certificate), days, 0, NULL) &&
-           X509_set_pubkey(certificate, key) == 1 &&
-           X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "O", MBSTRING_UTF8,
-                                      (const unsigned char *)"Perfolio", -1, -1, 0) == 1 &&
-           X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
-                                      (const unsigned char *)common_name, -1, -1, 0) == 1;
+           X509_set_pubkey(certificate, key) == 1;
 }
 
+/* Its subject is set already. */
 static bool fill_ca(const struct identity *ca, const struct tls_names *names)
 {
-    char host[200] = "this machine", common_name[64], constraints[EXTENSION_BYTES];
-    gethostname(host, sizeof(host) - 1);
-    snprintf(common_name, sizeof(common_name), "Perfolio local CA on %.40s", host);
-    list_names(names, true, constraints, sizeof(constraints));
-    char critical[EXTENSION_BYTES + 16];
-    snprintf(critical, sizeof(critical), "critical,%s", constraints);
+    char constraints[EXTENSION_BYTES];
+    list_constraints(names, constraints, sizeof(constraints));
     X509 *certificate = ca->certificate;
-    return set_common(certificate, ca->key, common_name, CA_DAYS) &&
+    return set_common(certificate, ca->key, CA_DAYS) &&
            X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) == 1 &&
            add_extension(certificate, certificate, NID_basic_constraints,
                          "critical,CA:TRUE,pathlen:0") &&
            add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign") &&
            add_extension(certificate, certificate, NID_subject_key_identifier, "hash") &&
-           add_extension(certificate, certificate, NID_name_constraints, critical) &&
+           add_extension(certificate, certificate, NID_name_constraints, constraints) &&
            X509_sign(certificate, ca->key, EVP_sha256()) > 0;
 }
 
@@ -131,10 +137,10 @@ static bool fill_leaf(const struct identity *leaf, const struct identity *ca,
                       const struct tls_names *names)
 {
     char alternatives[EXTENSION_BYTES], common_name[64];
-    list_names(names, false, alternatives, sizeof(alternatives));
+    list_names(names, alternatives, sizeof(alternatives));
     snprintf(common_name, sizeof(common_name), "%.63s", names->names[0]);
     X509 *certificate = leaf->certificate;
-    return set_common(certificate, leaf->key, common_name, LEAF_DAYS) &&
+    return set_common(certificate, leaf->key, LEAF_DAYS) && set_subject(certificate, common_name) &&
            X509_set_issuer_name(certificate, X509_get_subject_name(ca->certificate)) == 1 &&
            add_extension(certificate, ca->certificate, NID_basic_constraints,
                          "critical,CA:FALSE") &&
@@ -256,11 +262,42 @@ static enum err_code write_identity(const char *folder, const char *name,
 
 static enum err_code make_ca(const struct tls_names *names, struct identity *ca, struct err *err)
 {
+    char host[200] = "this machine", common_name[64];
+    gethostname(host, sizeof(host) - 1);
+    snprintf(common_name, sizeof(common_name), "Perfolio local CA on %.40s", host);
     identity_fini(ca);
     enum err_code code = make_identity(ca, err);
-    if (!code && !fill_ca(ca, names))
+    if (!code && (!set_subject(ca->certificate, common_name) || !fill_ca(ca, names)))
         code = openssl_failed(err, "cannot make the local CA");
     return code;
+}
+
+/* What earlier versions made. */
+static bool constrains_addresses(const struct identity *ca)
+{
+    NAME_CONSTRAINTS *constraints =
+        X509_get_ext_d2i(ca->certificate, NID_name_constraints, NULL, NULL);
+    bool does = false;
+    for (int i = 0; constraints && i < sk_GENERAL_SUBTREE_num(constraints->permittedSubtrees); i++)
+        does |=
+            sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i)->base->type == GEN_IPADD;
+    NAME_CONSTRAINTS_free(constraints);
+    return does;
+}
+
+/* Another certificate of the same key and name: what the CA signs is valid under both. */
+static enum err_code renew_ca(const struct tls_names *names, struct identity *ca, struct err *err)
+{
+    struct identity renewed = {.certificate = X509_new(), .key = ca->key};
+    if (!renewed.certificate ||
+        X509_set_subject_name(renewed.certificate, X509_get_subject_name(ca->certificate)) != 1 ||
+        !fill_ca(&renewed, names)) {
+        X509_free(renewed.certificate);
+        return openssl_failed(err, "cannot renew the local CA");
+    }
+    X509_free(ca->certificate);
+    ca->certificate = renewed.certificate;
+    return ERR_NONE;
 }
 
 static enum err_code make_leaf(const struct tls_names *names, const struct identity *ca,
@@ -286,8 +323,9 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     read_identity(paths[0], paths[1], &ca);
     read_identity(paths[2], paths[3], &leaf);
     bool has_ca = is_sound(&ca);
+    bool is_outdated = has_ca && constrains_addresses(&ca);
     enum tls_files_change change = TLS_FILES_LEAF_NEW;
-    if (has_ca && is_leaf_for(&leaf, &ca, &wanted)) {
+    if (has_ca && !is_outdated && is_leaf_for(&leaf, &ca, &wanted)) {
         /* The reader's group may be another than the last time, or the file come from a backup. */
         if ((reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0) ||
             chmod(paths[0], 0644) != 0 || chmod(paths[2], 0644) != 0 || chmod(paths[3], 0640) != 0)
@@ -302,6 +340,11 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
         code = make_ca(&wanted, &ca, err);
         if (!code)
             code = make_leaf(&wanted, &ca, &leaf, err);
+        if (!code)
+            code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
+    } else if (!code && is_outdated) {
+        change = TLS_FILES_CA_RENEWED;
+        code = renew_ca(&wanted, &ca, err);
         if (!code)
             code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
     }
