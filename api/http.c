@@ -1,6 +1,7 @@
 #include "api/http_internal.h"
 
 #include "api/access_log.h"
+#include "api/local_ca.h"
 #include "api/metrics.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
@@ -123,10 +124,12 @@ static void close_listening_sockets(const struct http_server *http)
         close(http->options.listeners[i].fd);
 }
 
-/* Browsers remember HSTS for a host, all its ports included: never say it for this machine. */
-static bool wants_hsts(const char *public_url)
+/* Browsers remember HSTS for a host, all its ports included: never say it for this machine. Nor
+ * where clients meet the local CA's certificate: a browser that knows HSTS lets nobody past the
+ * warning about an authority that it does not trust. */
+static bool wants_hsts(const struct settings *settings, const char *public_url)
 {
-    if (!public_url)
+    if (!public_url || local_ca_is_used(settings))
         return false;
     struct span url = span_text(public_url);
     return span_starts_with(url, "https://") && !span_starts_with(url, "https://localhost") &&
@@ -291,7 +294,7 @@ enum err_code http_server_create(struct server *server, const struct http_option
         mem_free(http);
         return code;
     }
-    http->sends_hsts = wants_hsts(http->options.public_url);
+    http->sends_hsts = wants_hsts(server->settings, http->options.public_url);
     http->loops = mem_new(struct http_loop, (size_t)http->options.loop_count);
     http->connections = connection_table_create(&(struct connection_limits){
         .total = http->options.max_connections,

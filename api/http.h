@@ -67,7 +67,8 @@ struct http_options {
     const char *certificate_path; /* PEM chain; read again by http_server_reload */
     const char *key_path;         /* PEM */
     const char *access_log_path;  /* NULL: no access log; opened again by http_server_reload */
-    const char *public_url;       /* https and not localhost: answers carry HSTS */
+    const char *public_url;       /* https and not localhost: responses carry HSTS, unless
+                                     clients meet the local CA (api/local_ca.h) */
     bool enable_http2;            /* ALPN h2; off: HTTP/1.1 only */
     bool trust_forwarded_for;  /* behind a proxy of ours: the last X-Forwarded-For is the client */
     int loop_count;            /* min(cores, 4) */

@@ -804,6 +804,23 @@ def curl_insecurely(server, path):
     return json.loads(subprocess.run(["curl", "-sk", server.url + path], check=True, capture_output=True).stdout)
 
 
+def hsts_of(server):
+    head = subprocess.run(["curl", "-skI", server.url + "/healthz"], check=True, capture_output=True, text=True).stdout
+    return "strict-transport-security" in head.lower()
+
+
+def test_hsts_is_sent_where_clients_do_not_meet_the_local_ca(start_server, tmp_path):
+    certificate, key = make_certificate(tmp_path, "own")
+    port = free_port()
+    local = start_server("--listen", f"0.0.0.0:{port}", "--public-url", f"https://perfolio.example.com:{port}")
+    assert local.anonymous().get("/api/v1/session").json()["has_local_ca"] is True
+    assert not hsts_of(local)
+    own = start_server("--tls-cert", certificate, "--tls-key", key, "--public-url", "https://perfolio.example.com",
+                       wait=False)
+    wait_for(lambda: "Perfolio is ready" in own.log(), 60)
+    assert hsts_of(own)
+
+
 def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
     certificate, key = make_certificate(tmp_path, "first")
     second, second_key = make_certificate(tmp_path, "second")
