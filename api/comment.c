@@ -36,7 +36,8 @@ struct comment {
     const char *text;
     const char *pin_hash; /* NULL: none, as the function */
     const char *pin_function;
-    const char *view; /* NULL: none */
+    const char *view;   /* NULL: none */
+    const char *author; /* the name as others see it; known once it is written */
 };
 
 static bool may_delete_all(const struct request *request, const struct share *share)
@@ -215,13 +216,26 @@ static enum err_code insert(struct request *request, struct pg_connection *conne
         connection, share->tenant_id,
         "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text, pin_hash,"
         " pin_function, view) VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint,"
-        " coalesce(app_user_shown_name($4::bigint), ''), $5::text, $6::text, $7::text, $8::text)"
+        " $9::text, $5::text, $6::text, $7::text, $8::text)"
         " RETURNING " COLUMNS,
         request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(pg_get_i64(number, 0, 0)),
         PG_I64(share->tenant_id), PG_I64(request->principal.user_id), PG_TEXT(comment->text),
         comment->pin_hash ? PG_TEXT(comment->pin_hash) : PG_NULL,
         comment->pin_hash ? PG_TEXT(comment->pin_function) : PG_NULL,
-        comment->view ? PG_TEXT(comment->view) : PG_NULL);
+        comment->view ? PG_TEXT(comment->view) : PG_NULL, PG_TEXT(comment->author));
+}
+
+/* Of the author's own tenant, which may be another than the share's. */
+static enum err_code find_author_name(struct request *request, struct pg_connection *connection,
+                                      struct comment *comment, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, request->principal.tenant_id, "SELECT coalesce(app_user_shown_name($1), '')",
+        request->arena, &row, err, PG_I64(request->principal.user_id));
+    if (!code)
+        comment->author = pg_get_text(row, 0, 0);
+    return code;
 }
 
 static enum err_code answer_comment(struct request *request, struct response *response, int status,
@@ -245,6 +259,8 @@ static enum err_code create(struct request *request, struct response *response, 
         code = read_comment(request, &comment, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = find_author_name(request, connection, &comment, err);
     if (!code)
         code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (!code)

@@ -22,15 +22,18 @@ static bool is_of_tenant(const struct request *request, const struct share *shar
            request->principal.tenant_id == share->tenant_id;
 }
 
+/* A token without the scope read has nothing to do with shares of others in its team. */
 static bool may_read_as_tenant(const struct request *request, const struct share *share)
 {
+    const struct principal *who = &request->principal;
+    bool has_made = who->kind == PRINCIPAL_TOKEN && who->token_id == share->token_id;
     return is_of_tenant(request, share) &&
-           (request->principal.scopes & (SCOPE_READ | SCOPE_SHARE)) != 0;
+           (principal_has(who, SCOPE_READ) || (principal_has(who, SCOPE_SHARE) && has_made));
 }
 
 bool share_access_is_editor(const struct request *request, const struct share *share)
 {
-    return is_of_tenant(request, share) && principal_has(&request->principal, SCOPE_SHARE);
+    return may_read_as_tenant(request, share) && principal_has(&request->principal, SCOPE_SHARE);
 }
 
 static const char *cookie_name(const struct share *share, char name[COOKIE_NAME_BYTES])
@@ -175,6 +178,10 @@ enum err_code share_access_check_edit(struct request *request, const struct shar
         return err_set(err, ERR_UNAUTHENTICATED,
                        "changing a share needs its team's token, a session or its delete token in "
                        "X-Perfolio-Delete-Token");
+    if (is_of_tenant(request, share) && principal_has(&request->principal, SCOPE_SHARE))
+        return err_set(err, ERR_FORBIDDEN,
+                       "a token with the scope share alone may change only what it made: use one "
+                       "that has the scope read, too");
     if (is_of_tenant(request, share))
         return err_set(err, ERR_FORBIDDEN,
                        "changing a share needs the scope share: use a token that has it");

@@ -2,7 +2,8 @@
  * share_access: who may see and who may change a share.
  *
  *   public, unlisted   anyone who has the link
- *   team               principals of the share's tenant with SCOPE_READ
+ *   team               principals of the share's tenant with SCOPE_READ; a token with SCOPE_SHARE
+ *                      alone, if it made the share
  *   password           these too; anyone who shows the password, in the header X-Perfolio-Password
  *                      or once at /api/v1/shares/{id}/unlock, which sets a signed cookie
  *
@@ -27,7 +28,8 @@ enum err_code share_access_check_read(struct request *request, const struct shar
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
                                 struct err *err) MUST_USE;
 
-/* True for principals of the share's tenant with SCOPE_SHARE (anonymous shares have none). */
+/* True for principals of the share's tenant with SCOPE_SHARE who may read the share as such
+ * (anonymous shares have none). */
 bool share_access_is_editor(const struct request *request, const struct share *share);
 
 /*

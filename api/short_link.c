@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ID_HASH_BYTES = 7, ID_ATTEMPTS = 4 };
+enum { ID_HASH_BYTES = 16, ID_ATTEMPTS = 4 };
 
 struct link {
     struct span path;
@@ -174,7 +174,7 @@ static bool has_id_form(struct span id)
         if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
             return false;
     }
-    return id.size == SHORT_LINK_LENGTH;
+    return id.size == SHORT_LINK_LENGTH || id.size == SHORT_LINK_OLD_LENGTH;
 }
 
 static enum err_code not_found(struct err *err)

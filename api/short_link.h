@@ -1,8 +1,10 @@
 /*
- * short_link: /s/<10 letters and digits> in place of the address of a view, which may be long.
+ * short_link: /s/<22 letters and digits> in place of the address of a view, which may be long.
  *
  * Whoever may see the share may make one. The id comes from the path (api/viewer_path.h) under a
- * key of the server, so that the same path always has the same link and none can be guessed. A link
+ * key of the server, so that the same path always has the same link and none can be guessed: it has
+ * 128 bits, as the id of an unlisted share, to which it leads. Links of 10 letters and digits (56
+ * bits) that earlier versions made still work. A link
  * grants nothing: it leads to the page, where the share's visibility decides as ever; it tells the
  * view's parameters to whoever has it, as the long address would. It goes with its shares, by a
  * trigger (api/migrations/0004_short_links.sql). Threads: any.
@@ -13,7 +15,8 @@
 #include "api/routes.h"
 
 enum {
-    SHORT_LINK_LENGTH = 10, /* 56 bits */
+    SHORT_LINK_LENGTH = 22,
+    SHORT_LINK_OLD_LENGTH = 10,
     SHORT_LINK_PATH_BYTES = 16384,
     /* Of one share, for its team; strangers may use half of both, so that they cannot use up all.
      */

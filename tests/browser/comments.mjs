@@ -224,7 +224,7 @@ async function testReading(runner, browser, server, context) {
         await copy();
         await told(page, "Short link copied");
         const link = await pasted(page);
-        assert.match(link, /\/s\/[0-9A-Za-z]{10}$/);
+        assert.match(link, /\/s\/[0-9A-Za-z]{22}$/);
         const followed = await server.call("GET", new URL(link).pathname);
         assert.deepEqual([followed.status, followed.headers.location], [302, long.slice(server.url.length)]);
       }
@@ -232,7 +232,7 @@ async function testReading(runner, browser, server, context) {
       await page.evaluate(() => delete globalThis.ClipboardItem); // as older browsers have none
       await page.evaluate(() => navigator.clipboard.writeText(""));
       await page.keyboard.press("y");
-      await page.waitForFunction(async () => /\/s\/[0-9A-Za-z]{10}$/.test(await navigator.clipboard.readText()));
+      await page.waitForFunction(async () => /\/s\/[0-9A-Za-z]{22}$/.test(await navigator.clipboard.readText()));
 
       watch.allowed.add(429);
       const problem = { type: "/problems/rate-limited", title: "Too many requests", status: 429, detail: "too many new links" };

@@ -31,7 +31,8 @@ HOME = HOME_USERS + HOME_TOKENS
 FOREIGN = ["foreign owner", "foreign token", "operator"]
 EVERYBODY = ["anonymous"] + HOME + FOREIGN
 
-READERS = ["viewer", "member", "owner", "token:read", "token:share", "token:all"]
+READERS = ["viewer", "member", "owner", "token:read", "token:all"]
+EDITORS = ["member", "owner", "token:all"]  # a token with the scope share alone, of what it made
 SHARERS = ["member", "owner", "token:share", "token:all"]
 DEBUGGERS = ["member", "owner", "token:debuginfo", "token:all"]
 ADMINS = ["owner", "token:admin", "token:all"]
@@ -475,9 +476,9 @@ ROWS = [
       for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
     *of_share("POST", "/api/v1/merge", "/api/v1/merge", ["anonymous"] + SHARERS + FOREIGN,
               lambda shares: {"json": {"shares": shares}}),
-    Row("PATCH", "/api/v1/shares/{id}", SHARERS, home=(403,), foreign=(404,),
+    Row("PATCH", "/api/v1/shares/{id}", EDITORS, home=(403,), foreign=(404,),
         ask=lambda world: (f"/api/v1/shares/{world.share('public')}", {"json": {"title": MARK}})),
-    Row("DELETE", "/api/v1/shares/{id}", SHARERS, home=(403,), foreign=(404,),
+    Row("DELETE", "/api/v1/shares/{id}", EDITORS, home=(403,), foreign=(404,),
         ask=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {})),
     Row("POST", "/api/v1/shares/{id}/unlock", EVERYBODY, variant="with the password",
         ask=lambda world: (f"/api/v1/shares/{world.share('password')}/unlock",

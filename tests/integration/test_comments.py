@@ -213,7 +213,7 @@ def test_comments_that_come_together_are_numbered_without_a_gap(server, team):
 def test_comments_go_with_the_share(server, team, anonymous):
     made = share(team.api("share"))
     assert say(team.user("member"), made, unique("secret")).status == 201
-    assert team.api("share").delete(f"/api/v1/shares/{made['id']}").status == 204
+    assert team.api("share", "read").delete(f"/api/v1/shares/{made['id']}").status == 204
     assert anonymous.get(path_of(made)).status == 410
     assert say(team.user("member"), made).status == 410
     with server.database().cursor() as cursor:

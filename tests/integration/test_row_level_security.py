@@ -151,6 +151,13 @@ def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_s
         as_server.execute("UPDATE app_user SET tenant_id = %s", [theirs.id])
 
 
+def test_the_name_of_a_user_is_found_for_the_own_tenant_alone(server, tenants, as_server):
+    mine, theirs = (tenant.add_user("member", name=f"Somebody {n}")["id"] for n, tenant in enumerate(tenants))
+    set_tenant(as_server, str(tenants[0].id))
+    as_server.execute("SELECT app_user_shown_name(%s), app_user_shown_name(%s)", [mine, theirs])
+    assert as_server.fetchone() == ("Somebody 0", None)
+
+
 @pytest.mark.parametrize("table", ["block", "segment_tenant"])
 def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(server, tenants, as_server, table):
     mine, theirs = tenants

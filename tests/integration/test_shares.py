@@ -9,6 +9,7 @@ import pytest
 import sample_profiles as samples
 import stored
 from conftest import until_refused
+from people import Tenant
 
 
 def share(client, body=samples.FOLDED, headers=None, **query):
@@ -230,6 +231,28 @@ def test_a_form_opens_a_share_and_leads_back(server, admin):
                           headers=form)
     assert answer.status == 303 and answer.headers["location"] == f"/p/{made['id']}"
     assert browser.get(f"/api/v1/shares/{made['id']}").status == 200
+
+
+def test_a_token_that_only_shares_has_what_it_made_and_what_everybody_has(server):
+    tenant = Tenant(server)
+    pusher, other, reader = tenant.api("share"), tenant.api("share"), tenant.api("share", "read")
+    own = share(pusher, visibility="team")["id"]
+    team = share(other, visibility="team")["id"]
+    closed = share(other, visibility="password", headers={"X-Perfolio-Password": "open sesame"})["id"]
+    unlisted = share(other)["id"]
+    for path in ("/api/v1/shares/{}", "/api/v1/shares/{}/raw", "/api/v1/shares/{}/flame", "/p/{}.svg"):
+        assert pusher.get(path.format(own)).status == 200, path
+        assert pusher.get(path.format(unlisted)).status == 200, path
+        assert pusher.get(path.format(team)).status == 404, path
+        assert pusher.get(path.format(closed)).status == 401, path
+        assert reader.get(path.format(team)).status == 200, path
+    # Neither may it open them for everybody.
+    for made in (team, closed, unlisted):
+        assert pusher.patch(f"/api/v1/shares/{made}", json={"visibility": "public"}).status == 403
+        assert pusher.delete(f"/api/v1/shares/{made}").status == 403
+    assert pusher.patch(f"/api/v1/shares/{own}", json={"title": "mine"}).status == 200
+    assert pusher.delete(f"/api/v1/shares/{own}").status == 204
+    assert reader.delete(f"/api/v1/shares/{team}").status == 204
 
 
 def test_guessing_a_password_is_slowed_down(start_server):

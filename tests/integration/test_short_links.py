@@ -27,7 +27,7 @@ def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
     answer = link(anonymous, path)
     assert answer.status == 201, answer
     made = answer.json()
-    assert re.fullmatch("[0-9A-Za-z]{10}", made["id"])
+    assert re.fullmatch("[0-9A-Za-z]{22}", made["id"])
     assert made["url"] == f"{server.url}/s/{made['id']}"
     assert answer.headers["location"] == f"/s/{made['id']}"
     assert link(admin, path).json() == made and link(anonymous, path).json() == made
@@ -39,6 +39,15 @@ def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
         assert followed.headers["referrer-policy"] == "no-referrer"
         assert followed.headers["x-robots-tag"] == "noindex"
         assert followed.body == b""
+
+
+def test_links_of_earlier_versions_still_work(server, admin, anonymous):
+    path = f"/p/{share(admin)['id']}?{STATE}"
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', tenant_id, id, %s "
+                       "FROM share WHERE id = %s", [path, path[3:25]])
+        assert anonymous.get("/s/Abcdefghi0").headers["location"] == path
+        cursor.execute("DELETE FROM short_link WHERE id = 'Abcdefghi0'")
 
 
 def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
@@ -151,7 +160,7 @@ def test_guessing_and_making_links_is_slowed_down(start_server):
     assert len(answers) > 30 and {answer.status for answer in answers[:-1]} == {201}
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert link(maker, f"{path}?q=0").status == 201, "what there is already costs nothing"
-    answers = until_refused(lambda n: maker.get(f"/s/{n:010d}"), 2000)
+    answers = until_refused(lambda n: maker.get(f"/s/{n:022d}"), 2000)
     assert len(answers) > 150 and {answer.status for answer in answers[:-1]} == {404}
 
 

@@ -60,7 +60,7 @@ export function readPasted(text: string, origin: string): Pasted {
   if (url.origin !== origin) return { reason: `That link is of ${url.host}: save the profile there and share it here first.` };
   const share = /^\/(?:p|embed)\/([0-9A-Za-z]{22})(?:[./]|$)(?!\.)/.exec(url.pathname);
   if (share) return { id: share[1] };
-  const short = /^\/s\/[0-9A-Za-z]{10}$/.exec(url.pathname);
+  const short = /^\/s\/(?:[0-9A-Za-z]{10}|[0-9A-Za-z]{22})$/.exec(url.pathname);
   return short ? { short: short[0] } : { reason: "That link is of no single profile." };
 }
 
