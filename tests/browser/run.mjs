@@ -31,6 +31,7 @@ import { testSymbols } from "./symbols.mjs";
 import { testUpdated } from "./updated.mjs";
 import { testUpload } from "./upload.mjs";
 import { testViewer } from "./viewer.mjs";
+import { testZoom } from "./zoom.mjs";
 
 const runner = new Runner(process.argv[2]);
 let server = null;
@@ -54,7 +55,7 @@ try {
   // Whatever changes or counts what is the team's (people, invitations, rules, profiles that came in) is in one lane.
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testRedact, testEmbed, testLabels, testUpdated, testFirefox],
-    [testExplore, testSenders, testRetention, testSettings, testAccount, testFocus, testPreview, testSymbols, testComments, testContrast, testLooks],
+    [testExplore, testSenders, testRetention, testSettings, testAccount, testFocus, testPreview, testSymbols, testComments, testContrast, testLooks, testZoom],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
