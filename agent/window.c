@@ -926,8 +926,13 @@ enum err_code window_take(struct window *window, const struct process *main,
             profile_put_mapping_first(result.profile, first);
         *ret_result = result;
     }
+    const bool was_sampling = window->end_ns == 0;
     end(window);
     begin(window);
+    /* Windows follow each other without a gap: samples of the time in which this one was described
+     * are in the next one. A clock that was set back begins anew. */
+    if (was_sampling && result.end_ns < window->start_ns)
+        window->start_ns = result.end_ns;
     return code;
 }
 

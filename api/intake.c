@@ -171,6 +171,14 @@ static void tell_left_out(struct request *request, struct span what)
         request->partial_error = arena_printf(request->arena, "%s; %.*s", told, SPAN_PRINT(what));
 }
 
+/* Profiles are sent when they end: one without a time began its duration ago. */
+static int64_t begin_of(const struct batch_source *source)
+{
+    const int64_t now_ns = clock_wall_ns(), own_ns = source->profile->duration_ns;
+    const int64_t duration_ns = own_ns > 0 ? own_ns : source->duration_ns;
+    return duration_ns > 0 && duration_ns < now_ns ? now_ns - duration_ns : now_ns;
+}
+
 enum err_code intake_put(struct request *request, const struct intake_profile *profile,
                          struct admission *admission, struct err *err)
 {
@@ -182,7 +190,7 @@ enum err_code intake_put(struct request *request, const struct intake_profile *p
         .series_label_count = admission_series_labels(admission, names),
     };
     if (source->time_ns == 0)
-        source->time_ns = clock_wall_ns();
+        source->time_ns = begin_of(source);
     tell_left_out(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
         admission_check_labels(admission, source->labels, source->label_count, err);

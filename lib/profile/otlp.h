@@ -49,7 +49,7 @@ struct otlp_options {
     size_t series_attribute_count;
     const struct profile_limits *limits;      /* NULL: all defaults */
     const struct batch_limits *series_limits; /* as above; its types and profiles are not used */
-    int64_t now_ns;                           /* the time of profiles that have none */
+    int64_t now_ns;                           /* profiles that have no time ended then */
     bool is_raw_kept; /* raw in protobuf lives as long as the batch, which borrows its strings */
 };
 

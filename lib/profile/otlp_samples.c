@@ -249,15 +249,24 @@ static enum err_code add_profile(struct otlp_decoder *decoder, const struct fill
     return ERR_NONE;
 }
 
+/* Profiles are sent when they end: one that says nothing of its time began its duration ago. */
+static int64_t begin_of(const struct otlp_decoder *decoder, const struct filling *filling)
+{
+    const int64_t now_ns = decoder->options->now_ns;
+    const int64_t duration_ns = (int64_t)filling->profile->duration_ns;
+    if (filling->profile->time_ns)
+        return (int64_t)filling->profile->time_ns;
+    if (filling->time_ns)
+        return filling->time_ns;
+    return duration_ns < now_ns ? now_ns - duration_ns : now_ns;
+}
+
 /* One profile of the batch for each variant. A level or counter without a sample is a snapshot of
  * 0; of a delta that is nothing. */
 static enum err_code add_profiles(struct otlp_decoder *decoder, const struct filling *filling)
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
-    struct batch_profile profile = {.first_sample = first,
-                                    .time_ns = (int64_t)filling->profile->time_ns};
-    if (profile.time_ns == 0)
-        profile.time_ns = filling->time_ns ? filling->time_ns : decoder->options->now_ns;
+    struct batch_profile profile = {.first_sample = first, .time_ns = begin_of(decoder, filling)};
     if (profile.time_ns >= BATCH_TIME_END_NS)
         return err_set(decoder->problem, ERR_INVALID, "its time is after 2262-04-10");
     if (count == 0 && !filling->type.is_delta)

@@ -166,6 +166,19 @@ def test_counters_gain_between_their_snapshots(server):
     assert steps == set(range(9)) | set(range(42, 48))
 
 
+@pytest.mark.parametrize("way", ["pprof", "otlp"])
+def test_a_profile_without_a_time_ended_when_it_came(server, way):
+    client = Tenant(server).api("ingest", "read")
+    if way == "otlp":
+        push(client, [(0, 10 * SECOND, 25 * SECOND)])
+    else:
+        body = make_profile(CPU, 0, {("main",): [1, 25 * SECOND]}, PERIOD, 10 * SECOND)
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    answer = ask(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
+    series = one_series(answer)
+    assert series["total"] == 25 * SECOND and near(series["average"], 2.5) and series["covered_ms"] == 10_000
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_integral_is_the_total(start_server, seed):
     """Of random cadences, durations, offsets and gaps, for random steps, before and after merges."""

@@ -98,6 +98,12 @@ static void its_time_is_that_of_the_sampling(void **state)
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_true(result.start_ns >= after_ns && result.end_ns >= result.start_ns);
     window_result_fini(&result);
+
+    /* And while sampling goes on, each begins where the one before ended. */
+    const int64_t end_ns = result.end_ns;
+    assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
+    assert_int_equal(result.start_ns, end_ns);
+    window_result_fini(&result);
 }
 
 /* ---- what an owner may bring ---- */
