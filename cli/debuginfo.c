@@ -161,7 +161,7 @@ static enum err_code build(struct debuginfo *debuginfo, struct err *err)
     enum err_code code = save_open(debuginfo->output, debuginfo->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = symbols_build(cli, debuginfo->texts.texts[0], debuginfo->alternate, save.fd, err);
+    code = symbols_build(cli, debuginfo->texts.texts[0], debuginfo->alternate, save.fd, NULL, err);
     if (!code)
         code = save_commit(&save, err);
     save_close(&save);
@@ -186,7 +186,7 @@ static enum err_code check_file(struct debuginfo *debuginfo, const char *path, s
     if (debuginfo_upload_may_be_profile(path))
         return debuginfo_upload_show_profile(&upload, path, err);
     const enum err_code code =
-        symbols_open(debuginfo->cli, path, debuginfo->alternate, &table, err);
+        symbols_open(debuginfo->cli, path, debuginfo->alternate, NULL, &table, err);
     if (code)
         return code;
     if (!debuginfo->cli->terminal.is_quiet)
@@ -260,7 +260,7 @@ static enum err_code show(struct debuginfo *debuginfo, struct err *err)
     struct showing showing = {.debuginfo = debuginfo};
     struct symbol_table *table;
     enum err_code code =
-        symbols_open(debuginfo->cli, texts->texts[0], debuginfo->alternate, &table, err);
+        symbols_open(debuginfo->cli, texts->texts[0], debuginfo->alternate, NULL, &table, err);
     if (code)
         return code;
     showing.names = symbol_names_create(table);

@@ -71,7 +71,7 @@ static enum err_code make_table(const struct debuginfo_upload *upload, const cha
     *ret_fd = memfd_create("symbols", MFD_CLOEXEC);
     if (*ret_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
-    return symbols_build(upload->cli, path, upload->alternate, *ret_fd, err);
+    return symbols_build(upload->cli, path, upload->alternate, *ret_fd, NULL, err);
 }
 
 /* As it goes: a third of the bytes. A table that cannot be packed goes as it is. */

@@ -282,7 +282,7 @@ enum err_code live_start(const struct cli *cli, struct kept_files *files, struct
     live->cli.terminal.is_silent = true; /* what is wrong with files is said at the end */
     live->is_unnamed = files == NULL;
     live->started_ns = clock_monotonic_ns();
-    live->names = local_names_create(&live->cli, files);
+    live->names = local_names_create(&live->cli, files, LOCAL_NAMES_LIVE);
     live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&live->lock, NULL);
     take_screen(live);

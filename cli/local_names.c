@@ -1,7 +1,9 @@
 #include "cli/local_names.h"
 
 #include "cli/kept_files.h"
+#include "cli/slow.h"
 #include "cli/symbols.h"
+#include "lib/base/crew.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -10,6 +12,8 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +21,44 @@
 
 enum { FAILURES_TOLD = 5 };
 enum { ID_TEXT_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1, NAME_MAX_BYTES = 1 << 20 };
+#define WHAT "looking for names of functions"
+
+/* Tables that are open take so much together; beyond it each is closed once its mapping has names.
+ */
+#define TABLES_MAX_BYTES (UINT64_C(96) << 20)
 
 /* A table that was built, or could not be: asked for once per binary, used once per mapping. */
 struct known_table {
     struct span build_id;
     struct span file;
     struct symbol_table *table; /* NULL: none */
+    bool is_built;              /* false: not yet, or no more */
+    bool is_reported;           /* failure and warning were printed */
+    struct err failure;         /* ERR_NONE: none */
+    char *path;                 /* of what was built; in the arena of the process */
+    struct symbol_builder_report report;
     struct known_table *next;
 };
 
 struct local_names {
     struct cli *cli;
     struct kept_files *files; /* or NULL */
-    struct err failure;       /* of the binary at hand; ERR_NONE: none */
+    enum local_names_use use;
     uint32_t failure_count;
     bool is_off; /* the program that builds tables is not there */
     struct known_table *tables;
+    atomic_uint_fast64_t table_bytes; /* of open ones */
+};
+
+/* One binary's table is looked for by one thread, which shares nothing but what does not change. */
+struct search {
+    const struct local_names *local;
+    struct span build_id;
+    struct span file;
+    struct arena *arena;
+    struct err failure;
+    const char *path; /* of the file that report is of */
+    struct symbol_builder_report report;
 };
 
 /* ---- tables ---- */
@@ -53,105 +79,97 @@ static bool has_id(const struct symbol_table *table, struct span build_id)
     return span_equal_text(build_id, text);
 }
 
-/* A machine has hundreds of files without names: some of them tell enough. */
-static void tell_failure(struct local_names *local, const struct err *err)
-{
-    if (local->failure_count++ < FAILURES_TOLD)
-        terminal_note(&local->cli->terminal, "no names from %s", err->message);
-}
-
-static struct symbol_table *open_path(struct local_names *local, const char *path)
+static struct symbol_table *open_path(struct search *search, const char *path)
 {
     struct symbol_table *table = NULL;
     struct err err;
-    if (local->is_off || access(path, R_OK))
+    if (access(path, R_OK))
         return NULL;
-    if (symbols_open(local->cli, path, NULL, &table, &err)) {
-        local->failure = err;
+    search->path = path;
+    if (symbols_open(search->local->cli, path, NULL, &search->report, &table, &err)) {
+        search->failure = err;
         return NULL;
     }
     return table;
 }
 
-static struct symbol_table *try_file(struct local_names *local, const char *path,
-                                     struct span build_id)
+static struct symbol_table *try_file(struct search *search, const char *path)
 {
-    struct symbol_table *table = open_path(local, path);
-    if (!table || has_id(table, build_id))
+    struct symbol_table *table = open_path(search, path);
+    if (!table || has_id(table, search->build_id))
         return table;
     symbol_table_close(table);
     return NULL;
 }
 
-static struct symbol_table *open_kept(struct local_names *local, int fd, const char *path)
+static struct symbol_table *open_kept(struct search *search, int fd, const char *path)
 {
     struct symbol_table *table = NULL;
     struct err err;
-    if (symbols_open_program(local->cli, fd, path, &table, &err)) {
-        local->failure = err;
+    search->path = path;
+    if (symbols_open_program(search->local->cli, fd, path, &search->report, &table, &err)) {
+        search->failure = err;
         return NULL;
     }
     return table;
 }
 
-static void refuse(struct local_names *local, const char *path, const char *why)
+static void refuse(struct search *search, const char *path, const char *why)
 {
-    err_set(&local->failure, ERR_CONFLICT, "%s: %s", path, why);
+    err_set(&search->failure, ERR_CONFLICT, "%s: %s", path, why);
 }
 
 /* Names of another file would be wrong ones, which nothing shows: rather none. */
-static struct symbol_table *open_unchanged(struct local_names *local, const char *path,
-                                           struct span build_id)
+static struct symbol_table *open_unchanged(struct search *search, const char *path)
 {
     fd_auto fd = -1;
+    struct kept_files *files = search->local->files;
     const enum kept_state state =
-        local->files ? kept_files_find(local->files, build_id, span_text(path), &fd) : KEPT_NONE;
-    if (local->is_off)
-        return NULL;
+        files ? kept_files_find(files, search->build_id, span_text(path), &fd) : KEPT_NONE;
     if (state == KEPT_OPEN)
-        return open_kept(local, fd, path);
-    if (build_id.size)
-        return try_file(local, path, build_id);
+        return open_kept(search, fd, path);
+    if (search->build_id.size)
+        return try_file(search, path);
     if (state == KEPT_AT_PATH)
-        return open_path(local, path);
+        return open_path(search, path);
     if (state == KEPT_CHANGED)
-        refuse(local, path, "it was changed while it was recorded");
+        refuse(search, path, "it was changed while it was recorded");
     if (state == KEPT_SEVERAL)
-        refuse(local, path,
+        refuse(search, path,
                "it was replaced while it was recorded and has no build id to tell the files apart: "
                "link it with --build-id");
     return NULL;
 }
 
-static struct symbol_table *open_by_id(struct local_names *local, struct span id)
+static struct symbol_table *open_by_id(struct search *search)
 {
+    const struct span id = search->build_id;
     if (id.size <= 2 || id.size >= ID_TEXT_BYTES)
         return NULL;
     const char *path =
-        arena_printf(local->cli->arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
+        arena_printf(search->arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
                      (const char *)id.data, (int)id.size - 2, (const char *)id.data + 2);
-    return try_file(local, path, id);
+    return try_file(search, path);
 }
 
 /* The debug file that the binary names: beside it, in .debug, or in its folder below
- * /usr/lib/debug, as gdb has it; of the same build id alone. */
-static struct symbol_table *open_linked(struct local_names *local, const char *path, struct span id)
+ * /usr/lib/debug, as gdb has it; of the same build id alone. The builder has read its name when it
+ * built the binary's own table. */
+static struct symbol_table *open_linked(struct search *search, const char *path)
 {
-    char own_id[SYMBOL_BUILDER_ID_BYTES], name[SYMBOL_BUILDER_LINK_BYTES], real[PATH_MAX];
+    char real[PATH_MAX];
     static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
+    const struct symbol_builder_report of_binary = search->report;
     struct symbol_table *table = NULL;
-    struct err ignored;
-    if (local->is_off || !id.size || !realpath(path, real) ||
-        symbols_read_link(real, own_id, name, &ignored) || !name[0] || !span_equal_text(id, own_id))
+    if (!search->build_id.size || !of_binary.debug_link[0] ||
+        !span_equal_text(search->build_id, of_binary.id) || !realpath(path, real))
         return NULL;
     char *own_name = strrchr(real, '/') + 1;
-    const bool is_itself = strcmp(own_name, name) == 0;
+    const bool is_itself = strcmp(own_name, of_binary.debug_link) == 0;
     *own_name = 0;
     for (size_t i = is_itself ? 1 : 0; !table && i < sizeof(places) / sizeof(*places); i++)
-        table = try_file(
-            local,
-            arena_printf(local->cli->arena, "%s%s%s%s", places[i][0], real, places[i][1], name),
-            id);
+        table = try_file(search, arena_printf(search->arena, "%s%s%s%s", places[i][0], real,
+                                              places[i][1], of_binary.debug_link));
     return table;
 }
 
@@ -160,49 +178,164 @@ static bool has_dwarf(const struct symbol_table *table)
     return table && symbol_table_facts(table)->quality & SYMBOL_HAS_DWARF;
 }
 
-static struct symbol_table *build_table(struct local_names *local,
-                                        const struct symbolize_question *question)
+static struct symbol_table *build_table(struct search *search)
 {
-    struct symbol_table *table = open_by_id(local, question->build_id);
-    if (table || !question->file.size || question->file.data[0] != '/')
+    if (search->local->is_off)
+        return NULL;
+    struct symbol_table *table = open_by_id(search);
+    if (table || !search->file.size || search->file.data[0] != '/')
         return table;
-    const char *path = arena_strndup(local->cli->arena, question->file.data, question->file.size);
-    table = open_unchanged(local, path, question->build_id);
+    search->report = (struct symbol_builder_report){0};
+    const char *path = arena_strndup(search->arena, search->file.data, search->file.size);
+    table = open_unchanged(search, path);
     if (has_dwarf(table))
         return table;
-    struct symbol_table *linked = open_linked(local, path, question->build_id);
-    if (!linked)
+    const struct symbol_builder_report of_binary = search->report;
+    struct symbol_table *linked = open_linked(search, path);
+    if (!linked) {
+        search->report = of_binary;
+        search->path = path;
         return table;
-    local->failure.code = ERR_NONE;
+    }
+    search->failure.code = ERR_NONE;
     symbol_table_close(table);
     return linked;
 }
 
-static struct symbol_table *build(struct local_names *local,
-                                  const struct symbolize_question *question)
+static uint64_t bytes_of(const struct symbol_table *table)
 {
-    local->failure.code = ERR_NONE;
-    struct symbol_table *table = build_table(local, question);
-    if (local->failure.code)
-        tell_failure(local, &local->failure);
-    return table;
+    return table ? symbol_table_sizes(table).bytes : 0;
 }
 
-static struct symbol_table *find_table(struct local_names *local,
-                                       const struct symbolize_question *question)
+/* By any thread: of local->tables it changes known alone. */
+static void build(struct local_names *local, struct known_table *known)
+{
+    arena_auto arena = arena_create();
+    struct search search = {
+        .local = local, .build_id = known->build_id, .file = known->file, .arena = arena};
+    known->table = build_table(&search);
+    known->failure = search.failure;
+    known->report = search.report;
+    known->path = search.path ? mem_strdup(search.path) : NULL;
+    known->is_built = true;
+    atomic_fetch_add(&local->table_bytes, bytes_of(known->table));
+}
+
+/* A machine has hundreds of files without names: some of them tell enough. */
+static void report(struct local_names *local, struct known_table *known)
+{
+    struct terminal *terminal = &local->cli->terminal;
+    if (known->is_reported)
+        return;
+    known->is_reported = true;
+    if (known->failure.code && local->failure_count++ < FAILURES_TOLD)
+        terminal_note(terminal, "no names from %s", known->failure.message);
+    if (known->table && known->path)
+        symbols_warn(local->cli, known->path, &known->report);
+}
+
+static void drop(struct local_names *local, struct known_table *known)
+{
+    atomic_fetch_sub(&local->table_bytes, bytes_of(known->table));
+    symbol_table_close(known->table);
+    mem_free(known->path);
+    known->table = NULL;
+    known->path = NULL;
+    known->is_built = false;
+}
+
+static struct known_table *find_known(struct local_names *local, struct span build_id,
+                                      struct span file)
 {
     for (struct known_table *known = local->tables; known; known = known->next) {
-        if (span_equal(known->build_id, question->build_id) &&
-            span_equal(known->file, question->file))
-            return known->table;
+        if (span_equal(known->build_id, build_id) && span_equal(known->file, file))
+            return known;
     }
     struct known_table *known = arena_new(local->cli->arena, struct known_table, 1);
-    *known = (struct known_table){.build_id = copy(local->cli->arena, question->build_id),
-                                  .file = copy(local->cli->arena, question->file),
-                                  .table = build(local, question),
+    *known = (struct known_table){.build_id = copy(local->cli->arena, build_id),
+                                  .file = copy(local->cli->arena, file),
                                   .next = local->tables};
     local->tables = known;
-    return known->table;
+    return known;
+}
+
+static struct known_table *find_table(struct local_names *local,
+                                      const struct symbolize_question *question)
+{
+    struct known_table *known = find_known(local, question->build_id, question->file);
+    if (!known->is_built) {
+        struct slow *slow = slow_begin(&local->cli->terminal, WHAT);
+        build(local, known);
+        slow_end(slow);
+    }
+    report(local, known);
+    return known;
+}
+
+/* ---- several at once ---- */
+
+struct job {
+    struct known_table *known;
+    uint32_t address_count;
+};
+
+struct jobs {
+    struct local_names *local;
+    struct job *jobs;
+    size_t count;
+    pthread_mutex_t lock; /* of the next, and of the terminal meanwhile */
+    size_t done;
+};
+
+/* What has most addresses first: it takes longest, and is most of what is looked at. */
+static int compare_jobs(const void *a, const void *b)
+{
+    const uint32_t left = ((const struct job *)a)->address_count;
+    const uint32_t right = ((const struct job *)b)->address_count;
+    return (left < right) - (left > right);
+}
+
+static void do_job(void *context, size_t i)
+{
+    struct jobs *jobs = context;
+    struct local_names *local = jobs->local;
+    /* What is beyond the bound is built when its mapping is asked about. */
+    if (atomic_load(&local->table_bytes) < TABLES_MAX_BYTES)
+        build(local, jobs->jobs[i].known);
+    pthread_mutex_lock(&jobs->lock);
+    terminal_progress_count(&local->cli->terminal, WHAT, "files", ++jobs->done, jobs->count);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err)
+{
+    (void)err;
+    arena_auto arena = arena_create();
+    struct local_names *local = context;
+    struct jobs jobs = {.local = local, .jobs = arena_new(arena, struct job, count)};
+    for (uint32_t i = 0; i < count; i++) {
+        struct known_table *known = find_known(local, binaries[i].build_id, binaries[i].file);
+        size_t at = 0; /* mappings of one binary are asked about one after the other */
+        while (at < jobs.count && jobs.jobs[at].known != known)
+            at++;
+        if (known->is_built)
+            continue;
+        jobs.jobs[at].known = known;
+        jobs.jobs[at].address_count += binaries[i].address_count;
+        jobs.count += at == jobs.count;
+    }
+    if (!jobs.count)
+        return ERR_NONE;
+    if (local->use == LOCAL_NAMES_TOLD)
+        fprintf(stderr, WHAT " in %zu files\n", jobs.count);
+    qsort(jobs.jobs, jobs.count, sizeof(*jobs.jobs), compare_jobs);
+    pthread_mutex_init(&jobs.lock, NULL);
+    terminal_progress_count(&local->cli->terminal, WHAT, "files", 0, jobs.count);
+    crew_work(jobs.count, do_job, &jobs);
+    terminal_progress_end(&local->cli->terminal);
+    pthread_mutex_destroy(&jobs.lock);
+    return ERR_NONE;
 }
 
 /* What was known as one file may be several by now, while a recording goes on (record --top). */
@@ -250,8 +383,10 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
                              struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     (void)err;
-    const struct symbol_table *table = find_table(context, question);
-    if (!table || !is_still_one(context, question))
+    struct local_names *local = context;
+    struct known_table *known = find_table(local, question);
+    const struct symbol_table *table = known->table;
+    if (!table || !is_still_one(local, question))
         return ERR_NONE;
     const struct profile_mapping *from = question->mapping;
     const struct symbol_mapping mapping = {
@@ -266,15 +401,19 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
             answer(&cursor, names, address, arena, &answers[i]);
     }
     symbol_names_destroy(names);
+    if (local->use != LOCAL_NAMES_LIVE && atomic_load(&local->table_bytes) > TABLES_MAX_BYTES)
+        drop(local, known);
     return ERR_NONE;
 }
 
-struct local_names *local_names_create(struct cli *cli, struct kept_files *files)
+struct local_names *local_names_create(struct cli *cli, struct kept_files *files,
+                                       enum local_names_use use)
 {
     struct local_names *names = mem_new(struct local_names, 1);
     struct err err;
     names->cli = cli;
     names->files = files;
+    names->use = use;
     names->is_off = symbol_builder_check(NULL, &err) != ERR_NONE;
     if (names->is_off)
         terminal_warn(&cli->terminal, "native functions get no names here: %s", err.message);
@@ -289,7 +428,7 @@ void local_names_destroy(struct local_names *names)
         terminal_note(&names->cli->terminal, "no names from %u more files",
                       names->failure_count - FAILURES_TOLD);
     for (struct known_table *known = names->tables; known; known = known->next)
-        symbol_table_close(known->table);
+        drop(names, known);
     mem_free(names);
 }
 
@@ -297,7 +436,8 @@ enum err_code local_names_give(struct local_names *names, const struct profile *
                                struct arena *arena, struct profile *ret_named,
                                struct local_names_counts *ret_counts, struct err *err)
 {
-    const struct symbolize_resolver resolver = {.context = names, .resolve = resolve};
+    const struct symbolize_resolver resolver = {
+        .context = names, .prepare = prepare, .resolve = resolve};
     struct symbolize_counts counts = {0};
     const enum err_code code =
         symbolize_profile(&resolver, SYMBOLIZE_UNNAMED, profile, arena, ret_named, &counts, err);

@@ -44,6 +44,7 @@ enum {
     OPTION_FRAME_POINTERS,
     OPTION_BOUNDED_LOOPS,
     OPTION_NO_NAMES,
+    OPTION_PROGRESS,
     OPTION_EVENT,
     OPTION_OFF_CPU,
     OPTION_WALL,
@@ -82,6 +83,7 @@ struct record {
     bool has_no_tables;
     bool has_bounded_loops;
     bool is_unnamed;
+    bool has_progress; /* --progress */
     bool is_wall;
     bool is_live;
     struct live *live; /* NULL: nothing is shown */
@@ -122,6 +124,8 @@ static const struct argp_option options[] = {
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 1},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
     {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 2},
+    {"progress", OPTION_PROGRESS, NULL, 0,
+     "Say what takes long also where standard error is no terminal", 2},
     {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
      "Walk stacks by frame pointers alone, without unwind tables", 2},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
@@ -310,6 +314,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'q':
         record->cli->terminal.is_quiet = true;
+        return 0;
+    case OPTION_PROGRESS:
+        record->has_progress = true;
         return 0;
     case OPTION_NO_NAMES:
         record->is_unnamed = true;
@@ -612,10 +619,11 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     *ret_named = *profile;
     if (!record->files)
         return ERR_NONE;
-    struct slow *slow = slow_begin(&record->cli->terminal, "looking for names of functions");
-    struct local_names *names = local_names_create(record->cli, record->files);
+    struct local_names *names = local_names_create(
+        record->cli, record->files,
+        record->has_progress && !record->cli->terminal.is_error_terminal ? LOCAL_NAMES_TOLD
+                                                                         : LOCAL_NAMES_ONCE);
     const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
-    slow_end(slow);
     local_names_destroy(names);
     if (!code && counts.unknown_count)
         terminal_note(&record->cli->terminal, "%u of %s %s no name on this machine%s",

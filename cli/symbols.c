@@ -39,7 +39,7 @@ static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
     return ERR_NONE;
 }
 
-static void warn_of(struct cli *cli, const char *path, const struct symbol_builder_report *report)
+void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder_report *report)
 {
     if (report->problem[0])
         terminal_warn(&cli->terminal, "%s: %s", path, report->problem);
@@ -65,11 +65,24 @@ static bool is_emptied(int fd)
     return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0;
 }
 
+/* Warns of a build that went well, or hands its report on. */
+static void end_report(struct cli *cli, const char *path, enum err_code code,
+                       const struct symbol_builder_report *report,
+                       struct symbol_builder_report *ret_report)
+{
+    if (ret_report)
+        *ret_report = *report;
+    else if (!code)
+        symbols_warn(cli, path, report);
+}
+
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
-                            struct err *err)
+                            struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input_fd = -1;
     fd_auto alternate_fd = -1;
+    if (ret_report)
+        *ret_report = (struct symbol_builder_report){0};
     enum err_code code = open_file(path, &input_fd, err);
     if (!code && alternate)
         code = open_file(alternate, &alternate_fd, err);
@@ -86,10 +99,8 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
         options.alternate_fd = alternate_fd;
         code = symbol_builder_run(&options, &report, err);
     }
-    if (code)
-        return err_add(err, "%s", path);
-    warn_of(cli, path, &report);
-    return ERR_NONE;
+    end_report(cli, path, code, &report, ret_report);
+    return code ? err_add(err, "%s", path) : ERR_NONE;
 }
 
 /* What is known of the file in milliseconds, also where it names nothing. */
@@ -122,25 +133,14 @@ enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BY
     return ERR_NONE;
 }
 
-enum err_code symbols_read_link(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
-                                char ret_name[SYMBOL_BUILDER_LINK_BYTES], struct err *err)
-{
-    struct symbol_builder_report report;
-    const enum err_code code = read_facts(path, &report, err);
-    if (code)
-        return code;
-    memcpy(ret_id, report.id, sizeof(report.id));
-    memcpy(ret_name, report.debug_link, sizeof(report.debug_link));
-    return ERR_NONE;
-}
-
 static enum err_code build_and_open(struct cli *cli, const char *path, const char *alternate,
+                                    struct symbol_builder_report *ret_report,
                                     struct symbol_table **ret_table, struct err *err)
 {
     fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
     if (memory_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
-    enum err_code code = symbols_build(cli, path, alternate, memory_fd, err);
+    enum err_code code = symbols_build(cli, path, alternate, memory_fd, ret_report, err);
     return code ? code : symbol_table_open_fd(memory_fd, ret_table, err);
 }
 
@@ -161,16 +161,19 @@ enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct er
 }
 
 enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
+                           struct symbol_builder_report *ret_report,
                            struct symbol_table **ret_table, struct err *err)
 {
     fd_auto fd = -1;
+    if (ret_report)
+        *ret_report = (struct symbol_builder_report){0};
     struct symbol_table *table = NULL;
     enum err_code code = open_file(path, &fd, err);
     if (code)
         return code;
     code = symbols_open_fd(fd, &table, err);
     if (code == ERR_INVALID) {
-        code = build_and_open(cli, path, alternate, &table, err);
+        code = build_and_open(cli, path, alternate, ret_report, &table, err);
         if (code)
             return code;
     }
@@ -185,10 +188,13 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
 }
 
 enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
+                                   struct symbol_builder_report *ret_report,
                                    struct symbol_table **ret_table, struct err *err)
 {
     fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
-    struct symbol_builder_report report;
+    struct symbol_builder_report report = {0};
+    if (ret_report)
+        *ret_report = report;
     if (memory_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
     const struct symbol_builder_options options = {
@@ -196,10 +202,8 @@ enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
     enum err_code code = symbol_builder_run(&options, &report, err);
     if (!code)
         code = symbol_table_open_fd(memory_fd, ret_table, err);
-    if (code)
-        return err_add(err, "%s", name);
-    warn_of(cli, name, &report);
-    return ERR_NONE;
+    end_report(cli, name, code, &report, ret_report);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
 /* ---- facts ---- */

@@ -11,6 +11,13 @@
 #include "lib/symbols/symbol_table.h"
 
 /*
+ * ret_report, of each function: what the builder reports of the file, with id and debug link of one
+ * that names nothing, zeros where no table was built. With it no warning is printed, and the
+ * function may be called by any thread; symbols_warn prints later. NULL: warnings are printed.
+ */
+void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder_report *report);
+
+/*
  * Builds the table of the file at path into output_fd, in a process of its own (perfolio-symbolize,
  * beside this program), and warns of what it left out. alternate is dwz's shared file or NULL: then
  * it is looked for where the file says, and missing names are a warning.
@@ -18,17 +25,12 @@
  * ERR_TOO_LARGE, ERR_TIMEOUT, ERR_IO.
  */
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
-                            struct err *err) MUST_USE;
+                            struct symbol_builder_report *ret_report, struct err *err) MUST_USE;
 
 /* The build id of a file, as hexadecimal text, which may name nothing. Handles: as symbols_build; a
  * file without any is ERR_INVALID. */
 enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
                               struct err *err) MUST_USE;
-
-/* The name, without folders, of the separate debug file that the file at path names
- * (.gnu_debuglink), and its build id; each empty: it has none. Handles: as symbols_build. */
-enum err_code symbols_read_link(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
-                                char ret_name[SYMBOL_BUILDER_LINK_BYTES], struct err *err) MUST_USE;
 
 /* The table in a file, which may be a packed one. Handles: ERR_INVALID (it is neither), and what
  * symbol_table_open_fd and symbol_unpack_fd do. */
@@ -39,10 +41,12 @@ enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct er
  * and ERR_CORRUPT.
  */
 enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
+                           struct symbol_builder_report *ret_report,
                            struct symbol_table **ret_table, struct err *err) MUST_USE;
 
 /* As symbols_open, of a file that is open and no table; name stands in messages. */
 enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
+                                   struct symbol_builder_report *ret_report,
                                    struct symbol_table **ret_table, struct err *err) MUST_USE;
 
 /* A few lines on standard output: id, quality, sizes. */

@@ -3,6 +3,7 @@
 #include "cli/interrupt.h"
 #include "lib/base/clock.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -197,17 +198,23 @@ static void print_bytes(FILE *file, uint64_t bytes)
         fprintf(file, "%.1f MiB", (double)bytes / (1 << 20));
 }
 
-void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
+/* False: it is too early to draw the bar again, or nobody would see it. */
+static bool begin_bar(struct terminal *terminal, uint64_t done, uint64_t total)
 {
     int64_t now = clock_monotonic_ns();
-    if (!terminal->is_error_terminal || terminal->is_quiet ||
+    if (!terminal->is_error_terminal || terminal->is_quiet || terminal->is_silent ||
         (terminal->has_bar && (done == terminal->bar_done ||
                                (now - terminal->bar_ns < BAR_INTERVAL_NS && done != total))))
-        return;
+        return false;
     terminal->has_bar = true;
     interrupt_set_bar(true);
     terminal->bar_ns = now;
     terminal->bar_done = done;
+    return true;
+}
+
+static void draw_bar(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
+{
     int room = terminal->error_columns - BAR_CELLS - 32;
     fputs("\r\033[K", stderr);
     buf_auto name;
@@ -223,9 +230,26 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
         fprintf(stderr, "%s %3.0f%%", terminal_style(terminal, stderr, STYLE_RESET), share * 100);
     }
     fputs("  ", stderr);
+}
+
+void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
+{
+    if (!begin_bar(terminal, done, total))
+        return;
+    draw_bar(terminal, what, done, total);
     print_bytes(stderr, done);
     if (total && done == total)
         fputs(", waiting", stderr);
+    fflush(stderr);
+}
+
+void terminal_progress_count(struct terminal *terminal, const char *what, const char *things,
+                             uint64_t done, uint64_t total)
+{
+    if (!begin_bar(terminal, done, total))
+        return;
+    draw_bar(terminal, what, done, total);
+    fprintf(stderr, "%" PRIu64 " of %" PRIu64 " %s", done, total, things);
     fflush(stderr);
 }
 

@@ -52,6 +52,9 @@ void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LI
  * When all is done it says that the answer is awaited. Nothing happens unless standard error is a
  * terminal. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
+/* Likewise of things that are counted: "12 of 57 files". */
+void terminal_progress_count(struct terminal *terminal, const char *what, const char *things,
+                             uint64_t done, uint64_t total);
 /* Wipes the bar. Messages do it themselves. */
 void terminal_progress_end(struct terminal *terminal);
 

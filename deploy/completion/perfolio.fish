@@ -21,6 +21,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from record' -l visibility -x -d
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l json -d 'Print the server’s answer as one line of JSON'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l open -d 'Open the link in a browser'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l quiet -s q -d 'Say nothing but warnings and errors'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l progress -d 'Say what takes long also where standard error is no terminal'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l frame-pointers -d 'Walk stacks by frame pointers alone, without unwind tables'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l bounded-loops -d 'Use the kernel program for Linux before 5.17, also on later ones'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l force -d 'Also on kernels that are known to hang (5.19 to 6.0)'

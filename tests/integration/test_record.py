@@ -969,3 +969,61 @@ def test_a_process_that_has_ended_is_told_from_one_that_does_nothing(record):
     done = record("-p", process.pid, "-d", "0.1")
     process.wait()
     assert done.returncode == 5 and f"process {process.pid} has ended already" in done.stderr
+
+
+# ---- looking for names ----
+
+LIBRARY = "__attribute__((noinline)) int work{n}(int turns) {{ volatile int sum = 0; for (int i = 0; i < turns; i++) sum += i; return sum; }}\n"
+COUNTING_BUILDER = r"""#!/bin/bash
+# Counts builders, and waits a while for another one to begin.
+touch "{folder}/started.$$"
+for _ in $(seq 600); do
+    [ "$(ls "{folder}" | wc -l)" -gt 1 ] && touch "{folder}/../met" && break
+    [ -e "{folder}/../met" ] && break
+    sleep 0.1
+done
+exec "{builder}" "$@"
+"""
+
+
+@pytest.fixture
+def of_libraries(tmp_path):
+    """A program that spends its time in four libraries of its own, without debug information."""
+    names = [f"part{n}" for n in range(4)]
+    for n, name in enumerate(names):
+        (tmp_path / f"{name}.c").write_text(LIBRARY.format(n=n))
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-Wl,--build-id", f"{name}.c",
+                        "-o", f"lib{name}.so"], check=True, cwd=tmp_path)
+    calls = "".join(f"    work{n}(30000000);\n" for n in range(4))
+    declarations = "".join(f"int work{n}(int);\n" for n in range(4))
+    (tmp_path / "main.c").write_text(f"{declarations}int main(void)\n{{\n{calls}    return 0;\n}}\n")
+    subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id", "main.c", "-o", "parts", "-L.",
+                    *(f"-l{name}" for name in names), f"-Wl,-rpath,{tmp_path}"], check=True, cwd=tmp_path)
+    return tmp_path / "parts"
+
+
+def test_each_binary_is_read_once_and_several_at_once(of_libraries, tmp_path):
+    """It used to start the builder twice for each binary without DWARF, one after the other."""
+    started, programs = tmp_path / "started", tmp_path / "programs"
+    started.mkdir()
+    programs.mkdir()
+    shutil.copy(PERFOLIO, programs / "perfolio")
+    builder = programs / "perfolio-symbolize"
+    builder.write_text(COUNTING_BUILDER.format(folder=started, builder=PERFOLIO.with_name("perfolio-symbolize")))
+    builder.chmod(0o755)
+    done = subprocess.run([programs / "perfolio", "record", "-F", "999", "--", of_libraries], cwd=tmp_path, timeout=300,
+                          env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {f"work{n}" for n in range(4)} <= set(functions(tmp_path))
+    table = subprocess.run([PERFOLIO, "top", "--group-by", "binary", "--json", "--limit", "0", tmp_path / "profile.pb.gz"],
+                           check=True, env={"HOME": str(tmp_path)}, capture_output=True, text=True).stdout
+    binaries = {row["name"] for row in json.loads(table)["functions"] if not row["name"].startswith("[")}
+    assert 4 <= len(list(started.iterdir())) <= len(binaries), binaries
+    if os.cpu_count() > 1:
+        assert (tmp_path / "met").exists()
+
+
+def test_looking_for_names_is_said_in_a_line_where_that_is_asked_for(record, of_libraries):
+    line = r"^looking for names of functions in \d+ files$"
+    assert re.search(line, record("--progress", "-F", "999", "--", of_libraries).stderr, re.M)
+    assert not re.search(line, record("-F", "999", "--", of_libraries).stderr, re.M)
