@@ -345,11 +345,11 @@ static enum err_code serve_executable(struct request *request, struct response *
 
 static const struct route routes[] = {
     {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list},
-    {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, HTTP_MAX_BODY_BYTES,
-     debuginfo_post_table},
-    {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, HTTP_MAX_BODY_BYTES,
-     debuginfo_post_debuginfo},
-    {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0,
+    {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_table},
+    {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_debuginfo},
+    {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
      HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
     {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show},
     {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_all},

@@ -1,6 +1,7 @@
 #include "api/gauges.h"
 
 #include "api/decode_gate.h"
+#include "api/disk.h"
 #include "api/metrics.h"
 #include "api/profile_cache.h"
 #include "api/query_answers.h"
@@ -100,6 +101,16 @@ static double running_reports(void *context)
 static double open_connections(void *pool)
 {
     return pg_pool_counts(pool).open;
+}
+
+static double free_bytes(void *disk)
+{
+    return (double)disk_free_bytes(disk);
+}
+
+static double min_free_bytes(void *disk)
+{
+    return (double)disk_min_free_bytes(disk);
 }
 
 static double is_responding(void *watch)
@@ -233,6 +244,11 @@ struct gauges *gauges_create(struct server *server)
                   stored_bytes, gauges);
     metrics_gauge(metrics, "perfolio_jobs_lag_seconds", "", "Since background work was last done.",
                   jobs_lag_s, gauges);
+    metrics_gauge(metrics, "perfolio_disk_free_bytes", "", "Free space of the data folder's disk.",
+                  free_bytes, server->disk);
+    metrics_gauge(metrics, "perfolio_disk_min_free_bytes", "",
+                  "Free space below which nothing is stored (--min-free-bytes).", min_free_bytes,
+                  server->disk);
     register_queue(gauges);
     register_connections(server);
     return gauges;

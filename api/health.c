@@ -1,5 +1,6 @@
 #include "api/health.h"
 
+#include "api/disk.h"
 #include "api/http.h"
 #include "api/metrics.h"
 #include "api/server.h"
@@ -9,9 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 enum { METRICS_MAX_BYTES = 4 << 20 };
 
@@ -40,20 +39,6 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
     struct pg_result *result;
     pg_limit(connection, PING_MS);
     return pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err);
-}
-
-/* One byte into a file that has no name, so that a full or read-only disk shows. */
-static enum err_code check_disk(const struct server *server, struct arena *arena, struct err *err)
-{
-    const char *folder = arena_printf(arena, "%s/objects", server->settings->data_dir);
-    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    enum err_code code = ERR_NONE;
-    if (write(fd, "x", 1) != 1)
-        code = err_set_errno(err, ERR_IO, "writing a file in the objects folder");
-    close(fd);
-    return code;
 }
 
 /* Paths, hosts and roles are for the log, not for everyone who asks. */
@@ -90,14 +75,16 @@ static enum err_code get_readyz(struct request *request, struct response *respon
         err->retry_after_s = 5;
         return ERR_BUSY;
     }
+    if (disk_check(request->server->disk, err)) {
+        log_not_ready(request, err);
+        return err->code;
+    }
     struct http_readiness *readiness = http_server_readiness(http);
     uint64_t failure_count = pg_pool_failure_count(request->server->database) +
                              pg_pool_failure_count(request->server->jobs_database);
     if (!is_known_ready(readiness, failure_count)) {
         if (check_database(request->server, request->arena, err))
             return fail_not_ready(request, "the database does not respond", err);
-        if (check_disk(request->server, request->arena, err))
-            return fail_not_ready(request, "files cannot be written in the data folder", err);
         atomic_store(&readiness->failure_count, failure_count);
         atomic_store(&readiness->found_ns, clock_monotonic_ns());
     }

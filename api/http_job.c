@@ -1,6 +1,7 @@
 #include "api/http_internal.h"
 
 #include "api/auth.h"
+#include "api/disk.h"
 #include "api/limiter.h"
 #include "api/pages.h"
 #include "api/problem.h"
@@ -206,6 +207,8 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
         return code;
     name_user(job);
     code = auth_check_access(request, err);
+    if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
+        code = disk_check(request->server->disk, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     question_memory_leave(&request->questions);

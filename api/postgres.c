@@ -26,6 +26,8 @@ enum {
     FAST_STOP_MS = 30000,
     IMMEDIATE_STOP_MS = 5000,
     LINE_BYTES = PATH_MAX + 16,
+    WAL_LEAST_MIB = 64,
+    WAL_MOST_MIB = 512,
     CHILDREN_MAX = 2048, /* more than max_connections and PostgreSQL's own processes */
 };
 
@@ -400,9 +402,24 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
                    (int)pid);
 }
 
+/*
+ * The log between two checkpoints: a sixteenth of the disk, which is the room that api/disk.h keeps
+ * free, from 64 to 512 MiB.
+ */
+static void write_wal_limit(const struct postgres *postgres, char *text, size_t size)
+{
+    uint64_t free_bytes, total_bytes = UINT64_MAX;
+    if (os_free_bytes(postgres->path, &free_bytes, &total_bytes) != 0)
+        total_bytes = UINT64_MAX;
+    uint64_t mib = total_bytes / 16 >> 20;
+    mib = mib < WAL_LEAST_MIB ? WAL_LEAST_MIB : mib > WAL_MOST_MIB ? WAL_MOST_MIB : mib;
+    snprintf(text, size, "max_wal_size=%dMB", (int)mib);
+}
+
 static enum err_code launch(struct postgres *postgres, struct err *err)
 {
-    char program[PATH_MAX], connections[64];
+    char program[PATH_MAX], connections[64], wal_limit[64];
+    write_wal_limit(postgres, wal_limit, sizeof(wal_limit));
     snprintf(program, sizeof(program), "%s/postgres", postgres->bin_dir);
     snprintf(connections, sizeof(connections), "max_connections=%d", postgres->max_connections);
     const char *const arguments[] = {program,
@@ -423,7 +440,9 @@ static enum err_code launch(struct postgres *postgres, struct err *err)
                                      "-c",
                                      "cluster_name=perfolio",
                                      "-c",
-                                     "max_wal_size=512MB",
+                                     wal_limit,
+                                     "-c",
+                                     "min_wal_size=48MB",
                                      "-c",
                                      "wal_level=minimal",
                                      "-c",

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { PROBLEM_MAX_BYTES = 16384 };
+enum { PROBLEM_MAX_BYTES = 16384, STORAGE_RETRY_S = 30 };
 
 struct problem_kind {
     int status;
@@ -71,7 +71,7 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
         {500, true, "Lost data",
          "The server has a record of this, but its stored data is missing although nobody deleted "
          "it. Send the request id to the operator, who can restore the data from a backup."},
-    [ERR_IO] = {500, true, "Storage failed",
+    [ERR_IO] = {503, true, "Storage failed",
                 "The server could not use its disk. Try again later, and tell the operator the "
                 "request id."},
     [ERR_DATABASE] = {503, true, "Database unavailable",
@@ -116,11 +116,19 @@ enum err_code problem_find(struct span name)
     return ERR_NONE;
 }
 
+/* What cannot be read now cannot be read later: one damaged object is no matter of waiting. */
+static int status_of(const struct err *err)
+{
+    return err->code == ERR_IO && err->is_unreadable ? 500 : problem_status(err->code);
+}
+
 static int retry_after_s(const struct err *err)
 {
     if (err->retry_after_s > 0)
         return err->retry_after_s;
-    return problem_status(err->code) == 503 ? 5 : 0;
+    if (err->code == ERR_IO && !err->is_unreadable)
+        return STORAGE_RETRY_S;
+    return status_of(err) == 503 ? 5 : 0;
 }
 
 static void add_fields(struct request *request, struct response *response, const struct err *err)
@@ -173,7 +181,7 @@ void problem_respond(struct request *request, struct response *response, int sta
                      const struct err *err)
 {
     if (status == 0)
-        status = problem_status(err->code);
+        status = status_of(err);
     buf_auto buf;
     buf_init(&buf, PROBLEM_MAX_BYTES);
     write_document(request, status, err, &buf);

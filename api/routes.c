@@ -201,6 +201,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_CONNECT, "connect"},
                                              {ROUTE_PYROSCOPE, "pyroscope"},
                                              {ROUTE_SIGN_IN, "sign_in"},
+                                             {ROUTE_STORES, "stores"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

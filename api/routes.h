@@ -38,6 +38,9 @@ enum route_flags {
     ROUTE_PYROSCOPE = 1 << 9,
     /* Signing in: served on reserved connections, too (api/http.h). */
     ROUTE_SIGN_IN = 1 << 10,
+    /* Stores what the request brings: refused while the disk has no room (api/disk.h). All of
+     * ROUTE_AGENT do. */
+    ROUTE_STORES = 1 << 11,
 };
 
 struct route {

@@ -5,6 +5,7 @@
 #include "api/debuginfo_fetch.h"
 #include "api/debuginfo_jobs.h"
 #include "api/debuginfo_upstreams.h"
+#include "api/disk.h"
 #include "api/gauges.h"
 #include "api/http.h"
 #include "api/identity.h"
@@ -175,6 +176,14 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return code ? code : object_sweep_temporary(server->objects, err);
 }
 
+/* That folder is there, also where the objects are in a bucket. */
+static enum err_code watch_disk(struct server *server, struct err *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/objects", server->settings->data_dir);
+    return disk_create(folder, server->settings->min_free_bytes, &server->disk, err);
+}
+
 static void report_store(void *context, const char *work, const struct err *err)
 {
     (void)context;
@@ -280,6 +289,8 @@ static enum err_code build(struct server *server, const struct server_start *sta
 {
     const struct settings *settings = server->settings;
     enum err_code code = open_objects(server, err);
+    if (!code)
+        code = watch_disk(server, err);
     if (code)
         return code;
     /* One for each thread that may handle an upload. */
@@ -344,6 +355,7 @@ static void tear_down(struct server *server)
         pg_pool_destroy(server->database);
     pg_watch_destroy(server->database_watch);
     worker_pool_destroy(server->writers);
+    disk_destroy(server->disk);
     object_store_close(server->objects);
 }
 

@@ -14,6 +14,7 @@ struct auth;
 struct debuginfo_fetch;
 struct debuginfo_jobs;
 struct debuginfod_client;
+struct disk;
 struct gauges;
 struct integrity;
 struct http_server;
@@ -38,6 +39,7 @@ struct worker_pool;
 
 struct server {
     const struct settings *settings; /* api/settings.h */
+    struct disk *disk;               /* api/disk.h: is there room to store anything? */
     struct pg_watch *database_watch; /* lib/io/pg.h: does the database respond? */
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */

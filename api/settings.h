@@ -24,6 +24,7 @@ enum { SETTINGS_MAX_LISTEN = 8 };
 struct settings {
     char *config_file;
     char *data_dir;
+    uint64_t min_free_bytes;           /* api/disk.h; 0: by the size of the file system */
     char *listen[SETTINGS_MAX_LISTEN]; /* "host:port", "[::1]:port"; default localhost:7443 */
     int listen_count;
     char *public_url;   /* without "/" at its end; never empty once the server runs */

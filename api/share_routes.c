@@ -386,7 +386,7 @@ static enum err_code unlock_share(struct request *request, struct response *resp
 #define FILE_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN)
 
 static const struct route routes[] = {
-    {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, 0, upload_body_bytes,
+    {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, upload_body_bytes,
      create_share},
     {HTTP_GET, "/api/v1/shares", ACCESS_SCOPES, SCOPE_READ, 0, 0, share_list_handle},
     {HTTP_GET, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, READ_FLAGS, 0, show_share},

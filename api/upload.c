@@ -417,22 +417,24 @@ static enum err_code complete_upload(struct request *request, struct response *r
 }
 
 static const struct route routes[] = {
-    {HTTP_POST, "/api/v1/uploads", ACCESS_ANONYMOUS, SCOPE_SHARE, 0, 16384, begin_upload},
+    {HTTP_POST, "/api/v1/uploads", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, 16384,
+     begin_upload},
     {HTTP_GET, "/api/v1/uploads/{id}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, 0,
      show_upload},
     {HTTP_DELETE, "/api/v1/uploads/{id}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, 0,
      delete_upload},
-    {HTTP_PUT, "/api/v1/uploads/{id}/parts/{n}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404,
-     UPLOAD_PART_BYTES, put_part},
-    {HTTP_POST, "/api/v1/uploads/{id}/complete", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404,
-     1024, complete_upload},
+    {HTTP_PUT, "/api/v1/uploads/{id}/parts/{n}", ACCESS_ANONYMOUS, SCOPE_SHARE,
+     ROUTE_LIMIT_404 | ROUTE_STORES, UPLOAD_PART_BYTES, put_part},
+    {HTTP_POST, "/api/v1/uploads/{id}/complete", ACCESS_ANONYMOUS, SCOPE_SHARE,
+     ROUTE_LIMIT_404 | ROUTE_STORES, 1024, complete_upload},
     /* The same for debug files, by those who may send no shares; api/debuginfo.h completes them. */
-    {HTTP_POST, UPLOAD_DEBUGINFO_PATH, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 16384, begin_upload},
+    {HTTP_POST, UPLOAD_DEBUGINFO_PATH, ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES, 16384,
+     begin_upload},
     {HTTP_GET, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_upload},
     {HTTP_DELETE, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0,
      delete_upload},
-    {HTTP_PUT, UPLOAD_DEBUGINFO_PATH "/{id}/parts/{n}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0,
-     UPLOAD_PART_BYTES, put_part},
+    {HTTP_PUT, UPLOAD_DEBUGINFO_PATH "/{id}/parts/{n}", ACCESS_SCOPES, SCOPE_DEBUGINFO,
+     ROUTE_STORES, UPLOAD_PART_BYTES, put_part},
 };
 
 const struct route_table upload_routes = {routes, sizeof(routes) / sizeof(*routes)};

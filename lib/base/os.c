@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* A file whose content has changed since it was last synced. */
@@ -53,9 +54,10 @@ static struct {
     char *root; /* NULL: not recording */
     struct unsynced_file *files;
     struct unsynced_name *names;
-    dev_t spoiled_device; /* of the file that cannot be read; */
-    ino_t spoiled_inode;  /* 0: any can */
-} fault = {.lock = PTHREAD_MUTEX_INITIALIZER, .call = OS_CALL_COUNT};
+    dev_t spoiled_device;       /* of the file that cannot be read; */
+    ino_t spoiled_inode;        /* 0: any can */
+    _Atomic int64_t free_bytes; /* -1: what the file system reports */
+} fault = {.lock = PTHREAD_MUTEX_INITIALIZER, .call = OS_CALL_COUNT, .free_bytes = -1};
 
 enum { FAULT_NONE = 0, FAULT_SHORT = -1 }; /* else an errno */
 
@@ -376,6 +378,18 @@ int os_unlinkat(int directory_fd, const char *path)
     return result;
 }
 
+int os_free_bytes(const char *path, uint64_t *ret_free_bytes, uint64_t *ret_total_bytes)
+{
+    struct statvfs status;
+    if (statvfs(path, &status) != 0)
+        return -1;
+    const int64_t faked_bytes = atomic_load(&fault.free_bytes);
+    *ret_free_bytes = faked_bytes >= 0 ? (uint64_t)faked_bytes
+                                       : (uint64_t)status.f_bavail * (uint64_t)status.f_frsize;
+    *ret_total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_frsize;
+    return 0;
+}
+
 int os_close(int fd)
 {
     if (fd < 0)
@@ -424,6 +438,11 @@ void os_fault_spoil(const char *path)
     fault.spoiled_inode = status.st_ino;
     atomic_store(&fault.is_active, true);
     pthread_mutex_unlock(&fault.lock);
+}
+
+void os_fault_free_bytes(int64_t free_bytes)
+{
+    atomic_store(&fault.free_bytes, free_bytes);
 }
 
 unsigned os_fault_count(enum os_call call)
@@ -529,6 +548,7 @@ void os_fault_reset(void)
     forget_records();
     fault.call = OS_CALL_COUNT;
     fault.spoiled_inode = 0;
+    atomic_store(&fault.free_bytes, -1);
     memset(fault.counts, 0, sizeof(fault.counts));
     atomic_store(&fault.is_active, false);
     pthread_mutex_unlock(&fault.lock);

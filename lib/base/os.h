@@ -5,6 +5,7 @@
  * same name (return -1 and errno; EINTR is retried). Tests can, through os_fault_*:
  *   - make the Nth call of a kind fail with an errno, or cut the Nth write short;
  *   - make one file unreadable;
+ *   - report a number of free bytes;
  *   - record what has not been synced yet, and then lose it as a power cut would: contents since
  *     the last fsync or fdatasync of a file go back to what was synced, and names that a folder got
  *     or lost since its last fsync are undone.
@@ -31,6 +32,8 @@ int os_fsync(int fd);
 int os_fdatasync(int fd);
 int os_renameat(int from_directory_fd, const char *from, int to_directory_fd, const char *to);
 int os_unlinkat(int directory_fd, const char *path);
+/* Bytes that an unprivileged process may still write to path's file system, and its size. */
+int os_free_bytes(const char *path, uint64_t *ret_free_bytes, uint64_t *ret_total_bytes);
 /* Closes fd; -1 is a no-op. An error of close(2) is returned, the descriptor is gone in any case.
  */
 int os_close(int fd);
@@ -67,6 +70,8 @@ void os_fault_plan(enum os_call call, unsigned nth, int error, bool stays_broken
 /* From now on reading the file fails with EIO, as of a bad sector; all others are read. One file at
  * a time, until os_fault_reset. */
 void os_fault_spoil(const char *path);
+/* From now on so many bytes are free, whatever the file system reports, until os_fault_reset. */
+void os_fault_free_bytes(int64_t free_bytes);
 /* Calls of that kind since the last plan or reset, to find out how many there are to fail. */
 unsigned os_fault_count(enum os_call call);
 /* Records what is not synced, for changes below root from now on. */

@@ -22,6 +22,7 @@ static const struct {
     [ERR_CANCELLED] = {"canceled", 499},
     [ERR_CORRUPT] = {"data_loss", 500},
     [ERR_LOST] = {"data_loss", 500},
+    [ERR_IO] = {"unavailable", 503},
     [ERR_DATABASE] = {"unavailable", 503},
     [ERR_NETWORK] = {"unavailable", 503},
 };

@@ -54,6 +54,7 @@ static int rpc_code(enum err_code code)
     case ERR_BUSY:
     case ERR_DATABASE:
     case ERR_NETWORK:
+    case ERR_IO:
         return RPC_UNAVAILABLE;
     case ERR_TIMEOUT:
         return RPC_DEADLINE_EXCEEDED;
@@ -63,7 +64,6 @@ static int rpc_code(enum err_code code)
     case ERR_LOST:
         return RPC_DATA_LOSS;
     case ERR_NONE:
-    case ERR_IO:
     case ERR_INTERNAL:
     case ERR_CODE_COUNT:
         break;

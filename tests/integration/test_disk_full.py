@@ -1,0 +1,156 @@
+"""A disk without room, and one that cannot be written: a small file system of its own, so these need root."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import sample_profiles as samples
+from conftest import Server, copy_template, make_folder
+from people import Tenant
+from test_ingest_wire import OTLP, PUSH, X_PROTO
+from test_shares import wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+
+MIB = 1 << 20
+DISK_MIB = 480
+
+
+def mount(*arguments):
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("cannot mount here: " + done.stderr)
+
+
+@pytest.fixture
+def disk():
+    """The folder of a mounted file system of 480 MiB."""
+    folder = make_folder()
+    mount("-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "tmpfs", str(folder))
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+    folder.rmdir()
+
+
+@pytest.fixture
+def server(disk, cluster_template):
+    copy_template(cluster_template, disk / "data")
+    instance = Server(disk / "data").start()
+    yield instance
+    assert instance.stop() == 0, instance.log()[-4000:]
+
+
+def free_mib(folder):
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize // MIB
+
+
+def fill(folder, left_mib):
+    """Another program's file, which leaves so much free."""
+    path = folder / "filler"
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, (free_mib(folder) - left_mib) * MIB)
+    return path
+
+
+def is_ready(server):
+    return server.anonymous().get("/readyz").status == 200
+
+
+def storing_requests(server, upload):
+    """One of each route that stores what a request brings."""
+    api = server.api()
+    part, body = {"size": 5 << 20}, samples.FOLDED
+    json = {"Content-Type": "application/json"}
+    return {
+        "profiles": lambda: api.post("/api/v1/profiles", body),
+        "ingest": lambda: api.post("/ingest", body, query={"name": "app"}),
+        "push": lambda: api.post(PUSH, b'{"series":[]}', headers=json),
+        "otlp": lambda: api.post(OTLP, b"", headers={"Content-Type": X_PROTO}),
+        "share": lambda: api.post("/api/v1/shares", body),
+        "query share": lambda: api.post("/api/v1/shares", query={"query": "process_cpu:cpu"}),
+        "upload": lambda: api.post("/api/v1/uploads", json=part),
+        "part": lambda: api.put(f"/api/v1/uploads/{upload}/parts/0", b"x" * (4 << 20)),
+        "complete": lambda: api.post(f"/api/v1/uploads/{upload}/complete"),
+        "table": lambda: api.post("/api/v1/debuginfo/abcdef0123456789/table", body),
+        "debug file": lambda: api.post("/api/v1/debuginfo/abcdef0123456789/debuginfo", body),
+        "executable": lambda: api.post("/api/v1/debuginfo/abcdef0123456789/executable", body),
+    }
+
+
+def assert_refuses(server, upload, words):
+    for name, send in storing_requests(server, upload).items():
+        answer = send()
+        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (name, answer)
+        assert words in answer.text, (name, answer)
+    ready = server.anonymous().get("/readyz")
+    assert ready.status == 503 and words in ready.json()["detail"], ready
+
+
+def test_a_full_disk_refuses_what_would_be_stored_and_lets_deletions_go_on(server, disk):
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    upload = api.post("/api/v1/uploads", json={"size": 5 << 20}).json()["id"]
+    assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    assert is_ready(server)
+    filler = fill(disk, 40)
+    wait_for(lambda: not is_ready(server))
+    assert_refuses(server, upload, "disk is full")
+    assert api.get(f"/api/v1/shares/{share}").status == 200
+    assert api.get("/api/v1/query", query={"query": "process_cpu:cpu"}).status == 200
+    kept = pathlib.Path(server.data_dir, "objects", "share", share)
+    assert kept.exists()
+    assert api.delete(f"/api/v1/shares/{share}").status == 204
+    assert api.delete(f"/api/v1/uploads/{upload}").status == 204
+    wait_for(lambda: not kept.exists())
+    assert not is_ready(server)
+    filler.unlink()
+    wait_for(lambda: is_ready(server))
+    assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+
+
+def test_uploads_fill_a_disk_up_to_the_reserve_and_no_further(server, disk):
+    """PostgreSQL, which is on the same disk, never runs out of room."""
+    api = server.api()
+    made = []
+    while True:
+        body = b"main;" + os.urandom(3 << 20).hex().encode() + b" 1\n"
+        answer = api.post("/api/v1/shares", body)
+        if answer.status != 201:
+            break
+        made.append(answer.json()["id"])
+    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+    assert made and free_mib(disk) > 20, (len(made), free_mib(disk))
+    for share in made:
+        assert api.delete(f"/api/v1/shares/{share}").status == 204
+    wait_for(lambda: is_ready(server))
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+    assert "PANIC" not in server.database_log()
+
+
+def test_a_disk_that_is_read_only_refuses_what_would_be_stored(disk, cluster_template):
+    """A disk for the objects alone: PostgreSQL cannot run on one that it cannot write."""
+    copy_template(cluster_template, disk / "data")
+    objects = disk / "data" / "objects"
+    objects.mkdir(mode=0o755)
+    mount("-t", "tmpfs", "-o", "size=200m,mode=755", "tmpfs", str(objects))
+    server = Server(disk / "data")
+    try:
+        server.start()
+        api = server.api()
+        share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+        upload = api.post("/api/v1/uploads", json={"size": 5 << 20}).json()["id"]
+        mount("-o", "remount,ro", str(objects))
+        wait_for(lambda: not is_ready(server))
+        assert_refuses(server, upload, "cannot be written")
+        assert api.get(f"/api/v1/shares/{share}").status == 200
+        mount("-o", "remount,rw", str(objects))
+        wait_for(lambda: is_ready(server))
+        assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+        assert server.stop() == 0
+    finally:
+        server.stop()
+        subprocess.run(["umount", "-l", str(objects)], check=True)
