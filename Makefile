@@ -210,6 +210,10 @@ $(OUT)/tests/oracle/unwind_%: $(OUT)/tests/oracle/unwind_%.o $(OUT)/agent.a $(OU
 $(OUT)/tests/oracle/cpython_%: $(OUT)/tests/oracle/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# perfoliod itself, in which a test makes calls to the file system fail.
+$(OUT)/tests/oracle/faulty_%: $(OUT)/tests/oracle/faulty_%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 ORACLE_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/oracle/*.c))
 oracle-programs: $(ORACLE_PROGRAMS)
 # perfolio record and perfolio-agent on Debian's kernels, in QEMU: the running one is make test's.

@@ -149,8 +149,10 @@ static enum err_code share_object(struct request *request, const struct upload *
     fd_auto fd = -1;
     uint64_t size;
     enum err_code code = object_open(request->server->objects, key, &fd, &size, err);
-    if (code)
+    if (code) {
+        err->is_unreadable = false;
         return code;
+    }
     if (size != (uint64_t)upload->size_bytes)
         return err_set(err, ERR_CORRUPT, "the joined parts have %" PRIu64 " bytes, not %" PRId64,
                        size, upload->size_bytes);
@@ -184,8 +186,11 @@ enum err_code upload_join(struct request *request, const struct upload *upload, 
     code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
     if (!code)
         code = join_parts(request, upload, &parts, key, ret_sha256, err);
-    if (code)
+    if (code) {
+        /* Not for ever: the client can put a part again that cannot be read. */
+        err->is_unreadable = false;
         upload_unclaim(request, upload);
+    }
     return code;
 }
 

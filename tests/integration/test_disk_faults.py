@@ -1,0 +1,224 @@
+"""Each call to the file system that shares, uploads and debug files make fails once, with EIO and ENOSPC.
+
+The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). Its threads for background
+work may meet a fault, too: then the request succeeds and the next number is tried.
+"""
+
+import errno
+import os
+import pwd
+import socket
+import subprocess
+import time
+
+import pytest
+
+import sample_profiles as samples
+from conftest import BUILD, ROOT
+from people import Tenant
+from test_debuginfo import compile_with_id, packed_of
+from test_shares import query_one, wait_for
+
+# enum os_call of lib/base/os.h
+CALLS = {"open": 0, "mkdir": 1, "write": 2, "read": 3, "sync": 4, "rename": 5, "unlink": 6, "close": 7}
+PART = 4 << 20
+NTH_MAX = 60
+
+
+@pytest.fixture(scope="module")
+def program():
+    path = BUILD / "tests" / "oracle" / "faulty_perfoliod"
+    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(path.relative_to(ROOT))], cwd=ROOT, check=True)
+    return path
+
+
+class Faults:
+    def __init__(self, server):
+        self.address = f"\0perfolio-faults-{server.child_pid()}"
+
+    def ask(self, line):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(self.address)
+            client.sendall(line.encode())
+            return int(client.makefile().readline())
+
+    def plan(self, call, nth, error):
+        self.ask(f"plan {CALLS[call]} {nth} {error}")
+
+    def count(self, call):
+        return self.ask(f"count {CALLS[call]}")
+
+    def reset(self):
+        self.ask("reset")
+
+
+class Sharing:
+    """A share in one request."""
+
+    def __init__(self, server, folder):
+        self.server, self.api, self.number = server, server.api(), 0
+
+    def prepare(self):
+        self.number += 1
+        self.body = f"main;share{self.number} 1\n".encode()
+
+    def send(self):
+        return self.api.post("/api/v1/shares", self.body)
+
+    def check(self, answer):
+        """What was acknowledged is there."""
+        assert self.api.get(f"/p/{answer.json()['id']}/raw").body == self.body
+
+
+class Part(Sharing):
+    """A part of an upload; the last one stands for what is stored in the end."""
+
+    def prepare(self):
+        super().prepare()
+        begun = self.api.post("/api/v1/uploads", json={"size": len(self.body)})
+        assert begun.status == 201, begun
+        self.upload = begun.json()["id"]
+
+    def send(self):
+        return self.api.put(f"/api/v1/uploads/{self.upload}/parts/0", self.body)
+
+    def check(self, answer):
+        done = self.api.post(f"/api/v1/uploads/{self.upload}/complete")
+        assert done.status == 201, done
+        super().check(done)
+
+
+class Completion(Part):
+    """Two parts that become one object."""
+
+    def prepare(self):
+        Sharing.prepare(self)
+        self.body = self.body * (PART // len(self.body) + 1)
+        self.upload = self.api.post("/api/v1/uploads", json={"size": len(self.body)}).json()["id"]
+        for part, at in enumerate(range(0, len(self.body), PART)):
+            put = self.api.put(f"/api/v1/uploads/{self.upload}/parts/{part}", self.body[at:at + PART])
+            assert put.status == 204, put
+
+    def send(self):
+        return self.api.post(f"/api/v1/uploads/{self.upload}/complete")
+
+    def check(self, answer):
+        Sharing.check(self, answer)
+
+
+class DebugFile(Sharing):
+    """A file of which a table is to be built."""
+
+    def __init__(self, server, folder):
+        super().__init__(server, folder)
+        self.file = compile_with_id(folder, "ab01").read_bytes()
+
+    def prepare(self):
+        super().prepare()
+        self.body = self.file + self.number.to_bytes(4, "little")
+
+    def send(self):
+        return self.api.post("/api/v1/debuginfo/ab01/debuginfo", self.body)
+
+    def check(self, answer):
+        assert answer.json()["bytes"] == len(self.body)
+
+
+class Table(Sharing):
+    """A table that was built elsewhere; each takes the place of the one before."""
+
+    def __init__(self, server, folder):
+        super().__init__(server, folder)
+        self.tables = {}
+        for number in range(4):
+            self.tables[number] = packed_of(compile_with_id(folder, f"cd{number:02}", f"table{number}"))
+
+    def prepare(self):
+        super().prepare()
+        self.id = f"cd{self.number % len(self.tables):02}"
+        self.body = self.tables[self.number % len(self.tables)]
+        self.api.delete(f"/api/v1/debuginfo/{self.id}")
+
+    def send(self):
+        return self.api.post(f"/api/v1/debuginfo/{self.id}/table", self.body)
+
+    def check(self, answer):
+        assert self.api.get(f"/api/v1/debuginfo/{self.id}").json()["table"]["functions"] > 0
+
+
+class Ingest(Sharing):
+    """A profile of an agent."""
+
+    def send(self):
+        return self.api.post("/ingest", self.body, query={"name": f"app{self.number}"})
+
+    def check(self, answer):
+        query = {"query": f'{{service_name="app{self.number}"}}', "report": "top"}
+        found = self.api.get("/api/v1/query", query=query)
+        assert found.status == 200 and found.json()["total"] == 10**7, found  # at 100 Hz
+
+
+KINDS = [Sharing, Part, Completion, DebugFile, Table, Ingest]
+
+
+def known_keys(server):
+    return set(query_one(server, """SELECT array_agg(key) FROM (
+        SELECT object_key AS key FROM share UNION ALL SELECT object_key FROM upload_part
+        UNION ALL SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table
+        UNION ALL SELECT object_key FROM segment UNION ALL SELECT object_key FROM block) AS known
+        WHERE key IS NOT NULL""")[0] or [])
+
+
+def stored_keys(server):
+    objects = server.data_dir / "objects"
+    return {str(path.relative_to(objects)): path for path in objects.rglob("*") if path.is_file()}
+
+
+def assert_failed(answer, what):
+    assert answer.status in (500, 503), (what, answer)
+    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (what, answer)
+    assert "errno" not in answer.text and str(ROOT) not in answer.text, (what, answer)
+
+
+def fail_each_call(kind, faults):
+    """How many requests failed."""
+    def server_is_ready():
+        return kind.api.get("/readyz").status == 200
+
+    failed = 0
+    for call in CALLS:
+        for error in (errno.EIO, errno.ENOSPC):
+            for nth in range(1, NTH_MAX):
+                wait_for(server_is_ready)  # the watch over the disk may have met the fault before
+                kind.prepare()
+                faults.plan(call, nth, error)
+                answer = kind.send()
+                count = faults.count(call)
+                faults.reset()
+                what = (type(kind).__name__, call, nth, errno.errorcode[error])
+                if answer.status >= 300:
+                    failed += 1
+                    assert_failed(answer, what)
+                    wait_for(server_is_ready)
+                    answer = kind.send()  # the same again, on a disk that works
+                assert answer.status < 300, (what, answer)
+                kind.check(answer)
+                if count < nth:
+                    break
+            else:
+                pytest.fail(f"{type(kind).__name__} makes more than {NTH_MAX} calls of {call}")
+    return failed
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.__name__ for kind in KINDS])
+def test_a_disk_that_fails_costs_a_503_and_leaves_nothing(start_server, program, tmp_path, kind):
+    server = start_server("--jobs-interval", "1s", program=program)
+    assert server.is_ready()
+    failed = fail_each_call(kind(server, tmp_path), Faults(server))
+    assert failed >= 8, failed  # open, write, sync and rename, with both errors, at least
+    assert server.stop() == 0
+    for path in stored_keys(server).values():
+        os.utime(path, (time.time() - 7200,) * 2)
+    server.start()
+    wait_for(lambda: not set(stored_keys(server)) - known_keys(server), 60)
+    assert known_keys(server) <= set(stored_keys(server))
