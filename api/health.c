@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/io/object.h"
 #include "lib/io/pg.h"
 
 #include <stdatomic.h>
@@ -78,6 +79,10 @@ static enum err_code get_readyz(struct request *request, struct response *respon
     if (disk_check(request->server->disk, err)) {
         log_not_ready(request, err);
         return err->code;
+    }
+    if (!object_store_is_responding(request->server->objects)) {
+        err_set(err, ERR_BUSY, "the S3 server does not respond");
+        return fail_not_ready(request, "the S3 server does not respond", err);
     }
     struct http_readiness *readiness = http_server_readiness(http);
     uint64_t failure_count = pg_pool_failure_count(request->server->database) +

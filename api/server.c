@@ -30,6 +30,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
+#include "lib/io/object_s3.h"
 #include "lib/io/pg.h"
 #include "store/store.h"
 
@@ -170,9 +171,21 @@ static void jobs_stop(struct jobs *jobs)
     pthread_mutex_destroy(&jobs->mutex);
 }
 
+static void report_bucket(bool is_responding)
+{
+    if (is_responding)
+        log_event(LOG_INFO, "the S3 server responds again", "pid=%d", (int)getpid());
+    else
+        log_event(LOG_ERROR,
+                  "the S3 server does not respond; requests that need it get 503 until it does",
+                  "pid=%d", (int)getpid());
+}
+
 static enum err_code open_objects(struct server *server, struct err *err)
 {
     enum err_code code = objects_open(server->settings, &server->objects, err);
+    if (!code && objects_are_in_s3(server->settings))
+        code = object_s3_watch(server->objects, report_bucket, err);
     return code ? code : object_sweep_temporary(server->objects, err);
 }
 

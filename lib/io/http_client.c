@@ -13,12 +13,14 @@ enum {
     DEFAULT_STALL_TIMEOUT_S = 60,
     MAX_RETRY_AFTER_S = 86400,
     MAX_FIELD_BYTES = 256 << 10, /* all header lines of one answer */
-    MAX_HEADER_BYTES = 1 << 20,  /* with those of interim and redirecting answers before it */
+    PROGRESS_MS = 100,
+    MAX_HEADER_BYTES = 1 << 20, /* with those of interim and redirecting answers before it */
     DEFAULT_ANSWER_BYTES = 64 << 20,
 };
 
 struct http_client {
     CURL *curl;
+    CURLM *multi; /* of that handle alone; keeps its connections */
     struct http_client_settings settings;
     char *ca_file;
     char *user_agent;
@@ -100,10 +102,15 @@ enum err_code http_client_create(const struct http_client_settings *settings,
         return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO,
                              "reading the CA file %s", settings->ca_file);
     CURL *curl = curl_easy_init();
-    if (!curl)
+    CURLM *multi = curl_multi_init();
+    if (!curl || !multi) {
+        curl_easy_cleanup(curl);
+        curl_multi_cleanup(multi);
         return err_set(err, ERR_INTERNAL, "libcurl cannot be started");
+    }
     struct http_client *client = mem_new(struct http_client, 1);
     client->curl = curl;
+    client->multi = multi;
     client->settings = *settings;
     client->ca_file = settings->ca_file ? mem_strdup(settings->ca_file) : NULL;
     client->user_agent = mem_strdup(settings->user_agent ? settings->user_agent : "perfolio");
@@ -117,6 +124,7 @@ void http_client_destroy(struct http_client *client)
     if (!client)
         return;
     curl_easy_cleanup(client->curl);
+    curl_multi_cleanup(client->multi);
     mem_free(client->ca_file);
     mem_free(client->user_agent);
     mem_free(client->proxy);
@@ -412,6 +420,26 @@ static void read_outcome(CURL *curl, struct http_client_answer *answer)
     answer->retry_after_s = retry_after > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : (int)retry_after;
 }
 
+/*
+ * As curl_easy_perform, which calls the progress function of a request that waits for its response
+ * only once a second: too seldom to give up within two.
+ */
+static CURLcode perform(const struct http_client *client)
+{
+    CURLcode result = CURLE_FAILED_INIT;
+    int running_count = 1, left_count;
+    if (curl_multi_add_handle(client->multi, client->curl))
+        return result;
+    while (running_count && !curl_multi_perform(client->multi, &running_count))
+        if (running_count && curl_multi_poll(client->multi, NULL, 0, PROGRESS_MS, NULL))
+            break;
+    for (CURLMsg *message; (message = curl_multi_info_read(client->multi, &left_count));)
+        if (message->msg == CURLMSG_DONE)
+            result = message->data.result;
+    curl_multi_remove_handle(client->multi, client->curl);
+    return result;
+}
+
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
                                struct http_client_answer *answer, struct err *err)
@@ -462,7 +490,7 @@ enum err_code http_client_send(struct http_client *client,
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &transfer);
-    CURLcode result = curl_easy_perform(curl);
+    const CURLcode result = perform(client);
     curl_slist_free_all(fields);
     read_outcome(curl, answer);
     buf_append_byte(&answer->body, 0);

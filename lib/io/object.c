@@ -42,6 +42,11 @@ void object_store_close(struct object_store *store)
         store->backend->close(store);
 }
 
+bool object_store_is_responding(const struct object_store *store)
+{
+    return !store->backend->is_responding || store->backend->is_responding(store);
+}
+
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
                          struct err *err)
 {

@@ -23,6 +23,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,8 @@ enum err_code object_folder_open(const char *path, struct object_store **ret_sto
 enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
                                          struct err *err) MUST_USE;
 void object_store_close(struct object_store *store); /* NULL is a no-op */
+/* False while requests fail at once because the server does not respond (object_s3_watch). */
+bool object_store_is_responding(const struct object_store *store);
 
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
                          struct err *err) MUST_USE;

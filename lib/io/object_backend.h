@@ -37,6 +37,7 @@ struct object_backend {
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err);
     enum err_code (*sweep)(struct object_store *store, struct err *err);
+    bool (*is_responding)(const struct object_store *store); /* NULL: always */
 };
 
 struct object_store {

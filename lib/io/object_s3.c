@@ -209,6 +209,11 @@ static void s3_close(struct object_store *base)
     mem_free(store);
 }
 
+static bool s3_is_responding(const struct object_store *base)
+{
+    return s3_client_is_responding(((const struct s3_store *)base)->client);
+}
+
 static const struct object_backend s3_backend = {
     .close = s3_close,
     .put = s3_put,
@@ -223,6 +228,7 @@ static const struct object_backend s3_backend = {
     .delete_many = s3_store_delete_many,
     .list = s3_store_list,
     .sweep = s3_store_sweep,
+    .is_responding = s3_is_responding,
 };
 
 static enum err_code count_probe(void *context, const char *key, uint64_t size, int64_t modified_ns,
@@ -304,4 +310,10 @@ enum err_code object_s3_open(const struct object_s3_options *options,
     store->is_opening = false;
     *ret_store = &store->base;
     return ERR_NONE;
+}
+
+enum err_code object_s3_watch(struct object_store *store, void (*report)(bool is_responding),
+                              struct err *err)
+{
+    return s3_client_watch(s3_store_of(store)->client, report, err);
 }

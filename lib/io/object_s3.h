@@ -48,4 +48,12 @@ struct object_s3_options {
 enum err_code object_s3_open(const struct object_s3_options *options,
                              struct object_store **ret_store, struct err *err) MUST_USE;
 
+/*
+ * For a store that serves requests: from now on a server that does not respond costs a request less
+ * than 2 s, then ERR_BUSY, and later ones nothing until it responds again (lib/io/s3_client.h).
+ * report is called on a thread of the store when that changes; or NULL. Before the store is shared.
+ */
+enum err_code object_s3_watch(struct object_store *store, void (*report)(bool is_responding),
+                              struct err *err) MUST_USE;
+
 #endif

@@ -1,5 +1,6 @@
 #include "lib/io/s3_client.h"
 
+#include "lib/base/breaker.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -21,14 +22,21 @@ enum {
     AUTHORIZATION_MAX_BYTES = 4 << 10,
     ERROR_MAX_BYTES = 64 << 10,     /* an error's body, whatever the caller allows */
     SLOWEST_BYTES_PER_S = 64 << 10, /* a transfer below it is given up */
+    SUSPECT_MS = 400,
+    PROBE_MS = 1200,
+    BUSY_RETRY_S = 5,
 };
 
 struct s3_client {
     struct s3_settings settings;
     int64_t retry_ms;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards what follows, but for the breaker */
     struct http_client *idle[IDLE_CONNECTIONS];
     size_t idle_count;
+    int64_t failing_since_ns; /* monotonic; since the last request that did not fail */
+    int64_t failed_last_ns;
+    struct breaker *breaker;            /* NULL: not watched */
+    void (*report)(bool is_responding); /* or NULL */
 };
 
 enum err_code s3_client_create(const struct object_s3_options *options,
@@ -50,6 +58,7 @@ void s3_client_destroy(struct s3_client *client)
 {
     if (!client)
         return;
+    breaker_destroy(client->breaker);
     while (client->idle_count)
         http_client_destroy(client->idle[--client->idle_count]);
     pthread_mutex_destroy(&client->lock);
@@ -208,12 +217,41 @@ enum err_code s3_client_failure(const struct s3_client *client, const struct s3_
     return s3_failure_describe(&client->settings, request, answer, err);
 }
 
+/* One try on its way, as its progress is seen. */
+struct transfer_watch {
+    const struct s3_client *client;
+    const struct s3_request *request;
+    uint64_t moved_bytes;
+    int64_t moved_ns; /* when the last byte did; monotonic */
+    bool is_given_up;
+};
+
 static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
                       uint64_t receive_total)
 {
-    (void)sent, (void)send_total, (void)received, (void)receive_total;
-    const struct s3_request *request = context;
-    return !patience_is_cancelled(request->patience);
+    (void)send_total, (void)receive_total;
+    struct transfer_watch *watch = context;
+    const int64_t now_ns = clock_monotonic_ns();
+    if (patience_is_cancelled(watch->request->patience))
+        return false;
+    if (sent + received != watch->moved_bytes) {
+        watch->moved_bytes = sent + received;
+        watch->moved_ns = now_ns;
+        return true;
+    }
+    if (now_ns - watch->moved_ns < SUSPECT_MS * CLOCK_NS_PER_MS ||
+        watch->request->needs_fresh_connection)
+        return true;
+    breaker_suspect(watch->client->breaker);
+    watch->is_given_up = breaker_is_open(watch->client->breaker);
+    return !watch->is_given_up;
+}
+
+static enum err_code fail_unresponsive(struct err *err)
+{
+    err_set(err, ERR_BUSY, "the S3 server does not respond");
+    err->retry_after_s = BUSY_RETRY_S;
+    return ERR_BUSY;
 }
 
 static enum err_code send_prepared(struct s3_client *client, const struct try *try,
@@ -231,20 +269,24 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     http.max_answer_bytes =
         request->max_answer_bytes < ERROR_MAX_BYTES ? ERROR_MAX_BYTES : request->max_answer_bytes;
     uint64_t most_bytes = http.max_answer_bytes + request->body.size;
-    http.deadline_ms = client->settings.connect_timeout_ms +
-                       3000 * (int64_t)client->settings.read_timeout_s +
-                       (int64_t)(most_bytes / SLOWEST_BYTES_PER_S * 1000);
-    if (request->patience) {
+    http.deadline_ms = request->deadline_ms
+                           ? request->deadline_ms
+                           : client->settings.connect_timeout_ms +
+                                 3000 * (int64_t)client->settings.read_timeout_s +
+                                 (int64_t)(most_bytes / SLOWEST_BYTES_PER_S * 1000);
+    if (request->patience)
         http.deadline_ms = patience_left_ms(request->patience, http.deadline_ms);
-        http.progress = is_wanted;
-        http.progress_context = (void *)(uintptr_t)request; /* only read */
-    }
+    struct transfer_watch watch = {
+        .client = client, .request = request, .moved_ns = clock_monotonic_ns()};
+    http.progress = is_wanted;
+    http.progress_context = &watch;
+    http.must_not_repeat = request->needs_fresh_connection;
     enum err_code code = take_connection(client, &connection, err);
     if (code)
         return code;
     code = http_client_send(connection, &http, answer, err);
     give_connection(client, connection);
-    return code;
+    return code && watch.is_given_up ? fail_unresponsive(err) : code;
 }
 
 static enum err_code try_once(struct s3_client *client, const struct s3_request *request,
@@ -295,6 +337,25 @@ static int64_t pause_ms(int tries, const struct http_client_answer *answer)
     return pause < asked ? asked : pause;
 }
 
+/*
+ * True when all tries have failed for longer than one request may repeat them: new ones would wait
+ * for as long, and in vain. An old failure is of another outage.
+ */
+static bool is_long_away(struct s3_client *client, bool has_failed)
+{
+    const int64_t now_ns = clock_monotonic_ns(), retry_ns = client->retry_ms * CLOCK_NS_PER_MS;
+    if (!client->breaker)
+        return false;
+    pthread_mutex_lock(&client->lock);
+    if (!has_failed || now_ns - client->failed_last_ns > 2 * retry_ns)
+        client->failing_since_ns = now_ns;
+    if (has_failed)
+        client->failed_last_ns = now_ns;
+    const bool is_long = has_failed && now_ns - client->failing_since_ns > retry_ns;
+    pthread_mutex_unlock(&client->lock);
+    return is_long;
+}
+
 enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
                              struct http_client_answer *answer, struct err *err)
 {
@@ -304,19 +365,64 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
     digest_hex(span_of(hash, sizeof(hash)), payload_hash);
     int64_t start_ns = clock_monotonic_ns();
     for (int tries = 1;; tries++) {
+        if (breaker_is_open(client->breaker))
+            return fail_unresponsive(err);
         enum err_code code = patience_is_over(request->patience)
                                  ? ERR_CANCELLED
                                  : try_once(client, request, payload_hash, answer, err);
         if (code && patience_is_over(request->patience))
             return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
+        const bool is_away = is_long_away(client, is_worth_another_try(code));
         if (!is_worth_another_try(code))
             return code;
         int64_t pause = pause_ms(tries, answer);
         int64_t passed_ms = (clock_monotonic_ns() - start_ns) / CLOCK_NS_PER_MS;
-        if (passed_ms + pause > client->retry_ms)
+        if (is_away || passed_ms + pause > client->retry_ms)
             return err_add(err, "after %d tries, %s %s", tries, request->action,
                            request->key ? request->key : client->settings.bucket);
         patience_sleep_ms(request->patience, pause);
     }
+}
+
+/* ---- the watch ---- */
+
+/* Any response will do. On a connection of its own: one that was kept may be dead by itself. */
+static bool probe(void *context)
+{
+    struct s3_client *client = context;
+    http_client_answer_auto answer;
+    struct s3_request request;
+    struct err err;
+    uint8_t hash[DIGEST_BYTES];
+    char payload_hash[DIGEST_HEX_BYTES];
+    http_client_answer_init(&answer);
+    s3_request_init(&request, "probe", "GET", "perfolio-watch");
+    request.deadline_ms = PROBE_MS;
+    request.needs_fresh_connection = true;
+    digest_sha256(request.body, hash);
+    digest_hex(span_of(hash, sizeof(hash)), payload_hash);
+    return try_once(client, &request, payload_hash, &answer, &err) != ERR_TIMEOUT ||
+           answer.status != 0;
+}
+
+static void report_change(void *context, bool is_open)
+{
+    const struct s3_client *client = context;
+    if (client->report)
+        client->report(!is_open);
+}
+
+enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_responding),
+                              struct err *err)
+{
+    client->report = report;
+    return breaker_create(
+        &(struct breaker_options){.probe = probe, .report = report_change, .context = client},
+        &client->breaker, err);
+}
+
+bool s3_client_is_responding(const struct s3_client *client)
+{
+    return !breaker_is_open(client->breaker);
 }

@@ -29,6 +29,8 @@ struct s3_request {
     /* Looks at a 2xx answer; ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that another try may do. */
     enum err_code (*check)(void *context, const struct http_client_answer *answer, struct err *err);
     void *check_context;
+    int64_t deadline_ms; /* of one try; 0: by the number of bytes */
+    bool needs_fresh_connection;
     const struct patience *patience; /* whoever waits for the answer; NULL: without end */
 };
 
@@ -38,6 +40,16 @@ enum err_code s3_client_create(const struct object_s3_options *options,
 void s3_client_destroy(struct s3_client *client); /* NULL is a no-op */
 /* No new try of a request after this long; at first the default. */
 void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
+/*
+ * From now on a request for which nothing moves for 0.4 s makes a thread send a small one of its
+ * own. Without a response to that within 1.2 s the server counts as not responding: requests in
+ * hand end with ERR_BUSY, new ones at once, until a probe, several each second, is responded to. A
+ * server that could not be used for longer than the time for retries is not waited for any more.
+ * report is called on that thread when the server stops responding and when it responds again.
+ */
+enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_responding),
+                              struct err *err) MUST_USE;
+bool s3_client_is_responding(const struct s3_client *client);
 /* What stands before each key: "" or "a/". */
 const char *s3_client_prefix(const struct s3_client *client);
 
