@@ -131,11 +131,11 @@ static struct span summary_of(struct arena *arena, const char *markdown)
 static enum err_code find_share(struct request *request, struct span id, int *status,
                                 struct share_public_metadata *metadata, struct err *err)
 {
-    *metadata = (struct share_public_metadata){.title = "", .description = ""};
+    *metadata = (struct share_public_metadata){.title = "", .description = "", .facts = ""};
     enum err_code code =
         share_find_public_metadata(request->server, id, request->arena, metadata, err);
     if (code == ERR_NOT_FOUND || code == ERR_GONE) {
-        *metadata = (struct share_public_metadata){.title = "", .description = ""};
+        *metadata = (struct share_public_metadata){.title = "", .description = "", .facts = ""};
         *status = problem_status(code);
         return ERR_NONE;
     }
@@ -214,7 +214,9 @@ static enum err_code get_share_page(struct request *request, struct response *re
     if (code)
         return code;
     struct head head = {.title = share_title(request, status, &metadata),
-                        .description = summary_of(request->arena, metadata.description),
+                        .description = summary_of(
+                            request->arena, arena_printf(request->arena, "%s %s", metadata.facts,
+                                                         metadata.description)),
                         .may_index = status == 200 && metadata.may_index};
     if (status == 200 && metadata.may_preview)
         add_previews(request, &head);
@@ -257,6 +259,15 @@ static enum err_code find_pair(struct request *request, struct pair *ret_pair, s
 static bool pair_may_preview(const struct pair *pair)
 {
     return pair->status == 200 && pair->a.may_preview && pair->b.may_preview;
+}
+
+/* For link previews where the picture cannot be loaded: both totals and top functions. */
+static struct span pair_description(struct arena *arena, const struct pair *pair)
+{
+    if (!*pair->a.facts || !*pair->b.facts)
+        return (struct span){0};
+    return summary_of(arena,
+                      arena_printf(arena, "Before: %s After: %s", pair->a.facts, pair->b.facts));
 }
 
 static struct span pair_title(struct request *request, const struct pair *pair)
@@ -330,6 +341,7 @@ static enum err_code get_diff_page(struct request *request, struct response *res
     if (code)
         return code;
     struct head head = {.title = pair_title(request, &pair),
+                        .description = pair_description(request->arena, &pair),
                         .may_index = pair.a.may_index && pair.b.may_index};
     if (pair_may_preview(&pair))
         add_previews(request, &head);

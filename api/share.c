@@ -88,6 +88,7 @@ enum err_code share_find_public_metadata(struct server *server, struct span id, 
     *ret_metadata = (struct share_public_metadata){
         .title = is_open ? share.title[0] ? share.title : share.filename : "",
         .description = is_open ? share.description : "",
+        .facts = is_open ? share_summary_describe(share.summary, arena) : "",
         .may_preview = is_open,
         .may_index = share.visibility == SHARE_PUBLIC,
         .sample_type = is_open ? unquote_json(arena, sample_type) : "",

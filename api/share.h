@@ -75,6 +75,7 @@ enum err_code share_open_object(struct server *server, const struct share *share
 struct share_public_metadata {
     const char *title;       /* "" when there is none or it may not be told */
     const char *description; /* Markdown as typed; "" likewise */
+    const char *facts;       /* total and top function in a sentence each; "" likewise */
     bool may_preview;        /* /p/{id}/og.png answers without a password or a session */
     bool may_index;          /* public: search engines are welcome; else say noindex */
     const char *sample_type; /* of the default value type, "" when not told */

@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/picture.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/symbolize.h"
 
@@ -46,6 +47,43 @@ static void append_totals(struct buf *buf, const struct profile *profile, struct
             buf_printf(buf, "%" PRId64, totals[type].value);
     }
     buf_append_byte(buf, ']');
+}
+
+/* The string of the innermost function's name; 0 where the sample has none. */
+static uint32_t leaf_name(const struct profile *profile, uint32_t sample)
+{
+    const uint64_t begin = profile->stack_start[sample];
+    if (begin == profile->stack_start[sample + 1])
+        return 0;
+    const struct profile_location *leaf = &profile->locations[profile->stack[begin]];
+    if (!leaf->line_count)
+        return 0;
+    const uint32_t function = profile->lines[leaf->first_line].function;
+    return function == PROFILE_NONE ? 0 : profile->functions[function].name;
+}
+
+/* Left out where no function has a name, or where the sums pass 64 bits. */
+static void append_top_function(struct buf *buf, const struct profile *profile, uint32_t type,
+                                struct arena *arena)
+{
+    int64_t *self = arena_new(arena, int64_t, profile->string_count);
+    const int64_t *value = profile->values + type;
+    uint32_t top = 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++, value += profile->value_type_count) {
+        const uint32_t name = leaf_name(profile, i);
+        if (name && __builtin_add_overflow(self[name], *value, &self[name]))
+            return;
+    }
+    for (uint32_t i = 1; i < profile->string_count; i++) {
+        if (self[i] > self[top])
+            top = i;
+    }
+    const struct span name = profile_string(profile, top);
+    if (!top || name.size > SHARE_SUMMARY_NAME_BYTES)
+        return;
+    buf_append_text(buf, ",\"top_function\":{\"name\":");
+    buf_append_json(buf, name);
+    buf_printf(buf, ",\"self\":%" PRId64 "}", self[top]);
 }
 
 static uint64_t count_frames(const struct profile *profile)
@@ -191,6 +229,7 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
     append_cost(buf, profile, decode_bytes);
     append_sample_types(buf, profile, default_type);
     append_totals(buf, profile, arena);
+    append_top_function(buf, profile, default_type, arena);
     buf_printf(buf,
                ",\"sample_count\":%" PRIu32 ",\"location_count\":%" PRIu32
                ",\"function_count\":%" PRIu32 ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64
@@ -254,6 +293,30 @@ enum err_code share_summary_read_total(const char *summary, struct span wanted, 
                                           .unit = copy_member(arena, type, "unit")};
     json_decref(root);
     return is_whole ? ERR_NONE : err_set(err, ERR_CORRUPT, "the summary of a share has no totals");
+}
+
+const char *share_summary_describe(const char *summary, struct arena *arena)
+{
+    struct share_total total;
+    struct err ignored;
+    char value[PICTURE_VALUE_BYTES], percent[PICTURE_VALUE_BYTES];
+    if (share_summary_read_total(summary, (struct span){0}, arena, &total, &ignored) ||
+        !total.is_known)
+        return "";
+    picture_value((double)total.value, total.unit, value);
+    const bool is_said = span_equal(total.type, total.unit);
+    const char *text = arena_printf(arena, "%s%s%.*s in total.", value, is_said ? "" : " ",
+                                    is_said ? 0 : (int)total.type.size,
+                                    is_said ? "" : (const char *)total.type.data);
+    json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
+    const json_t *top = json_object_get(root, "top_function");
+    const char *name = json_string_value(json_object_get(top, "name"));
+    const double self = (double)json_integer_value(json_object_get(top, "self"));
+    if (name && total.value > 0 && self > 0)
+        text = arena_printf(arena, "%s Top function: %s, %s.", text, name,
+                            picture_percent(100 * self / (double)total.value, percent));
+    json_decref(root);
+    return text;
 }
 
 bool share_summary_has_build_ids(const char *summary)

@@ -4,13 +4,15 @@
  *
  *   {"cost":{"decode_bytes","decoded_bytes","stack_frames","samples"},
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
- *    "totals":[…],"sample_count","location_count","function_count","time_ns","duration_ns",
+ *    "totals":[…],"top_function":{"name","self"},"sample_count","location_count","function_count","time_ns","duration_ns",
  *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
  *    "build_id_count","unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
  *
  * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
  * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, null where reports refuse to add them (profile_can_add). unnamed are the binaries some
+ * own unit, null where reports refuse to add them (profile_can_add). top_function has the largest
+ * self value of the default sample type among the functions that the profile itself names; it is
+ * left out where there is none, and in summaries of earlier versions. unnamed are the binaries some
  * of whose addresses came without a name; summaries of earlier versions do not tell them. Comments,
  * build ids and the names of labels are listed up to a bound; the counts are of all of them.
  */
@@ -37,6 +39,7 @@ struct share_cost {
 enum {
     SHARE_SUMMARY_BYTES = 1 << 20,
     SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more than that is refused */
+    SHARE_SUMMARY_NAME_BYTES = 1024,   /* a top function of a longer name is left out */
     SHARE_SUMMARY_COMMENTS = 100,
     SHARE_SUMMARY_COMMENT_BYTES = 65536,
     SHARE_SUMMARY_BUILD_IDS = 256,
@@ -65,6 +68,10 @@ struct share_total {
  * ERR_CORRUPT (no summary of ours). */
 enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;
+
+/* "20.7 s cpu in total. Top function: main.work, 12.3 %.", for link previews, in arena; "" where
+ * the total is not known. */
+const char *share_summary_describe(const char *summary, struct arena *arena);
 
 /* The binaries that a summary tells as unnamed, in arena, and at least how many more there were;
  * false if it does not tell. */

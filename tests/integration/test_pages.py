@@ -67,11 +67,28 @@ def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
     turned = anonymous.get("/p/" + share(admin, title="cpu\u202efdp.exe")["id"])
     assert "cpu\\u202Efdp.exe" in turned.text and "\u202e" not in turned.text
     assert meta(answer, "og:title").startswith(title)
-    assert meta(answer, "og:description") == "First line **second** line"
+    assert meta(answer, "og:description").endswith(" First line **second** line")
     assert meta(answer, "og:url") == f"{server.url}/p/{made['id']}"
     assert meta(answer, "og:image") == f"{server.url}/p/{made['id']}/og.png"
     assert meta(answer, "robots") is None and "x-robots-tag" not in answer.headers
     assert anonymous.get(f"/p/{made['id']}/og.png").headers["content-type"] == "image/png"
+
+
+def test_the_description_has_total_and_top_function_where_no_picture_can_load(admin, anonymous):
+    """Self values: work 30 + 12, <idle> 20; "main" only calls."""
+    stacks = b"main;work 30\nmain;other;work 12\nmain;<idle> 20\n"
+    made = admin.post("/api/v1/shares", stacks, query={"filename": "x.folded"}).json()
+    assert admin.get("/api/v1/shares/" + made["id"]).json()["top_function"] == {"name": "work", "self": 42}
+    words = "62 samples in total. Top function: work, 67.7 %."
+    assert meta(anonymous.get("/p/" + made["id"]), "og:description") == words
+    for hidden in ({"visibility": "team"}, {"visibility": "password"}):
+        headers = {"X-Perfolio-Password": "open sesame"} if hidden["visibility"] == "password" else {}
+        kept = admin.post("/api/v1/shares", stacks, query={"filename": "x.folded", **hidden}, headers=headers).json()
+        assert meta(anonymous.get("/p/" + kept["id"]), "og:description") is None
+    named = admin.post("/api/v1/shares", b'main;a"b><script>\xe2\x80\xaetxt 1\n', query={"filename": "x.folded"}).json()
+    page = anonymous.get("/p/" + named["id"])
+    assert "<script>\u202e" not in page.text and "><script>\\u202E" not in page.text
+    assert "\u202e" not in meta(page, "og:description")
 
 
 def test_an_unlisted_share_is_kept_from_search_engines(admin, anonymous):
@@ -145,6 +162,10 @@ def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
     answer = anonymous.get(f"/d/{first['id']}..{second['id']}")
     assert answer.status == 200
     assert meta(answer, "og:title").startswith("before → after")
+    facts = [meta(anonymous.get("/p/" + one["id"]), "og:description") for one in (first, second)]
+    assert meta(answer, "og:description") == f"Before: {facts[0]} After: {facts[1]}"
+    hidden = share(admin, title="mine", visibility="team")
+    assert meta(anonymous.get(f"/d/{first['id']}..{hidden['id']}"), "og:description") is None
     assert anonymous.get(f"/d/{first['id']}..{'0' * 22}").status == 404
     assert anonymous.get(f"/d/{first['id']}").status == 404
 

@@ -52,6 +52,45 @@ static void tells_types_totals_and_counts(void **state)
     buf_fini(&json);
 }
 
+static void describes_total_and_top_function(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    arena_auto arena = arena_create();
+    struct profile *profile = build("hits", 0, 7);
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+    assert_true(contains(&json, ",\"top_function\":{\"name\":\"f0\",\"self\":7}"));
+    buf_append_byte(&json, 0);
+    assert_string_equal(share_summary_describe((const char *)json.data, arena),
+                        "21 hits in total. Top function: f0, 33.3 %.");
+    profile_destroy(profile);
+    buf_fini(&json);
+    assert_string_equal(share_summary_describe("{}", arena), "");
+    assert_string_equal(
+        share_summary_describe("{\"default_sample_type_index\":0,\"totals\":[3],"
+                               "\"sample_types\":[{\"type\":\"a\",\"unit\":\"a\"}]}",
+                               arena),
+        "3 a in total.");
+}
+
+static void has_no_top_function_without_a_positive_value(void **state)
+{
+    (void)state;
+    static const int64_t values[] = {INT64_MIN, -1, 0, 1, INT64_MAX};
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        struct buf json;
+        struct profile *profile = build("hits", 0, values[i]);
+        buf_init(&json, SHARE_SUMMARY_BYTES);
+        assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+        assert_true(contains(&json, "top_function") == (values[i] > 0));
+        profile_destroy(profile);
+        buf_fini(&json);
+    }
+}
+
 static void tells_what_looking_at_it_will_cost(void **state)
 {
     (void)state;
@@ -134,6 +173,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_types_totals_and_counts),
+        cmocka_unit_test(describes_total_and_top_function),
+        cmocka_unit_test(has_no_top_function_without_a_positive_value),
         cmocka_unit_test(tells_what_looking_at_it_will_cost),
         cmocka_unit_test(totals_that_pass_their_type_are_unknown),
         cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
