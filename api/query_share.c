@@ -3,6 +3,7 @@
 #include "api/auth.h"
 #include "api/idempotency.h"
 #include "api/query.h"
+#include "api/query_title.h"
 #include "api/quota.h"
 #include "api/share_settings.h"
 #include "lib/base/clock.h"
@@ -80,9 +81,10 @@ static enum err_code read_kept_labels(const struct request *request, struct stor
     return ERR_NONE;
 }
 
-/* The answer's profile is gone when this returns: decoding what was packed needs the room. */
+/* The answer's profile is gone when this returns: decoding what was packed needs the room.
+ * *ret_title is in the request's arena. */
 static enum err_code merge_and_pack(struct request *request, struct response *response,
-                                    struct buf *packed, struct err *err)
+                                    struct buf *packed, const char **ret_title, struct err *err)
 {
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_query query;
@@ -100,6 +102,8 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     } else if (answer.profile->sample_count) {
         add_comments(request->arena, &query, &answer);
         query_add_fields(request, response, &answer, begin_ns);
+        *ret_title = query_title(request->arena, span_text(answer.type), query.selectors[0],
+                                 query.start_ns, query.end_ns);
         code = pack(answer.profile, packed, err);
     } else {
         const char *missing = query_describe_missing(request->arena, &answer.statistics);
@@ -113,31 +117,22 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     return code;
 }
 
-/* What the maker has left out is told by the query. */
-static void fill_settings(struct request *request, struct share_settings *settings)
-{
-    struct span selector = SPAN_LITERAL("");
-    struct err ignored;
-    request_query(request, "query", &selector);
-    if (!*settings->filename)
-        settings->filename = "query.pb.gz";
-    if (!*settings->title &&
-        !share_text_check("query", selector, SHARE_TITLE_CHARACTERS, true, &ignored))
-        settings->title = arena_strndup(request->arena, selector.data, selector.size);
-}
-
 static enum err_code make_share(struct request *request, struct share_settings *settings,
                                 struct idempotency *idempotency, struct response *response,
                                 struct err *err)
 {
+    const char *title = "";
     buf_auto packed;
     buf_init(&packed, BYTES_MAX);
-    enum err_code code = merge_and_pack(request, response, &packed, err);
+    enum err_code code = merge_and_pack(request, response, &packed, &title, err);
     if (!code)
         code = quota_take_upload(request, packed.size, err);
     if (code)
         return code;
-    fill_settings(request, settings);
+    if (!*settings->filename)
+        settings->filename = "query.pb.gz";
+    if (!*settings->title)
+        settings->title = title;
     return share_create_once(request, settings, buf_span(&packed), idempotency, response, err);
 }
 

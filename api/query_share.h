@@ -2,8 +2,9 @@
  * query_share: POST /api/v1/shares?query=…&start=…&end=…: the answer of a query, kept as a share.
  *
  * The share's bytes are the merged profile as pprof; its comments tell query, window, type and
- * rule, and what was missing. All else, settings, quotas and Idempotency-Key included, is as with
- * profiles that are uploaded. Needs SCOPE_READ beside SCOPE_SHARE.
+ * rule, and what was missing. Without a title it gets that of query_title.h. All else, settings,
+ * quotas and Idempotency-Key included, is as with profiles that are uploaded. Needs SCOPE_READ
+ * beside SCOPE_SHARE.
  */
 #ifndef API_QUERY_SHARE_H
 #define API_QUERY_SHARE_H

@@ -50,7 +50,7 @@ static const struct argp_option options[] = {
     {"share", OPTION_SHARE, NULL, 0, "Keep the answer as a share and print its link", 0},
     {"keep-label", OPTION_KEEP_LABEL, "LABEL", 0,
      "The share's samples keep this label (may be repeated; * is all)", 0},
-    {"title", OPTION_TITLE, "TEXT", 0, "Of the share; without it the query", 0},
+    {"title", OPTION_TITLE, "TEXT", 0, "Of the share (type, labels and window)", 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When the share goes away: 12h, 30d, 8w, never", 0},
     {"visibility", OPTION_VISIBILITY, "WHO", 0,
      "Of the share: team (the default), unlisted or public", 0},

@@ -82,7 +82,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from query' -l output -s o -r -F
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l force -s f -d 'Replace a file that is there'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l share -d 'Keep the answer as a share and print its link'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l keep-label -x -d 'The share’s samples keep this label (may be repeated; * is all)'
-complete -c perfolio -n '__fish_seen_subcommand_from query' -l title -x -d 'Of the share; without it the query'
+complete -c perfolio -n '__fish_seen_subcommand_from query' -l title -x -d 'Of the share (type, labels and window)'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l expires -x -d 'When the share goes away – 12h, 30d, 8w, never'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l visibility -x -d 'Of the share – team (the default), unlisted or public'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l sample-type -x -d 'Sample type, by name or index'

@@ -3,6 +3,7 @@
 
 import gzip
 import sys
+import time
 
 import pytest
 
@@ -79,7 +80,12 @@ def test_a_frozen_query_tells_where_it_is_from(filled):
                   **WINDOW).json()
     assert set(made) == {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at", "markdown"}
     share = filled.client.get(f"/api/v1/shares/{made['id']}").json()
-    assert (share["title"], share["visibility"], share["labels"]) == (selector, "team", {"why": "test"})
+    window = [time.strftime("%-d %b %Y, %H:%M", time.gmtime(ns // 10 ** 9)) for ns in (BEGIN, BEGIN + HOUR)]
+    assert share["title"].startswith(f"CPU time, pod=p1, {window[0]}–") and share["title"].endswith(" UTC"), share["title"]
+    assert share["title"].removesuffix(" UTC").endswith(window[1][-5:])
+    later = freeze(filled.client, query=selector, start=BEGIN, end=BEGIN + 2 * HOUR).json()
+    assert filled.client.get(f"/api/v1/shares/{later['id']}").json()["title"] != share["title"], "they can be told apart"
+    assert (share["visibility"], share["labels"]) == ("team", {"why": "test"})
     assert (share["filename"], share["format"]) == ("query.pb.gz", "pprof")
     raw = filled.client.get(f"/api/v1/shares/{made['id']}/raw").body
     text = gzip.decompress(raw).decode(errors="replace")

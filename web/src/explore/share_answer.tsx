@@ -4,6 +4,7 @@ import type { Problem, ShareSettings } from "../api.ts";
 import { shareAnswer } from "../explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { cleanSettings, SettingsForm } from "../pages/settings_form.tsx";
+import { titlesOf } from "./share_title.ts";
 import { asProblem, Button, CopyField, Dialog, ErrorLine } from "../ui/kit.tsx";
 
 interface ShareAnswerProps {
@@ -19,18 +20,24 @@ interface ShareAnswerProps {
 /** A side of a comparison may be without a label that the other has: to name one that is nowhere is an error. */
 const allLabels = ["*"];
 
-async function keep(asked: readonly Asked[], settings: ShareSettings, labels: readonly string[]): Promise<string> {
+/** Sides have titles of their own, or the maker's, with a word that says which is which. */
+function sideTitle(i: number, titles: readonly string[], chosen = titles.at(-1)!): string {
+  if (titles.length < 2) return chosen;
+  return chosen === titles[1] ? titles[i] : `${chosen} (${i ? "after" : "before"})`;
+}
+
+async function keep(asked: readonly Asked[], titles: readonly string[], settings: ShareSettings, labels: readonly string[]): Promise<string> {
   const kept = asked.length > 1 && labels.length ? allLabels : labels;
   const made: { id: string; url: string }[] = [];
   for (const [i, one] of asked.entries()) {
-    const side = asked.length > 1 && settings.title ? { title: `${settings.title} (${i ? "after" : "before"})` } : {};
-    made.push(await shareAnswer(one, { ...settings, ...side }, kept));
+    made.push(await shareAnswer(one, { ...settings, title: sideTitle(i, titles, settings.title) }, kept));
   }
   return made.length > 1 ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}` : made[0].url;
 }
 
 export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) {
-  const [settings, setSettings] = useState<ShareSettings>({ visibility: "team" });
+  const [titles] = useState(() => titlesOf(asked));
+  const [settings, setSettings] = useState<ShareSettings>({ visibility: "team", title: titles.at(-1) });
   const [link, setLink] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<Problem | null>(null);
@@ -39,7 +46,7 @@ export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) 
     setBusy(true);
     setError(null);
     try {
-      setLink((await keep(asked, cleanSettings(settings), labels)) + view);
+      setLink((await keep(asked, titles, cleanSettings(settings), labels)) + view);
     } catch (caught) {
       setError(asProblem(caught));
     }
@@ -49,7 +56,7 @@ export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) 
     <Dialog title={asked.length > 1 ? "Share this comparison" : "Share this profile"} onClose={onClose}>
       {link ? (
         <>
-          <p>What you see is kept now, whatever becomes of the profiles it was made of.</p>
+          <p>This link keeps what you see, even after the profiles behind it are deleted.</p>
           <CopyField what="Link" text={link} />
           <div class="actions"><a class="button primary" href={link}><span>Open it</span></a></div>
         </>

@@ -13,6 +13,12 @@ export function typeLabel({ name, sample_type, sample_unit }: ProfileType): stri
   return `${word} · ${name}${sample_unit && sample_unit !== "count" && !names[sample_type] ? ` (${sample_unit})` : ""}`;
 }
 
+/** Of a type by its whole name. */
+export function typeWord(type: string): string {
+  const [name, sampleType = name] = type.split(":");
+  return names[sampleType] ?? sampleType;
+}
+
 /** What a page begins with: CPU time where there is some. */
 export function firstType(types: readonly ProfileType[]): ProfileType | undefined {
   const rank = ({ sample_type }: ProfileType) => ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;
