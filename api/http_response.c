@@ -229,8 +229,9 @@ void http_response_read_chunk(struct http_job *job)
     }
     if (check_chunk(job, &job->err)) {
         job->has_failed = true;
-        log_event(LOG_ERROR, "a response was cut short: the file that was sent is damaged",
-                  "request_id=%s", job->request.id);
+        if (job->sent_bytes) /* else the client gets a problem */
+            log_event(LOG_ERROR, "a response was cut short: the file that was sent is damaged",
+                      "request_id=%s", job->request.id);
     }
 }
 

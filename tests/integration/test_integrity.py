@@ -4,6 +4,7 @@ are told apart, counted and logged."""
 import hashlib
 import http.client
 import re
+import subprocess
 
 import pytest
 
@@ -106,6 +107,19 @@ def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
     refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
     server.objects.write(f"share/{share}", body)
     assert api.get(f"/api/v1/shares/{share}/raw").body == body
+
+
+@pytest.mark.skipif(b"HTTP2" not in subprocess.run(["curl", "-V"], capture_output=True).stdout, reason="no curl with HTTP/2")
+def test_over_http_2_the_stream_is_reset(start_server, tmp_path):
+    server = start_server("--http2", "yes")
+    body = folded(5 * CHUNK // 2)
+    share = push(server.api(), body)
+    server.objects.write(f"share/{share}", flip(body, len(body) - 1))
+    loaded = subprocess.run(["curl", "-sS", "--http2", "--cacert", server.ca_file, "-o", tmp_path / "copy", "-w",
+                             "%{http_version} %{size_download}", f"{server.url}/p/{share}/raw"],
+                            capture_output=True, text=True, timeout=60)
+    version, size = loaded.stdout.split()
+    assert (version, int(size) < len(body), loaded.returncode != 0) == ("2", True, True), loaded
 
 
 def test_a_lost_share_is_told_from_a_deleted_one(start_server):
