@@ -257,7 +257,11 @@ static void fail_stopping(struct http_job *job)
 static void fail_waiting(struct http_job *job)
 {
     struct err err;
-    err_set(&err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
+    err_set(&err, ERR_BUSY,
+            job->request.turn.source
+                ? "this file has waited too long (report-wait): without credentials an address "
+                  "generates one at a time; sign in, or try again in a few seconds"
+                : "too many ask for reports that take long; try again in a few seconds");
     err.retry_after_s = 5;
     http_job_fail(job, 0, &err);
 }

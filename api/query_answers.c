@@ -142,7 +142,7 @@ static enum err_code write_body(const struct query_ask *ask, struct buf *body, s
     if (!ask->is_zstd)
         return report_write_profiles(&report, profiles, body, err);
     buf_auto plain;
-    buf_init(&plain, REPORT_MAX_BYTES);
+    buf_init(&plain, report.max_bytes);
     enum err_code code = report_write_profiles(&report, profiles, &plain, err);
     return code ? code : compress_zstd(buf_span(&plain), COMPRESS_ZSTD_FAST, body, err);
 }
@@ -162,7 +162,7 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     struct query_ask *ask = context;
     ask->has_begun = true;
     buf_auto body;
-    buf_init(&body, REPORT_MAX_BYTES);
+    buf_init(&body, ask->report->max_bytes);
     enum err_code code = write_body(ask, &body, err);
     if (code)
         return code;
@@ -194,7 +194,7 @@ static enum err_code respond_once(struct query_ask *ask, struct response *respon
                                   struct err *err)
 {
     buf_auto body;
-    buf_init(&body, REPORT_MAX_BYTES);
+    buf_init(&body, ask->report->max_bytes);
     query_add_fields(ask->request, response, answer, begin_ns);
     enum err_code code = write_body(ask, &body, err);
     if (code)

@@ -1,6 +1,7 @@
 #include "api/report.h"
 
 #include "api/decode_gate.h"
+#include "api/limiter.h"
 #include "api/naming.h"
 #include "api/profile_cache.h"
 #include "api/query.h"
@@ -180,7 +181,16 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
                           struct err *err)
 {
     struct report *report = ret_report;
-    *report = (struct report){.server = request->server, .kind = kind, .share_count = 1};
+    const struct settings *settings = request->server->settings;
+    const bool is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
+    *report =
+        (struct report){.server = request->server,
+                        .kind = kind,
+                        .share_count = 1,
+                        .max_bytes = (size_t)(is_anonymous ? settings->anonymous_max_generated_bytes
+                                                           : settings->max_generated_bytes),
+                        .is_anonymous = is_anonymous,
+                        .is_file = parameters & REPORT_IS_FILE};
     request_query(request, "sample_type", &report->sample_type);
     request_query(request, "group_by", &report->group_by);
     request_query(request, "key", &report->label_key);
@@ -277,6 +287,18 @@ void report_append_question(const struct report *report, struct buf *key)
         buf_append_text(key, " file=");
         buf_append_url(key, span_text(report->shares[i].filename));
     }
+}
+
+enum err_code report_too_large(const struct report *report, struct err *err)
+{
+    return err_set(err, ERR_TOO_LARGE,
+                   report->is_anonymous
+                       ? "this would be larger than %zu bytes, the limit without credentials "
+                         "(anonymous-max-generated-bytes): sign in, send a token, or narrow it "
+                         "with limit, depth or focus"
+                       : "this would be larger than %zu bytes, the limit for generated files "
+                         "(max-generated-bytes): narrow it with limit, depth or focus",
+                   report->max_bytes);
 }
 
 static const char *report_key(struct arena *arena, const struct report *report, bool is_zstd)
@@ -384,7 +406,9 @@ enum err_code report_write_profiles(const struct report *report,
     enum err_code code = ERR_NONE;
     if (report->kind->needs_view)
         code = create_view(report, arena, profiles, &view, err);
-    return code ? code : report->kind->write(report, arena, profiles[0], view, body, err);
+    if (!code)
+        code = report->kind->write(report, arena, profiles[0], view, body, err);
+    return code == ERR_TOO_LARGE && buf_failed(body) ? report_too_large(report, err) : code;
 }
 
 static uint64_t estimate_cost(const struct share_cost *share, const struct report *report)
@@ -470,8 +494,9 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
 {
     const struct making *making = context;
     struct share_answer *answer = mem_new(struct share_answer, 1);
-    buf_init(&answer->body, REPORT_MAX_BYTES);
+    buf_init(&answer->body, making->report->max_bytes);
     enum err_code code = write_gated(making->report, &answer->body, err);
+    answer->plain_bytes = answer->body.size;
     if (!code && making->is_zstd) {
         struct buf plain = answer->body;
         buf_init(&answer->body, REPORT_MAX_BYTES);
@@ -514,9 +539,28 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
         request->turn.key = share_id;
     if (turns_take(request->server->turns, &request->turn))
         return ERR_NONE;
-    err_set(err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
+    if (request->turn.source)
+        err_set(err, ERR_BUSY,
+                "without credentials an address generates one file at a time, and %d of its "
+                "requests may wait: sign in, or try again in a few seconds",
+                TURNS_WAITING_OF_SOURCE);
+    else
+        err_set(err, ERR_BUSY,
+                "too many ask for reports that take long; try again in a few seconds");
     err->retry_after_s = 5;
     return ERR_BUSY;
+}
+
+/* A request that is handled again has the source already. */
+static enum err_code take_turn(struct request *request, const struct report *report,
+                               struct err *err)
+{
+    if (report->is_file && report->is_anonymous && !request->turn.key) {
+        char *source = arena_new(request->arena, char, LIMITER_SUBSCRIBER_BYTES);
+        limiter_subscriber(span_text(request->address), source);
+        request->turn.source = source;
+    }
+    return report_take_turn(request, report->shares[0].id, err);
 }
 
 /* Of a page's address, what the answer does not show; pictures say it themselves, too. */
@@ -562,16 +606,24 @@ enum err_code report_respond(struct request *request, struct response *response,
                             .is_zstd = report->kind->compresses && accepts_zstd(request)};
     struct flight_cache *answers = request->server->shares->answers;
     const char *key = report_key(request->arena, report, making.is_zstd);
+    /* Who waits for an answer that another makes shares the limit on its size: so answers for
+     * anonymous requests are made apart, and read by all. */
+    const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
     struct flight_entry *entry = flight_cache_try(answers, key);
+    if (!entry)
+        entry = flight_cache_try(answers, anonymous_key);
     if (!entry) {
-        code = report_take_turn(request, report->shares[0].id, err);
+        code = take_turn(request, report, err);
         if (!code)
-            code = flight_cache_ref(answers, key, make_answer, &making, &entry, err);
+            code = flight_cache_ref(answers, report->is_anonymous ? anonymous_key : key,
+                                    make_answer, &making, &entry, err);
         if (code)
             return code;
     }
     arena_on_destroy(request->arena, unref_answer, entry);
     struct share_answer *answer = flight_cache_get(entry);
+    if (answer->plain_bytes > report->max_bytes)
+        return report_too_large(report, err);
     if (answer->is_zstd) {
         response_add(request, response, "content-encoding", "zstd");
         response_add(request, response, "vary", "accept-encoding");

@@ -8,6 +8,10 @@
  * names the parameter. Files (pictures, trees, stacks, call graphs) take the address of a page too
  * (api/view_state.h); of what they do not show of it the field Perfolio-Warning tells.
  *
+ * A body may have max-generated-bytes, or anonymous-max-generated-bytes without credentials; it is
+ * held in memory as a whole, since it is made once for all who ask for it. Without credentials, an
+ * address generates one file at a time (api/turns.h).
+ *
  * An answer is made once (lib/base/flight_cache.h) from a decoded profile (api/profile_cache.h),
  * and kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
  * parameters, so that asking again costs one look-up and no decode. Threads: any.
@@ -30,7 +34,7 @@ struct profile;
 struct report;
 struct store_query;
 
-/* An answer's body may be this large; a flame graph of a million nodes has about 40 MB. */
+/* The most that settings may allow a body; a flame graph of a million nodes has about 40 MB. */
 enum { REPORT_MAX_BYTES = 512 << 20 };
 
 /* One kind of report. */
@@ -52,6 +56,9 @@ struct report_kind {
 struct report {
     struct server *server;
     const struct report_kind *kind;
+    size_t max_bytes;  /* of the body, before compression */
+    bool is_anonymous; /* the request had no credentials */
+    bool is_file;
     struct share shares[2];
     size_t share_count;
     const struct store_query *queries[2]; /* of a diff, in place of that share; NULL: none */
@@ -104,6 +111,7 @@ enum report_parameters {
     REPORT_TAKES_PAIR = 1 << 10,  /* none: two shares are in the path */
     REPORT_TAKES_MODE = 1 << 11,  /* mode: of a comparison; else norm in the page's */
     REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
+    REPORT_IS_FILE = 1 << 17,     /* no parameter: what a client downloads or shows as a picture */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 
@@ -115,6 +123,9 @@ enum report_parameters {
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit, struct report *ret_report,
                           struct err *err) MUST_USE;
+
+/* The error of a body that would be larger than report->max_bytes: names the setting. */
+enum err_code report_too_large(const struct report *report, struct err *err);
 
 /* Rules about labels are obeyed already: the store gives the samples that they keep alone. */
 void report_drop_label_rules(struct report *report);

@@ -240,7 +240,7 @@ enum err_code report_diff_respond(struct request *request, struct response *resp
     struct decode_gate *gate = request->server->shares->gate;
     const uint64_t place = report_place_needed(report);
     buf_auto body;
-    buf_init(&body, REPORT_MAX_BYTES);
+    buf_init(&body, report->max_bytes);
     enum err_code code = begin_shares(request, report, err);
     if (!code)
         code = decode_gate_enter(gate, place, "this report", err);

@@ -14,7 +14,7 @@
 
 /* Files of a share or of a comparison: all take the address of a page, too. */
 enum {
-    STACK_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_PAGE,
+    STACK_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_PAGE | REPORT_IS_FILE,
     GRAPH_PARAMETERS = STACK_PARAMETERS | REPORT_TAKES_LIMIT, /* and pictures of one size */
     TREE_PARAMETERS = GRAPH_PARAMETERS | REPORT_TAKES_DEPTH,
     PAIR_PARAMETERS = REPORT_TAKES_PAIR | REPORT_TAKES_MODE
@@ -107,7 +107,7 @@ static void add_attachment(struct request *request, struct response *response, c
 
 static enum err_code get_pprof(struct request *request, struct response *response, struct err *err)
 {
-    enum err_code code = respond(request, response, &report_pprof, 0, 0, err);
+    enum err_code code = respond(request, response, &report_pprof, REPORT_IS_FILE, 0, err);
     if (!code)
         add_attachment(request, response, ".pb.gz");
     return code;

@@ -147,8 +147,8 @@ static enum err_code check_json(const struct buf *output, struct err *err)
 {
     if (!buf_failed(output))
         return ERR_NONE;
-    return err_set(err, ERR_TOO_LARGE, "the answer would be larger than %d bytes: set limit",
-                   REPORT_MAX_BYTES);
+    return err_set(err, ERR_TOO_LARGE, "the response would be larger than %zu bytes: set limit",
+                   output->max_size);
 }
 
 static void append_begin(const struct view *view, struct buf *json)
@@ -298,10 +298,12 @@ static enum err_code write_pprof(const struct report *report, struct arena *aren
                                  const struct profile *profile, const struct view *view,
                                  struct buf *output, struct err *err)
 {
-    (void)report, (void)arena, (void)view;
+    (void)arena, (void)view;
     buf_auto message;
-    buf_init(&message, REPORT_MAX_BYTES);
+    buf_init(&message, report->max_bytes);
     enum err_code code = pprof_encode(profile, &message, err);
+    if (code == ERR_TOO_LARGE && buf_failed(&message))
+        return report_too_large(report, err);
     return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, output, err);
 }
 

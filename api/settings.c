@@ -119,6 +119,12 @@ static const struct knob knobs[] = {
          "30", "per address"),
     KNOB("anonymous-max-upload-bytes", KNOB_SIZE, anonymous_max_upload_bytes, KIB, TIB, "256MiB",
          "of one anonymous share"),
+    KNOB("anonymous-max-generated-bytes", KNOB_SIZE, anonymous_max_generated_bytes, KIB,
+         512 * KIB * KIB, "64MiB",
+         "of one file or report that is generated for a request without credentials, before "
+         "compression"),
+    KNOB("max-generated-bytes", KNOB_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB, "256MiB",
+         "of one file or report that is generated for a token or a user, before compression"),
     KNOB("anonymous-max-bytes", KNOB_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
          "stored by all anonymous shares together"),
     KNOB("anonymous-max-announced-bytes", KNOB_SIZE, anonymous_max_announced_bytes, KIB, 1024 * TIB,

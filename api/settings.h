@@ -61,8 +61,10 @@ struct settings {
     bool anonymous_sharing;           /* may those who are not signed in create shares? */
     int anonymous_uploads_per_minute; /* per address */
     uint64_t anonymous_max_upload_bytes;
-    int64_t anonymous_expiry_s;   /* after the last view, and the longest one may ask for */
-    uint64_t anonymous_max_bytes; /* stored by all of them together */
+    int64_t anonymous_expiry_s; /* after the last view, and the longest one may ask for */
+    uint64_t anonymous_max_generated_bytes; /* of one generated file or report */
+    uint64_t max_generated_bytes;           /* likewise, for tokens and users */
+    uint64_t anonymous_max_bytes;           /* stored by all of them together */
     uint64_t anonymous_max_announced_bytes; /* by an address and still to come */
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one counts */
     uint64_t tenant_max_bytes;              /* defaults of new tenants */

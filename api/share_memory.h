@@ -57,6 +57,7 @@ struct profile_limits share_memory_limits(const struct settings *settings, uint6
 struct share_answer {
     struct buf body;
     bool is_zstd;
+    size_t plain_bytes;            /* before compression */
     _Atomic uint32_t reader_count; /* answers that are sending it, for api/http_job.c */
 };
 

@@ -38,13 +38,21 @@ void turns_destroy(struct turns *turns)
     mem_free(turns);
 }
 
+static int count_source(const struct turn *list, const char *source)
+{
+    int count = 0;
+    for (const struct turn *turn = list; turn && source; turn = turn->next)
+        count += turn->source && strcmp(turn->source, source) == 0;
+    return count;
+}
+
 /* Called locked. Few are held, so that looking through them costs little. */
 static bool is_free(const struct turns *turns, const struct turn *wanted)
 {
     int count = 0;
     for (const struct turn *turn = turns->held; turn; turn = turn->next)
         count += strcmp(turn->key, wanted->key) == 0;
-    return turns->held_count < turns->max_held &&
+    return turns->held_count < turns->max_held && count_source(turns->held, wanted->source) == 0 &&
            count < (wanted->most ? wanted->most : turns->max_held_of_one);
 }
 
@@ -67,13 +75,15 @@ bool turns_take(struct turns *turns, struct turn *turn)
     return is_held;
 }
 
-/* Called locked. One share's readers leave room in the list for those of others. */
-static bool is_crowded(const struct turns *turns, const char *key)
+/* Called locked. One share's readers leave room in the list for those of others, as does a source.
+ */
+static bool is_crowded(const struct turns *turns, const struct turn *wanted)
 {
     int count = 0;
     for (const struct turn *turn = turns->waiting; turn; turn = turn->next)
-        count += strcmp(turn->key, key) == 0;
-    return count >= (turns->max_waiting + 1) / 2;
+        count += strcmp(turn->key, wanted->key) == 0;
+    return count >= (turns->max_waiting + 1) / 2 ||
+           count_source(turns->waiting, wanted->source) >= TURNS_WAITING_OF_SOURCE;
 }
 
 enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
@@ -83,7 +93,7 @@ enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
     if (is_free(turns, turn)) {
         hold(turns, turn);
         outcome = TURNS_TAKEN;
-    } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn->key)) {
+    } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn)) {
         struct turn **place = &turns->waiting;
         while (*place)
             place = &(*place)->next;
@@ -122,9 +132,24 @@ bool turns_leave(struct turns *turns, struct turn *turn)
     return has_left;
 }
 
-void turns_give(struct turns *turns, struct turn *turn)
+/* Hands what is free to the first who may have it; NULL: nobody. */
+static struct turn *hand_on(struct turns *turns)
 {
     struct turn *woken = NULL;
+    pthread_mutex_lock(&turns->mutex);
+    struct turn **place = &turns->waiting;
+    while (*place && !is_free(turns, *place))
+        place = &(*place)->next;
+    if (*place) {
+        woken = unlink_waiting(turns, place);
+        hold(turns, woken);
+    }
+    pthread_mutex_unlock(&turns->mutex);
+    return woken;
+}
+
+void turns_give(struct turns *turns, struct turn *turn)
+{
     pthread_mutex_lock(&turns->mutex);
     struct turn **place = &turns->held;
     while (*place != turn)
@@ -132,14 +157,9 @@ void turns_give(struct turns *turns, struct turn *turn)
     *place = turn->next;
     turn->is_held = false;
     turns->held_count--;
-    for (place = &turns->waiting; *place && !is_free(turns, *place);)
-        place = &(*place)->next;
-    if (*place) {
-        woken = unlink_waiting(turns, place);
-        hold(turns, woken);
-    }
     pthread_mutex_unlock(&turns->mutex);
-    if (woken)
+    /* One may have waited for the key and another for the source. */
+    for (struct turn *woken; (woken = hand_on(turns));)
         woken->wake(woken);
 }
 

@@ -1,7 +1,8 @@
 /*
  * turns: how many workers may be busy for one share, and for slow work altogether.
  *
- * Reports and answers that have to be computed take a turn first. One share has few turns at a
+ * Reports and answers that have to be computed take a turn first. A turn may name its source, as
+ * the address of the client: a source has one turn at a time. One share has few turns at a
  * time, one tenant's questions about continuous profiles half of the workers at most (its lists of
  * labels, series and types have turns of their own beside them), and all
  * together leave some workers free, so that whoever asks for something else is answered whatever is
@@ -16,10 +17,13 @@
 
 struct turns;
 
+enum { TURNS_WAITING_OF_SOURCE = 16 }; /* more are refused */
+
 /* Embedded in a request. It stays where it is from the first call until the turn is given back. */
 struct turn {
-    const char *key; /* whose work it is; NULL: none was asked for */
-    int most;        /* turns that this key may have at a time; 0: a quarter of the workers */
+    const char *key;    /* whose work it is; NULL: none was asked for */
+    int most;           /* turns that this key may have at a time; 0: a quarter of the workers */
+    const char *source; /* NULL: none; set before key */
     bool is_held;
     atomic_bool is_waiting; /* of turns.c, as is next */
     struct turn *next;

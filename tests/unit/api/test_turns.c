@@ -142,6 +142,65 @@ static void who_leaves_is_not_woken(void **state)
     turns_give(*state, &slow[3]);
 }
 
+static struct turn turn_of_source(const char *key, const char *source)
+{
+    struct turn turn = turn_of(key);
+    turn.source = source;
+    return turn;
+}
+
+static void a_source_has_one_turn_at_a_time_whatever_the_key(void **state)
+{
+    struct turn first = turn_of_source("a", "192.0.2.1"), second = turn_of_source("b", "192.0.2.1");
+    struct turn other = turn_of_source("c", "192.0.2.2"), third = turn_of_source("d", "192.0.2.1");
+    assert_int_equal(turns_take_or_wait(*state, &first), TURNS_TAKEN);
+    assert_int_equal(turns_take_or_wait(*state, &second), TURNS_WAITING);
+    assert_int_equal(turns_take_or_wait(*state, &other), TURNS_TAKEN);
+    assert_int_equal(turns_take_or_wait(*state, &third), TURNS_WAITING);
+    turns_give(*state, &other);
+    assert_int_equal(woken_count, 0);
+    turns_give(*state, &first);
+    assert_true(second.is_held && !third.is_held);
+    turns_give(*state, &second);
+    assert_true(third.is_held);
+    turns_give(*state, &third);
+}
+
+static void who_waits_for_the_key_and_who_waits_for_the_source_are_both_woken(void **state)
+{
+    struct turn first = turn_of_source("a", "192.0.2.1"),
+                same_key[2] = {turn_of("a"), turn_of("a")};
+    struct turn same_source = turn_of_source("b", "192.0.2.1");
+    assert_int_equal(turns_take_or_wait(*state, &first), TURNS_TAKEN);
+    assert_int_equal(turns_take_or_wait(*state, &same_key[0]), TURNS_TAKEN);
+    assert_int_equal(turns_take_or_wait(*state, &same_key[1]), TURNS_WAITING);
+    assert_int_equal(turns_take_or_wait(*state, &same_source), TURNS_WAITING);
+    turns_give(*state, &first);
+    assert_true(same_key[1].is_held && same_source.is_held);
+    turns_give(*state, &same_key[0]);
+    turns_give(*state, &same_key[1]);
+    turns_give(*state, &same_source);
+}
+
+static void few_of_a_source_wait_and_more_are_refused(void **state)
+{
+    (void)state;
+    struct turns *turns = turns_create(8, 1000);
+    struct turn turn[TURNS_WAITING_OF_SOURCE + 2], other = turn_of_source("a", "192.0.2.2");
+    const int last = TURNS_WAITING_OF_SOURCE + 1;
+    for (int i = 0; i <= last; i++) {
+        turn[i] = turn_of_source("a", "192.0.2.1");
+        assert_int_equal(turns_take_or_wait(turns, &turn[i]), i == 0      ? TURNS_TAKEN
+                                                              : i == last ? TURNS_REFUSED
+                                                                          : TURNS_WAITING);
+    }
+    assert_int_equal(turns_take_or_wait(turns, &other), TURNS_TAKEN);
+    for (int i = 0; i < last; i++)
+        turns_give(turns, &turn[i]);
+    turns_give(turns, &other);
+    turns_destroy(turns);
+}
+
 static void a_single_worker_still_has_a_turn(void **state)
 {
     (void)state;
@@ -163,6 +222,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,
                                         stop),
         cmocka_unit_test_setup_teardown(who_leaves_is_not_woken, start, stop),
+        cmocka_unit_test_setup_teardown(a_source_has_one_turn_at_a_time_whatever_the_key, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(
+            who_waits_for_the_key_and_who_waits_for_the_source_are_both_woken, start, stop),
+        cmocka_unit_test(few_of_a_source_wait_and_more_are_refused),
         cmocka_unit_test(a_single_worker_still_has_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
