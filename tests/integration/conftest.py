@@ -35,7 +35,10 @@ import stored
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 PERFOLIOD = BUILD / "perfoliod"
-PERFOLIO = BUILD / "perfolio"
+# The command line and the agent may be of another build than the server: with sanitizers.
+CLIENT_BUILD = ROOT / "build" / os.environ.get("CLIENT_BUILD", BUILD.name)
+PERFOLIO = CLIENT_BUILD / "perfolio"
+AGENT = CLIENT_BUILD / "perfolio-agent"
 START_SECONDS = 120 if os.environ.get("BUILD", "release") in ("release", "debug") else 180
 
 

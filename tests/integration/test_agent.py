@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, PERFOLIO
+from conftest import AGENT, PERFOLIO
 from people import Tenant
 from test_record import CLOCK, REFUSAL, SOURCE
 from test_store import folded
 
-AGENT = BUILD / "perfolio-agent"
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 HOUR = 3600 * 10**9
 STARTED = 'msg="sampling"'

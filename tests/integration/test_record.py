@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, PERFOLIO, ROOT, let_it_run
+from conftest import AGENT, PERFOLIO, ROOT, let_it_run
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
@@ -880,10 +880,9 @@ def test_the_proc_of_another_namespace_is_refused_and_its_own_is_fine(program, t
     done = in_a_namespace(tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran")
     assert done.returncode == 1 and wanted in done.stderr and "--mount-proc" in done.stderr
     assert not (tmp_path / "ran").exists()
-    agent = BUILD / "perfolio-agent"
-    done = in_a_namespace(tmp_path, agent, "doctor")
+    done = in_a_namespace(tmp_path, AGENT, "doctor")
     assert done.returncode == 1 and re.search(rf"^missing +/proc of this PID namespace: {wanted}", done.stdout, re.M)
-    done = in_a_namespace(tmp_path, agent, f"--offline-dir={tmp_path}/batches")
+    done = in_a_namespace(tmp_path, AGENT, f"--offline-dir={tmp_path}/batches")
     assert done.returncode == 1 and wanted in done.stderr
     done = in_a_namespace(tmp_path, "--mount-proc", PERFOLIO, "record", "-F", "499", "--", program, "300")
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD
+from conftest import CLIENT_BUILD
 
 NOBODY = 65534
 # Ends with its parent, which leaves it alone.
@@ -93,7 +93,7 @@ def folder():
     """Where nobody may write and read, with the programs in it."""
     path = Path(tempfile.mkdtemp(prefix="perfolio-nobody-"))
     for name in ("perfolio", "perfolio-symbolize"):
-        shutil.copy(BUILD / name, path / name)
+        shutil.copy(CLIENT_BUILD / name, path / name)
     (path / "work.c").write_text(SOURCE)
     for name, option in (("own-work", "-fno-omit-frame-pointer"), ("own-bare", "-fomit-frame-pointer")):
         subprocess.run(["gcc", "-g", "-O1", "-pthread", option, "-fno-optimize-sibling-calls", "-Wl,--build-id",
