@@ -5,10 +5,11 @@
  * opentelemetry.proto.profiles.v1development), in protobuf or JSON. Two layouts are in use that
  * number the fields of Sample differently, 1.8 and 1.9 against 1.10 and 1.11; a request does not
  * say which one it has. In JSON the names tell; in protobuf the wire types do, once for the whole
- * request: field 4 as bytes is 1.10's values; field 3 as bytes or field 4 as a number are 1.9's
- * attributes and link; what only 1.8 has (a profile id in field 8, a temporality) tells, too. Where
- * nothing does, samples that have field 2 and no timestamps are 1.9's, whose values those are, and
- * all else is read as 1.10.
+ * request: field 4 as bytes is 1.10's values; field 3 as bytes is 1.9's
+ * attributes; what only 1.8 has (a profile id in field 8, a temporality) tells, too. Where
+ * nothing does, as in requests of senders that pack no lists (async-profiler 4.6), the layout is
+ * taken in which all indexes are of existing entries and all samples have values or timestamps; if
+ * both are possible, 1.9 where packed field 2 comes with field 4, else 1.10.
  *
  * Series: labels are the attributes of resource and scope (text, integers, booleans and doubles,
  * not bytes or lists) and, of a sample's, those that the options name (text and booleans). Of one

@@ -33,7 +33,6 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
 static bool count_sample(struct span bytes, struct otlp_profile *profile, struct otlp_votes *votes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
-    unsigned seen = 0;
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);
@@ -42,15 +41,13 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
         if (field.id >= SAMPLE_FIELD_COUNT)
             continue;
         bool is_bytes = field.type == WIRE_BYTES;
-        seen |= 1U << field.id;
         votes->is_new |= field.id == 4 && is_bytes;
-        votes->is_old |= (field.id == 3 && is_bytes) || (field.id == 4 && !is_bytes);
+        votes->is_old |= field.id == 3 && is_bytes;
         if (field.id == 5 && is_bytes && field.bytes.size % 8)
             return false;
         if (field.id == 5)
             profile->timestamp_count += is_bytes ? field.bytes.size / 8 : 1;
     }
-    votes->has_bare_second |= (seen & ~2U) == 1U << 2;
     profile->sample_count++;
     return true;
 }
@@ -317,9 +314,89 @@ static enum err_code check_counts(struct otlp_decoder *decoder)
     return code;
 }
 
-/* ---- both walks ---- */
+/* ---- the layout ---- */
 
-/* See otlp.h. */
+/*
+ * Samples whose wire types prove nothing: lists of numbers may be packed or come number by number,
+ * and a number alone may be an item of a list or an index. So each layout is tried: in a valid
+ * request of a layout, indexes are of existing entries, a link is given once, and each sample has
+ * values or timestamps.
+ */
+struct layout_check {
+    const uint64_t *tables;
+    bool is_old_wrong;
+    bool is_new_wrong;
+    bool has_fourth;
+    bool is_second_unpacked;
+};
+
+/* Index 0 means none, whether the table has it or not. */
+static bool is_index(const struct layout_check *check, enum otlp_table table, uint64_t index)
+{
+    return index == 0 || index < check->tables[table];
+}
+
+static bool are_indexes(const struct layout_check *check, enum otlp_table table,
+                        const struct wire_field *field)
+{
+    if (field->type == WIRE_VARINT)
+        return is_index(check, table, field->number);
+    const uint8_t *at = field->bytes.data, *end = otlp_end(field->bytes);
+    while (at < end) {
+        uint64_t index;
+        at = wire_read_varint(at, end, &index);
+        if (!at || !is_index(check, table, index))
+            return false;
+    }
+    return true;
+}
+
+/* 1.9 has values, attributes and link in the fields 2 to 4; 1.10 attributes, link and values. */
+static void check_sample(struct layout_check *check, struct span bytes)
+{
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
+    unsigned counts[SAMPLE_FIELD_COUNT] = {0};
+    while (at < end) {
+        struct wire_field field;
+        at = wire_read_field(at, end, &field);
+        if (!at)
+            return;
+        if (field.id >= SAMPLE_FIELD_COUNT)
+            continue;
+        counts[field.id]++;
+        if (field.id == 2) {
+            check->is_second_unpacked |= field.type == WIRE_VARINT;
+            check->is_new_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
+        } else if (field.id == 3) {
+            check->is_old_wrong |= !are_indexes(check, TABLE_ATTRIBUTE, &field);
+            check->is_new_wrong |= counts[3] > 1 || !are_indexes(check, TABLE_LINK, &field);
+        } else if (field.id == 4) {
+            check->has_fourth = true;
+            check->is_old_wrong |= counts[4] > 1 || !are_indexes(check, TABLE_LINK, &field);
+        }
+    }
+    check->is_old_wrong |= counts[4] && !counts[2] && !counts[5];
+    check->is_new_wrong |= counts[2] && !counts[4] && !counts[5];
+}
+
+/* Where both layouts are possible, a link behind packed values is likelier than packed attributes
+ * before values that are not packed. */
+static bool is_probably_old(const struct otlp_decoder *decoder)
+{
+    struct layout_check check = {.tables = decoder->counts.tables};
+    for (uint64_t i = 0; i < decoder->profile_count; i++) {
+        struct otlp_range range = decoder->profiles[i].samples;
+        struct span bytes;
+        while (!decoder->profiles[i].is_malformed &&
+               otlp_next_entry(&range, PROFILE_SAMPLES, &bytes))
+            check_sample(&check, bytes);
+    }
+    if (check.is_old_wrong != check.is_new_wrong)
+        return check.is_new_wrong;
+    return check.has_fourth && !check.is_second_unpacked;
+}
+
+/* See otlp.h. The dictionary is counted. */
 static void choose_layout(struct otlp_decoder *decoder)
 {
     static const uint8_t old_fields[SAMPLE_FIELD_COUNT] = {SAMPLE_NONE,   SAMPLE_STACK,
@@ -329,8 +406,9 @@ static void choose_layout(struct otlp_decoder *decoder)
                                                            SAMPLE_ATTRIBUTES, SAMPLE_LINK,
                                                            SAMPLE_VALUES,     SAMPLE_TIMESTAMPS};
     const struct otlp_votes *votes = &decoder->votes;
-    bool is_old = !decoder->is_newest && !votes->is_new &&
-                  (votes->is_old || votes->is_oldest || votes->has_bare_second);
+    bool is_old = false;
+    if (!decoder->is_newest && !votes->is_new)
+        is_old = votes->is_old || votes->is_oldest || is_probably_old(decoder);
     memcpy(decoder->sample_fields, is_old ? old_fields : new_fields, SAMPLE_FIELD_COUNT);
     decoder->profile_attributes =
         is_old && votes->is_oldest ? PROFILE_OLDEST_ATTRIBUTES : PROFILE_ATTRIBUTES;

@@ -81,12 +81,11 @@ struct otlp_profile {
     bool has_attributes;
 };
 
-/* What the first pass saw that tells the layouts apart. */
+/* What the first pass saw that proves a layout. */
 struct otlp_votes {
     bool is_oldest; /* 1.8 */
     bool is_old;    /* 1.9, or 1.8 */
     bool is_new;
-    bool has_bare_second; /* a sample with field 2 and neither 3, 4 nor timestamps */
 };
 
 enum otlp_sample_field {

@@ -34,7 +34,11 @@ struct id_table {
     const uint64_t *ids; /* by index */
     uint32_t count;
     bool is_in_order; /* ids[i] == i + 1 */
-    uint32_t *slots;  /* indexes or PROFILE_NONE; NULL when in order */
+    /* Some writers, as .NET's, count from 0, which pprof's own reader refuses. That is unambiguous
+     * for functions and locations, which whatever refers to them must have; a location without a
+     * mapping has the mapping 0. */
+    bool may_have_zero;
+    uint32_t *slots; /* indexes or PROFILE_NONE; NULL when in order */
     uint64_t multiplier;
     unsigned shift;
     uint64_t mask;

@@ -35,7 +35,7 @@ static enum err_code id_table_build(struct decoder *decoder, struct id_table *ta
 {
     table->is_in_order = true;
     for (uint32_t i = 0; i < table->count; i++) {
-        if (table->ids[i] == 0)
+        if (table->ids[i] == 0 && !table->may_have_zero)
             return err_set(decoder->err, ERR_INVALID,
                            "malformed pprof: %s %u has the id 0, which means none", table->name, i);
         table->is_in_order &= table->ids[i] == (uint64_t)i + 1;
@@ -269,7 +269,8 @@ static enum err_code fill_functions(struct decoder *decoder)
     }
     decoder->profile->functions = functions;
     decoder->profile->function_count = count;
-    decoder->function_ids = (struct id_table){.name = "function", .ids = ids, .count = count};
+    decoder->function_ids =
+        (struct id_table){.name = "function", .ids = ids, .count = count, .may_have_zero = true};
     return id_table_build(decoder, &decoder->function_ids);
 }
 
@@ -277,7 +278,7 @@ static enum err_code fill_line(struct decoder *decoder, struct span bytes, uint3
                                struct profile_line *line)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
-    line->function = PROFILE_NONE;
+    uint64_t function_id = 0;
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);
@@ -288,12 +289,13 @@ static enum err_code fill_line(struct decoder *decoder, struct span bytes, uint3
         if (field.type != WIRE_VARINT)
             return pprof_wrong_type(decoder, "line", field.id);
         if (field.id == LINE_FUNCTION)
-            line->function = id_table_find(&decoder->function_ids, field.number);
+            function_id = field.number;
         else if (field.id == LINE_LINE)
             line->line = (int64_t)field.number;
         else
             line->column = (int64_t)field.number;
     }
+    line->function = id_table_find(&decoder->function_ids, function_id);
     if (line->function == PROFILE_NONE)
         return err_set(decoder->err, ERR_INVALID,
                        "malformed pprof: location %u has a line without a known function",
@@ -364,7 +366,8 @@ static enum err_code fill_locations(struct decoder *decoder)
     profile->location_count = count;
     profile->lines = lines;
     profile->line_count = line_count;
-    decoder->location_ids = (struct id_table){.name = "location", .ids = ids, .count = count};
+    decoder->location_ids =
+        (struct id_table){.name = "location", .ids = ids, .count = count, .may_have_zero = true};
     return id_table_build(decoder, &decoder->location_ids);
 }
 

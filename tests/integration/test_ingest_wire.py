@@ -51,7 +51,7 @@ def make_stacks(rng, count):
 
 # ---- OpenTelemetry ----
 
-def make_export(rng, oracle, way, time_ns):
+def make_export(rng, oracle, way, time_ns, is_packed=True):
     """Two services; the oracle is told what becomes of them."""
     resources = []
     for service in ("shop", "cart"):
@@ -62,7 +62,33 @@ def make_export(rng, oracle, way, time_ns):
         labels = {"service_name": service, "k8s_pod_name": way}
         oracle.add(labels, OTLP_CPU, time_ns, {stack: value * 50 for stack, value in cpu.items()})
         oracle.add(labels, OFF_CPU, time_ns + 1, off_cpu)
-    return otlp_maker.Request(resources)
+    return otlp_maker.Request(resources, is_packed)
+
+
+@pytest.mark.parametrize("layout", ["1.9", "1.10"])
+def test_otlp_lists_need_not_be_packed(server, layout):
+    """As async-profiler writes them."""
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    request = make_export(random.Random(1), oracle, layout, BEGIN, is_packed=False)
+    answer = client.post(OTLP, request.protobuf(layout), headers={"Content-Type": X_PROTO})
+    assert (answer.status, answer.body) == (200, b""), answer
+    check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": layout})
+
+
+def test_pprof_may_number_functions_and_locations_from_0(server):
+    """As .NET's writer does; all numbers that are 0 are left out."""
+    client = Tenant(server).api("ingest", "read", "share")
+    texts = ["", "samples", "count", "Main", "Work"]
+    raw = (block(1, b"\x08\x01\x10\x02") + block(2, block(1, b"\x01\x00") + block(2, b"\x07"))
+           + block(4, block(4, b"")) + block(4, b"\x08\x01" + block(4, b"\x08\x01"))
+           + block(5, b"\x10\x03") + block(5, b"\x08\x01\x10\x04")
+           + b"".join(block(6, text.encode()) for text in texts))
+    assert client.post("/api/v1/profiles", raw, query={"name": "dotnet", "time": str(BEGIN)}).status == 200
+    answer = client.get("/api/v1/query", query={"query": "dotnet:samples", "start": str(BEGIN), "end": str(END),
+                                                "report": "folded"})
+    assert answer.status == 200 and answer.text == "Main;Work 7\n", answer
+    share = client.post("/api/v1/shares", raw)
+    assert share.status == 201 and client.get(f"/p/{share.json()['id']}/raw").body == raw
 
 
 WAYS = [(layout, encoding) for layout in ("1.9", "1.10", "json") for encoding in ENCODINGS]

@@ -26,8 +26,8 @@ class Profile:
 
 
 class Request:
-    def __init__(self, resources):
-        self.resources = resources
+    def __init__(self, resources, is_packed=True):
+        self.resources, self.is_packed = resources, is_packed
         self.strings, self.stacks, self.functions = {"": 0}, {(): 0}, {"": 0}
         for _, profiles in resources:
             for profile in profiles:
@@ -38,6 +38,11 @@ class Request:
                     for name in stack:
                         self.string(name)
                         self.functions.setdefault(name, len(self.functions))
+
+    def numbers(self, field, numbers):
+        if self.is_packed:
+            return block(field, b"".join(map(varint, numbers)))
+        return b"".join(number(field, one) for one in numbers)
 
     def string(self, text):
         return self.strings.setdefault(text, len(self.strings))
@@ -50,7 +55,7 @@ class Request:
     def profile(self, profile, layout):
         values = SAMPLE_FIELDS[layout]["values"]
         samples = b"".join(
-            block(2, number(1, self.stacks[stack]) + block(values, varint(value))
+            block(2, number(1, self.stacks[stack]) + self.numbers(values, [value])
                   + (block(5, struct.pack(f"<{len(profile.moments[stack])}Q", *profile.moments[stack]))
                      if stack in profile.moments else b""))
             for stack, value in profile.stacks.items())
@@ -61,7 +66,7 @@ class Request:
 
     def dictionary(self):
         def indexes(stack):
-            return b"".join(varint(self.functions[name]) for name in reversed(stack))
+            return self.numbers(1, [self.functions[name] for name in reversed(stack)])
 
         # One location per function, under the same index.
         return (block(1, b"")
@@ -70,7 +75,7 @@ class Request:
                 + b"".join(block(3, number(1, self.strings[name])) for name in self.functions)
                 + block(4, b"") + b"".join(block(5, text.encode()) for text in self.strings)
                 + block(6, b"")
-                + b"".join(block(7, block(1, indexes(stack)) if stack else b"")
+                + b"".join(block(7, indexes(stack) if stack else b"")
                            for stack in self.stacks))
 
     def protobuf(self, layout="1.10"):

@@ -163,6 +163,19 @@ static size_t count_of(const int64_t numbers[4])
     return count;
 }
 
+/* How lists of numbers are written: the encoding is the sender's choice, per list. */
+enum packing { PACKED_LISTS, SINGLE_NUMBERS, BOTH, PACKINGS };
+static enum packing packing = PACKED_LISTS;
+
+static void put_numbers(struct buf *buf, uint32_t field, const int64_t *numbers, size_t count)
+{
+    const size_t single_count = packing == PACKED_LISTS ? 0 : packing == BOTH ? count / 2 : count;
+    for (size_t i = 0; i < single_count; i++)
+        wire_number(buf, field, numbers[i]);
+    if (single_count < count)
+        put_packed(buf, field, numbers + single_count, count - single_count);
+}
+
 static void put_sample(struct buf *profile, enum layout layout, const struct sample *sample)
 {
     const bool is_old = layout < OTLP_1_10;
@@ -172,11 +185,11 @@ static void put_sample(struct buf *profile, enum layout layout, const struct sam
     if (sample->stack)
         wire_number(&message, 1, sample->stack);
     if (sample->attributes[0])
-        put_packed(&message, is_old ? 3 : 2, sample->attributes, count_of(sample->attributes));
+        put_numbers(&message, is_old ? 3 : 2, sample->attributes, count_of(sample->attributes));
     if (sample->link)
         wire_number(&message, is_old ? 4 : 3, sample->link);
     if (sample->values[0])
-        put_packed(&message, is_old ? 2 : 4, sample->values, count_of(sample->values));
+        put_numbers(&message, is_old ? 2 : 4, sample->values, count_of(sample->values));
     for (size_t i = 0; i < count_of(sample->times); i++)
         buf_append_u64(&times, (uint64_t)sample->times[i]);
     if (times.size)
@@ -322,6 +335,122 @@ static void all_layouts_say_the_same(void **state)
         assert_int_equal(batch->timestamps[1], 70);
         assert_int_equal(batch->timestamp_start[2], 2);
         assert_int_equal(batch->timestamps[4], 91);
+    }
+}
+
+static void lists_may_be_packed_or_not_in_all_layouts(void **state)
+{
+    (void)state;
+    static const struct sample samples[][2] = {
+        {{.stack = 1, .values = {7}}, {.stack = 2, .values = {9}}},
+        {{.stack = 1, .values = {7}, .attributes = {3}}, {.stack = 2, .values = {9}}},
+        {{.stack = 1, .values = {1}, .attributes = {3}},
+         {.stack = 2, .values = {300}, .attributes = {3}}},
+        {{.stack = 1, .values = {1, 6}, .attributes = {3}}, {.stack = 2, .values = {9}}},
+        {{.stack = 1, .values = {7}, .link = 1}, {.stack = 2, .values = {9}, .attributes = {4}}},
+        {{.stack = 1, .values = {7}, .link = 1, .attributes = {3, 4}},
+         {.stack = 2, .values = {-9}}},
+        {{.stack = 1, .values = {7}, .times = {5}}, {.stack = 2, .values = {9}, .attributes = {3}}},
+    };
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        char *expected = NULL;
+        for (int at = 0; at < (int)PACKINGS * LAYOUTS; at++) {
+            struct otlp_result result;
+            buf_auto request, text;
+            buf_init(&request, REQUEST_MAX);
+            buf_init(&text, REQUEST_MAX);
+            packing = (enum packing)(at / LAYOUTS);
+            make_request(&request, (enum layout)(at % LAYOUTS), samples[i], COUNT(samples[i]));
+            packing = PACKED_LISTS;
+            batch_auto batch = decode(&request, NULL, &result);
+            assert_string_equal(result.message, "");
+            assert_int_equal(result.profile_count, 1);
+            put_batch(batch, &text);
+            buf_append_byte(&text, 0);
+            if (expected)
+                assert_string_equal((const char *)text.data, expected);
+            else
+                expected = strdup((const char *)text.data);
+        }
+        free(expected);
+    }
+}
+
+/* A number of 3 bytes, as writers have it who fill the size of a message in afterwards. */
+static void put_wide(struct buf *buf, uint32_t field, struct buf *message)
+{
+    wire_varint(buf, (uint64_t)field << 3 | 2);
+    buf_append_byte(buf, (uint8_t)(message->size | 0x80));
+    buf_append_byte(buf, (uint8_t)(message->size >> 7 | 0x80));
+    buf_append_byte(buf, (uint8_t)(message->size >> 14));
+    buf_append_span(buf, buf_span(message));
+    buf_clear(message);
+}
+
+/* As async-profiler writes it: the dictionary comes first and has no table of links, no list is
+ * packed but stacks, and threads are attributes. */
+static void make_as_async_profiler(struct buf *request, bool is_old, bool has_threads)
+{
+    static const char *const texts[] = {"", "cpu", "ns", "Main.main", "Main.run", "thread.name"};
+    buf_auto dictionary, message, inner, profile, scope, resource;
+    struct buf *const all[] = {&dictionary, &message, &inner, &profile, &scope, &resource};
+    for (size_t i = 0; i < COUNT(all); i++)
+        buf_init(all[i], REQUEST_MAX);
+    put_wide(&dictionary, 7, &message);
+    PACKED(&message, 1, 2, 1);
+    put_wide(&dictionary, 7, &message);
+    PACKED(&message, 1, 1);
+    put_wide(&dictionary, 7, &message);
+    put_wide(&dictionary, 1, &message);
+    for (int64_t i = 0; i < 3; i++)
+        WIRE(&dictionary, 3, 1, i ? i + 2 : 0);
+    for (int64_t i = 0; i < 3; i++) {
+        wire_number(&message, 1, 0);
+        WIRE(&message, 3, 1, i, 2, 10 * i);
+        put_wide(&dictionary, 2, &message);
+    }
+    for (size_t i = 0; has_threads && i < 2; i++) {
+        wire_number(&message, 1, i ? 5 : 0);
+        wire_text(&inner, 1, i ? "worker" : "");
+        put_wide(&message, 2, &inner);
+        put_wide(&dictionary, 6, &message);
+    }
+    for (size_t i = 0; i < COUNT(texts); i++)
+        wire_text(&dictionary, 5, texts[i]);
+    put_wide(request, 2, &dictionary);
+    put_fixed64(&profile, 3, 50);
+    wire_number(&profile, 4, 1000);
+    WIRE(&profile, 1, 1, 1, 2, 2);
+    for (int64_t i = 1; i <= 2; i++) {
+        wire_number(&message, 1, i);
+        if (has_threads && !is_old)
+            wire_number(&message, 2, 1);
+        wire_number(&message, is_old ? 2 : 4, 10000000 * i);
+        if (has_threads && is_old)
+            wire_number(&message, 3, 1);
+        put_wide(&profile, 2, &message);
+    }
+    put_wide(&scope, 2, &profile);
+    put_wide(&resource, 2, &scope);
+    put_wide(request, 1, &resource);
+}
+
+static void requests_of_async_profiler_are_read(void **state)
+{
+    (void)state;
+    for (int is_old = 0; is_old < 2; is_old++) {
+        for (int has_threads = 0; has_threads < 2; has_threads++) {
+            struct otlp_result result;
+            buf_auto request;
+            buf_init(&request, REQUEST_MAX);
+            make_as_async_profiler(&request, is_old, has_threads);
+            batch_auto batch = decode(&request, NULL, &result);
+            assert_string_equal(result.message, "");
+            assert_int_equal(batch->sample_count, 2);
+            assert_int_equal(batch->samples[0].value, 10000000);
+            assert_int_equal(batch->samples[1].value, 20000000);
+            assert_int_equal(batch->sample_label_count, has_threads);
+        }
     }
 }
 
@@ -958,6 +1087,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_layouts_say_the_same),
+        cmocka_unit_test(lists_may_be_packed_or_not_in_all_layouts),
+        cmocka_unit_test(requests_of_async_profiler_are_read),
         cmocka_unit_test(tables_keep_files_lines_addresses_and_the_best_build_id),
         cmocka_unit_test(bare_second_fields_are_values_of_1_9),
         cmocka_unit_test(attributes_and_times_alone_are_of_1_10),

@@ -145,6 +145,37 @@ static void unknown_fields_are_skipped(void **state)
     profile_destroy(decode(&raw));
 }
 
+/* As writers of .NET do: proto3 leaves numbers out that are 0. */
+static void ids_of_functions_and_locations_may_begin_at_0(void **state)
+{
+    (void)state;
+    for (int is_packed = 0; is_packed < 2; is_packed++) {
+        buf_auto raw;
+        buf_init(&raw, 1 << 16);
+        WIRE(&raw, 1, 1, 1, 2, 1);
+        if (is_packed)
+            wire_bytes(&raw, 2, "\x0a\x02\x01\x00\x12\x01\x07", 7);
+        else
+            WIRE(&raw, 2, 1, 1, 1, 0, 2, 7);
+        wire_bytes(&raw, 4, "\x22\x02\x10\x05", 4);         /* location 0: line 5 of function 0 */
+        wire_bytes(&raw, 4, "\x08\x01\x22\x02\x08\x01", 6); /* location 1: function 1 */
+        WIRE(&raw, 5, 2, 2);
+        WIRE(&raw, 5, 1, 1, 2, 3);
+        static const char *const texts[] = {"", "samples", "Main", "Work"};
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+            wire_text(&raw, 6, texts[i]);
+        struct profile *profile = decode(&raw);
+        assert_int_equal(profile->stack_start[1], 2);
+        assert_int_equal(profile->stack[0], 1);
+        assert_int_equal(profile->stack[1], 0);
+        assert_int_equal(profile->lines[0].function, 0);
+        assert_int_equal(profile->lines[0].line, 5);
+        assert_int_equal(profile->lines[1].function, 1);
+        assert_true(span_equal_text(profile_string(profile, profile->functions[0].name), "Main"));
+        profile_destroy(profile);
+    }
+}
+
 static void refuses_what_is_inconsistent(void **state)
 {
     (void)state;
@@ -156,7 +187,8 @@ static void refuses_what_is_inconsistent(void **state)
     ASSERT_REFUSED("two functions have the id 1", WIRE(&raw, 5, 1, 1, 2, 3));
     ASSERT_REFUSED("two locations have the id 1", WIRE(&raw, 4, 1, 1));
     ASSERT_REFUSED("two mappings have the id 9", WIRE(&raw, 3, 1, 9); WIRE(&raw, 3, 1, 9));
-    ASSERT_REFUSED("id 0", WIRE(&raw, 5, 2, 3));
+    ASSERT_REFUSED("two functions have the id 0", WIRE(&raw, 5, 2, 3); WIRE(&raw, 5, 2, 3));
+    ASSERT_REFUSED("mapping 0 has the id 0", WIRE(&raw, 3, 2, 3));
     ASSERT_REFUSED("refers to string 6 of 6", WIRE(&raw, 5, 1, 2, 2, 6));
     ASSERT_REFUSED("refers to string -1", WIRE(&raw, 3, 1, 1, 5, -1));
     ASSERT_REFUSED("refers to string", wire_number(&raw, 7, 99));
@@ -372,6 +404,7 @@ int main(void)
         cmocka_unit_test(ids_may_be_sparse_and_huge),
         cmocka_unit_test(packed_and_single_numbers_may_mix),
         cmocka_unit_test(unknown_fields_are_skipped),
+        cmocka_unit_test(ids_of_functions_and_locations_may_begin_at_0),
         cmocka_unit_test(refuses_what_is_inconsistent),
         cmocka_unit_test(refuses_what_is_cut_short),
         cmocka_unit_test(no_prefix_is_read_past_its_end),
