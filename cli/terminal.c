@@ -2,6 +2,7 @@
 
 #include "cli/interrupt.h"
 #include "lib/base/clock.h"
+#include "lib/base/plain_text.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -55,43 +56,9 @@ const char *terminal_style(const struct terminal *terminal, const FILE *file, en
     return is_terminal && terminal->may_colour ? sequences[style] : "";
 }
 
-static size_t sequence_bytes(struct span text)
-{
-    for (size_t size = 1; size <= 4 && size <= text.size; size++) {
-        if (span_is_utf8(span_of(text.data, size)))
-            return size;
-    }
-    return 0;
-}
-
-static uint32_t decode(struct span text, size_t size)
-{
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t point = text.data[0] & masks[size];
-    for (size_t i = 1; i < size; i++)
-        point = point << 6 | (text.data[i] & 0x3f);
-    return point;
-}
-
-/* C0, DEL, C1, and the marks that turn the direction of text around. */
-static bool is_control(uint32_t point)
-{
-    return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029 ||
-           (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
-}
-
 void terminal_append_clean(struct buf *text, struct span from)
 {
-    while (from.size) {
-        size_t size = sequence_bytes(from);
-        if (size == 0 || is_control(decode(from, size))) {
-            buf_append_byte(text, '?');
-            size = size ? size : 1;
-        } else {
-            buf_append(text, from.data, size);
-        }
-        from = span_of(from.data + size, from.size - size);
-    }
+    plain_text_append(text, from);
 }
 
 void terminal_print_clean(FILE *file, struct span text)
@@ -113,9 +80,10 @@ int terminal_width(struct span text)
 {
     int width = 0;
     while (text.size) {
-        size_t size = sequence_bytes(text);
-        width += size ? point_width(decode(text, size)) : 1;
-        size = size ? size : 1;
+        uint32_t point;
+        bool is_plain;
+        const size_t size = plain_text_next(text, &point, &is_plain);
+        width += is_plain ? point_width(point) : 1;
         text = span_of(text.data + size, text.size - size);
     }
     return width;
@@ -126,16 +94,17 @@ void terminal_print_cell(FILE *file, struct span text, int columns)
     bool is_cut = terminal_width(text) > columns;
     int room = is_cut ? columns - 1 : columns, used = 0;
     while (text.size) {
-        size_t size = sequence_bytes(text);
-        int width = size ? point_width(decode(text, size)) : 1;
+        uint32_t point;
+        bool is_plain;
+        const size_t size = plain_text_next(text, &point, &is_plain);
+        const int width = is_plain ? point_width(point) : 1;
         if (used + width > room)
             break;
-        if (size)
+        if (is_plain)
             fwrite(text.data, 1, size, file);
         else
-            fputc('?', file);
+            fputc(PLAIN_TEXT_SUBSTITUTE, file);
         used += width;
-        size = size ? size : 1;
         text = span_of(text.data + size, text.size - size);
     }
     if (is_cut)

@@ -58,13 +58,13 @@ void terminal_progress_count(struct terminal *terminal, const char *what, const 
 /* Wipes the bar. Messages do it themselves. */
 void terminal_progress_end(struct terminal *terminal);
 
-/* Text with control characters (and bytes that are no UTF-8) shown as "?", appended. */
+/* Text with characters that are not plain (lib/base/plain_text.h) shown as "?", appended. */
 void terminal_append_clean(struct buf *text, struct span from);
 /* Likewise, printed; of more than 64 KiB the start. */
 void terminal_print_clean(FILE *file, struct span text);
-/* Columns that clean UTF-8 text takes (combining marks count 0, wide characters 2). */
+/* Columns that text takes when it is clean (combining marks count 0, wide characters 2). */
 int terminal_width(struct span text);
-/* Writes clean text, padded with blanks to columns, or cut with "…" when it is wider. */
+/* Writes text, cleaned, padded with blanks to columns, or cut with "…" when it is wider. */
 void terminal_print_cell(FILE *file, struct span text, int columns);
 
 /* Asks on the terminal without echo; for passwords and tokens. Handles: ERR_IO (no terminal). */

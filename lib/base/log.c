@@ -1,12 +1,14 @@
 #include "lib/base/log.h"
 
+#include "lib/base/plain_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096 };
+enum { LINE_BYTES = 4096, PLAIN_BYTES = 4 /* the longest character of UTF-8 */ };
 
 /* The level is process-wide by nature: it is set once at start and only read afterwards. */
 static enum log_level current_level = LOG_INFO;
@@ -27,13 +29,21 @@ const char *log_quote(const char *text, char *buffer, size_t buffer_bytes)
     /* Four bytes are the longest escape, one is the closing quote, one the NUL. */
     for (; *text && at + 6 < buffer_bytes; text++) {
         unsigned char byte = (unsigned char)*text;
+        uint32_t point;
+        bool is_plain;
+        const size_t size =
+            plain_text_next(span_of(text, strnlen(text, PLAIN_BYTES)), &point, &is_plain);
         if (byte == '"' || byte == '\\') {
             buffer[at++] = '\\';
             buffer[at++] = (char)byte;
-        } else if (byte < 0x20 || byte == 0x7f) {
+        } else if (!is_plain) {
             at += (size_t)snprintf(buffer + at, buffer_bytes - at, "\\x%02x", byte);
+        } else if (at + size + 2 > buffer_bytes) {
+            break;
         } else {
-            buffer[at++] = (char)byte;
+            memcpy(buffer + at, text, size);
+            at += size;
+            text += size - 1;
         }
     }
     buffer[at++] = '"';
@@ -70,6 +80,9 @@ void log_event(enum log_level level, const char *message, const char *fields, ..
         if (added > 0)
             size += strnlen(line + size, LINE_BYTES - size - 1);
     }
+    /* Fields that the caller did not quote may have any bytes, and the end may be half a character.
+     */
+    size = plain_text_clean(line, size);
     line[size++] = '\n';
     /* Nothing sensible can be done when standard error is gone. */
     ssize_t written = write(STDERR_FILENO, line, size);

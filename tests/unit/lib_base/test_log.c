@@ -62,6 +62,33 @@ static void quotes_control_characters(void **state)
     assert_string_equal(log_quote("0123456789", text, 10), "\"012\"");
 }
 
+static void what_steers_terminals_is_quoted_or_replaced(void **state)
+{
+    (void)state;
+    char text[200], line[1000];
+    /* C1 as UTF-8 and as a byte, an override of direction, a title, half a character */
+    static const char evil[] = "\xc2\x9b"
+                               "31m\x9b|\xe2\x80\xae|\x1b]0;x\x07|\n|é\xe2\x80";
+    assert_string_equal(log_quote(evil, text, sizeof(text)),
+                        "\"\\xc2\\x9b31m\\x9b|\\xe2\\x80\\xae|\\x1b]0;x\\x07|\\x0a|é\\xe2\\x80\"");
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    log_event(LOG_WARN, evil, "field=%s", evil);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    const ssize_t size = read(ends[0], line, sizeof(line) - 1);
+    close(ends[0]);
+    assert_true(size > 0);
+    line[size] = '\0';
+    assert_non_null(strstr(line, " field=?31m?|?|?]0;x?|?|é??\n"));
+    assert_int_equal(strcspn(line, "\n"), size - 1);
+    for (ssize_t i = 0; i < size - 1; i++)
+        assert_true((unsigned char)line[i] >= ' ' && line[i] != 0x7f);
+}
+
 static void formats_time(void **state)
 {
     (void)state;
@@ -80,6 +107,7 @@ int main(void)
         cmocka_unit_test(leaves_out_what_is_below_its_level),
         cmocka_unit_test(a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(quotes_control_characters),
+        cmocka_unit_test(what_steers_terminals_is_quoted_or_replaced),
         cmocka_unit_test(formats_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
