@@ -24,8 +24,10 @@ struct survey {
     size_t stack_count;
     size_t pair_count; /* of stacks with two numbers behind them */
     size_t skipped_count;
-    size_t depth;   /* of the deepest stack */
-    double largest; /* value, without its sign */
+    size_t line_number;          /* of the last line */
+    size_t skipped_first_number; /* of the first line that was skipped */
+    size_t depth;                /* of the deepest stack */
+    double largest;              /* value, without its sign */
     unsigned decimals;
 };
 
@@ -118,10 +120,12 @@ static struct survey survey_text(struct span text)
     struct number number, first;
     while (span_take_line(&text, &line)) {
         line = span_trim(line);
+        survey.line_number++;
         if (line.size == 0 || is_comment(line))
             continue;
         if (!parse_line(line, &stack, &number)) {
-            survey.skipped_count++;
+            if (survey.skipped_count++ == 0)
+                survey.skipped_first_number = survey.line_number;
             continue;
         }
         size_t depth = count_frames(stack);
@@ -135,6 +139,15 @@ static struct survey survey_text(struct span text)
     while (survey.decimals && survey.largest * pow(10, survey.decimals) >= VALUE_END)
         survey.decimals--;
     return survey;
+}
+
+/* A title or a few notes of the tool between stacks are harmless. Text of which every other line
+ * happens to end in a number is no profile. */
+static bool are_mostly_stacks(const struct survey *survey)
+{
+    const size_t skipped = survey->skipped_count;
+    return skipped * 10 <= survey->stack_count ||
+           (skipped <= FOLDED_SKIPPED_FEW && skipped < survey->stack_count);
 }
 
 /* Cuts the last frame off *stack; false when nothing is left. */
@@ -251,6 +264,11 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
     const struct survey survey = survey_text(text);
     if (survey.stack_count == 0)
         return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
+    if (!are_mostly_stacks(&survey))
+        return err_set(err, ERR_INVALID,
+                       "%zu of %zu lines are no folded stack with a value, the first is line %zu",
+                       survey.skipped_count, survey.skipped_count + survey.stack_count,
+                       survey.skipped_first_number);
     /* Those without callers may have names that end so: "worker 1 200". */
     if (survey.pair_count == survey.stack_count && survey.depth > 1)
         return err_set(err, ERR_UNSUPPORTED,

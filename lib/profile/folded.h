@@ -5,9 +5,10 @@
  * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
  * "// …", also with a number behind, but not when there are several frames before it, or a name
  * directly behind "//") are passed over; lines without a value are skipped, and the profile's
- * warning counts them. Values are whole, or decimals, "2.5" or "25e-1": then all are multiplied by
- * the power of ten that keeps up to six decimal places (fewer where the largest value would not fit
- * an int64), and the unit says so ("count/1000"). The sample type is "samples".
+ * warning counts them. There may be few of these (FOLDED_SKIPPED_FEW, or a tenth of the stacks):
+ * text that has more is something else. Values are whole, or decimals, "2.5" or "25e-1": then all
+ * are multiplied by the power of ten that keeps up to six decimal places (fewer where the largest
+ * value would not fit an int64), and the unit says so ("count/1000"). The sample type is "samples".
  *
  * Text whose stacks all have two values, as difffolded.pl and comparisons' exports write them, is
  * refused: either value alone would be a wrong profile. Where only some have, or no stack has a
@@ -27,9 +28,12 @@
 struct profile;
 struct profile_limits;
 
+enum { FOLDED_SKIPPED_FEW = 3 /* where there are more stacks */ };
+
 /*
  * text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (no line is a stack), ERR_UNSUPPORTED (two values), ERR_TOO_LARGE (a limit).
+ * Handles: ERR_INVALID (no line is a stack, or too many are none), ERR_UNSUPPORTED (two values),
+ * ERR_TOO_LARGE (a limit).
  */
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err) MUST_USE;

@@ -3,6 +3,7 @@
 #include "lib/base/compress.h"
 #include "lib/profile/cpuprofile.h"
 #include "lib/profile/folded.h"
+#include "lib/profile/foreign_text.h"
 #include "lib/profile/json_scan.h"
 #include "lib/profile/perf_script.h"
 #include "lib/profile/pprof.h"
@@ -44,7 +45,6 @@ static const struct {
      4, "this is a program or library, not a profile"},
     {"PK\x03\x04", 4, "this is a zip archive; upload the profile in it"},
     {"FLR\0", 4, "this is a JFR recording; convert it to pprof or folded stacks"},
-    {"# callgrind format", 18, "this is a callgrind profile"},
     {"\x89PNG", 4, "this is a picture"},
     {"<!", 2, "this is HTML, perhaps an error page that was saved"},
     {"<html", 5, "this is HTML, perhaps an error page that was saved"},
@@ -110,6 +110,9 @@ static enum err_code sniff(struct span text, enum format *ret_format, struct err
     if (starts_json_array(text))
         return err_set(err, ERR_UNSUPPORTED,
                        "this JSON is a list, perhaps a Chrome trace; " UNDERSTOOD);
+    const char *advice = foreign_text_find(text);
+    if (advice)
+        return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
     *ret_format = perf_script_sniff(text) ? FORMAT_PERF_SCRIPT : FORMAT_FOLDED;
     return ERR_NONE;
 }
@@ -130,10 +133,12 @@ static enum err_code decode_expanded(struct span bytes, const struct profile_lim
         code = sniff(text, &format, err);
     if (!code)
         code = formats[format].decode(text, limits, ret_profile, err);
-    /* Any text is taken for folded stacks in the end: say what else it might have been. */
-    if (code == ERR_INVALID && format == FORMAT_FOLDED)
+    /* Any text is tried as folded stacks in the end: the message names the other formats, too. */
+    if (code == ERR_INVALID && format == FORMAT_FOLDED) {
+        const struct err why = *err;
         return err_set(err, ERR_UNSUPPORTED,
-                       "this text is no profile that is known here; " UNDERSTOOD);
+                       "this text is no profile that is known here (%s); " UNDERSTOOD, why.message);
+    }
     if (!code && ret_format)
         *ret_format = format;
     return code;

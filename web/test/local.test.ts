@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { toPprof } from "../src/export/pprof_form.ts";
 import { seenTree } from "../src/export/seen_tree.ts";
@@ -19,7 +20,7 @@ test("folded stacks of many lines, and every way to write a number", () => {
   assert.equal(profile.sampleTypes[0].unit, "count/100");
   assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
   assert.equal(decodeFolded("a 1e3\nb 1\n").sampleTypes[0].unit, "count");
-  assert.equal(decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\n").notes[0], "2 lines are no stack with a value.");
+  assert.equal(decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\nd 1\ne 1\n").notes[0], "2 lines are no stack with a value.");
 });
 
 test("stacks that begin alike are one tree, as on the server", async () => {
@@ -46,7 +47,7 @@ test("frames without a name are counted, and white space that is not of ASCII be
   assert.deepEqual(stacksOf("a;;b 5\n;a 3\na; 2\n; 1\n"), [["a|<unknown>|b", 5], ["<unknown>|a", 3], ["a|<unknown>", 2], ["<unknown>|<unknown>", 1]]);
   assert.deepEqual(stacksOf("a;b\u00a0 5\n\u2003c\t3\r\n\ufeffd 2\nf\u2028g 4\nh\u00a01\n\v i 1\f\n"), [["a|b\u00a0", 5], ["\u2003c", 3], ["\ufeffd", 2], ["f\u2028g", 4], ["i", 1]]);
   assert.deepEqual(stacksOf("a -2.5e-6\nb -2.5e-7\nc 9\n"), [["a", -3], ["b", 0], ["c", 9e6]]);
-  assert.equal(decodeFolded(`a 1\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`).notes[0], "2 lines are no stack with a value.");
+  assert.equal(decodeFolded(`a 1\na 2\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`).notes[0], "2 lines are no stack with a value.");
 });
 
 test("a binary that is called by slashes alone has no name", () => {
@@ -111,14 +112,33 @@ test("what only the server reads is left to it", async () => {
 });
 
 test("what the server would refuse is said to be so", async () => {
-  const refused = ["<!doctype html>\n", "<html>\n<body>1</body></html>\n", "PERFILE2\x01\0", "\x7fELF\x02", "PK\x03\x04", "[{\"ph\":\"X\"}]", "a;b\0c 5 5\n", "prose without numbers\n", "\x01\x02garbage \xff\n", "\x12\x00"];
+  const refused = ["<!doctype html>\n", "<html>\n<body>1</body></html>\n", "PERFILE2\x01\0", "\x7fELF\x02", "PK\x03\x04", "[{\"ph\":\"X\"}]", "a;b\0c 5 5\n", "prose without numbers\n", "header\na;b 1\n", "total 2\ndrwx x\nfile 3\ndir\na b\nc\n", "\x01\x02garbage \xff\n", "\x12\x00"];
   const bytesOf = (text: string) => new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
   for (const text of refused) await assert.rejects(readProfile(bytesOf(text)), RefusedError, text);
   const json = ['{"traceEvents":[{"nodes":1}]}', '{"head":{}}', '{"frames":{},"interval":1}', '{"a":"\\"nodes\\":","b":{"profiles":1,"shared":2}}', "{}"];
   for (const text of json) await assert.rejects(readProfile(bytesOf(text)), /This .* What can be read is pprof/, text);
   for (const text of ['\ufeff{"nodes":[]}', ' {\n"profiles" : [], "shared":{}}', '{"head":{},"endTime":3}']) assert.equal(await readProfile(new Blob([text])), null, text);
   for (const text of ["{main};run 1\n", "[unknown];run 1\n"]) assert.equal((await readProfile(bytesOf(text)))?.start.length, 2, text);
-  for (const text of ["header\na;b 1\n", "\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
+  for (const text of ["\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
+});
+
+test("text of other tools is refused by its name, as by the server", async () => {
+  const folder = new URL("../../tests/data/foreign/", import.meta.url);
+  const names: Record<string, RegExp> = {
+    "xdebug.cachegrind": /Xdebug.*Excimer/, "callgrind.out": /callgrind.*perfolio record/, "tcmalloc.heap": /tcmalloc.*pprof -proto/,
+    "jemalloc.heap": /jemalloc.*jeprof --collapsed/, "go_heap_debug1.txt": /Go.*debug=1/, "heaptrack.txt": /heaptrack.*heaptrack_print/,
+    "async_profiler_traces.txt": /async-profiler.*asprof -o collapsed/, "async_profiler_flat.txt": /async-profiler.*asprof -o collapsed/,
+    "perf_report.txt": /perf report.*perf script/, "pprof_top.txt": /report of pprof/,
+  };
+  assert.deepEqual(readdirSync(folder).filter((name) => name !== "README.md").sort(), Object.keys(names).sort());
+  for (const [name, words] of Object.entries(names)) {
+    const text = readFileSync(new URL(name, folder), "utf8");
+    for (const shown of [text, text.replaceAll("\n", "\r\n")])
+      await assert.rejects(readProfile(new Blob([shown])), (error) => error instanceof RefusedError && words.test(error.message), name);
+  }
+  const stacks = Array.from({ length: 2000 }, (_, i) => `main;frame${i} 1\n`).join("");
+  const other = Array.from({ length: 2000 }, (_, i) => `other ${i} x\n`).join("");
+  await assert.rejects(readProfile(new Blob([stacks.repeat(3), other])), RefusedError, "beyond the first lines");
 });
 
 test("a comparison's stacks are no profile, names that end in a number are names", async () => {

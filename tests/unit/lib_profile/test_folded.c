@@ -33,13 +33,38 @@ static void lines_without_a_value_are_skipped_and_counted(void **state)
     (void)state;
     struct profile *profile =
         decode_text(folded_decode, SPAN_LITERAL("# a comment 12\n// another 3\n\na;b 1\nno value\n"
-                                                "42\na;b twelve\na;b 0x10\na;b nan\na;c 2\n"));
-    assert_stacks(profile, "", "a;b 1\na;c 2\n");
+                                                "42\na;b twelve\na;c 2\na;d 3\na;e 4\n"));
+    assert_stacks(profile, "", "a;b 1\na;c 2\na;d 3\na;e 4\n");
     assert_int_equal(profile->comment_count, 1);
     assert_true(span_equal_text(profile_string(profile, profile->comments[0]),
-                                "5 lines were skipped: no stack with a value"));
+                                "3 lines were skipped: no stack with a value"));
     assert_int_equal(profile->warning, profile->comments[0]);
     profile_destroy(profile);
+}
+
+static void text_with_more_than_a_few_other_lines_is_no_profile(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"no value", "42", "a;b twelve", "a;b 0x10", "a;b nan"};
+    for (size_t stacks = 0; stacks < 60; stacks += 1) {
+        for (size_t skipped = 0; skipped < 10; skipped++) {
+            struct profile *profile = NULL;
+            struct err err = {0};
+            buf_auto text;
+            buf_init(&text, 10000);
+            for (size_t i = 0; i < stacks; i++)
+                buf_append_text(&text, "main;a 1\n");
+            for (size_t i = 0; i < skipped; i++)
+                buf_printf(&text, "%s\n", others[i % (sizeof(others) / sizeof(others[0]))]);
+            const bool is_read =
+                stacks && (skipped * 10 <= stacks || (skipped <= 3 && skipped < stacks));
+            const enum err_code code = folded_decode(buf_span(&text), NULL, &profile, &err);
+            assert_int_equal(code, is_read ? ERR_NONE : ERR_INVALID);
+            if (code && stacks)
+                assert_non_null(strstr(err.message, "no folded stack with a value, the first is"));
+            profile_destroy(profile);
+        }
+    }
 }
 
 static void stacks_with_two_values_are_a_comparison(void **state)
@@ -195,6 +220,7 @@ int main(void)
         cmocka_unit_test(equal_stacks_are_added_up),
         cmocka_unit_test(names_keep_blanks_and_recursion_nests),
         cmocka_unit_test(lines_without_a_value_are_skipped_and_counted),
+        cmocka_unit_test(text_with_more_than_a_few_other_lines_is_no_profile),
         cmocka_unit_test(frames_may_begin_like_comments),
         cmocka_unit_test(decimals_are_written_as_they_were_read),
         cmocka_unit_test(units_of_decimals_are_told_from_others),

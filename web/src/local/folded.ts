@@ -5,7 +5,7 @@
  */
 import { formatCount } from "../model/units.ts";
 import { FrameGrouper } from "./grouping.ts";
-import { LocalError, noLabels, NumberList, PairError, type LocalProfile, type Stacks } from "./profile.ts";
+import { LocalError, noLabels, NumberList, PairError, RefusedError, type LocalProfile, type Stacks } from "./profile.ts";
 
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
@@ -59,15 +59,19 @@ function* linesOf(text: string): Generator<Line | null> {
 export const stacksAlone = (text: string): string =>
   text.split("\n").filter((line) => !line || linesOf(line).next().value).join("\n");
 
-/** What text with a value behind the first line, or behind most lines, is to the server. */
-export function areStacks(text: string): boolean {
-  const all = [...linesOf(text)];
-  return Boolean(all[0]) || all.filter(Boolean).length * 2 > all.length;
-}
+/** Lines that are no stack may be few where there are more stacks, or a tenth of the stacks, as on the server. */
+const skippedFew = 3;
+const areMostlyStacks = (stacks: number, skipped: number) => stacks > 0 && (skipped * 10 <= stacks || (skipped <= skippedFew && skipped < stacks));
 
-export function hasStack(text: string): boolean {
-  for (const found of linesOf(text)) if (found) return true;
-  return false;
+/** Is nearly every line that is no comment a stack with a value? */
+export function areStacks(text: string): boolean {
+  let stacks = 0;
+  let skipped = 0;
+  for (const found of linesOf(text)) {
+    if (found) stacks++;
+    else skipped++;
+  }
+  return areMostlyStacks(stacks, skipped);
 }
 
 interface Lines {
@@ -150,6 +154,8 @@ export function splitPair(text: string): [before: string, after: string] {
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
   if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
+  if (!areMostlyStacks(lines.stacks.length, lines.skipped))
+    throw new RefusedError(`${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} lines are no stack with a value: this is no profile that is known here.`);
   // Those without callers may have names that end so: "worker 1 200".
   if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
     throw new PairError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");

@@ -3,6 +3,7 @@
  * never sent anywhere from here.
  */
 import { areStacks, decodeFolded } from "./folded.ts";
+import { foreignText } from "./foreign_text.ts";
 import { gunzip, tooLarge } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
@@ -13,13 +14,13 @@ const maxBytes = 512 * 1024 * 1024;
 
 const maxHeadBytes = 16 << 20;
 
-/** Folded stacks are text whose first line that is no comment ends in a number, or most lines do. */
+/** Folded stacks are text of which nearly every line ends in a number; known text of other tools is none. */
 export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
   // Lines are whole there, however long.
   const end = bytes.subarray(0, maxHeadBytes).indexOf(10, 64 * 1024);
   const head = new TextDecoder().decode(bytes.subarray(0, end < 0 ? maxHeadBytes : end));
-  return !looksLikeJson(head) && areStacks(head);
+  return !looksLikeJson(head) && !foreignText(head) && areStacks(head);
 }
 
 /** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/view.c). */

@@ -2,7 +2,8 @@
  * refusal: files that the server surely refuses, told as it tells them (lib/profile/format.c), so that nobody sends one
  * to learn that.
  */
-import { hasStack } from "./folded.ts";
+import { areStacks } from "./folded.ts";
+import { foreignText } from "./foreign_text.ts";
 import { isPprof } from "./pprof.ts";
 
 const readable = "What can be read is pprof (raw, gzip or zstd), folded stacks, perf script text, Chrome .cpuprofile and speedscope JSON.";
@@ -11,7 +12,6 @@ const strangers: [RegExp, string][] = [
   [/^\x7fELF/, "This is a program or library, not a profile."],
   [/^PK\x03\x04/, "This is a zip archive; the profile in it is what to share."],
   [/^FLR\0/, "This is a JFR recording; convert it to pprof or folded stacks."],
-  [/^# callgrind format/, "This is a callgrind profile."],
   [/^\x89PNG/, "This is a picture."],
   [/^<(!|html)/, "This is HTML, perhaps an error page that was saved."],
   [/^<\?xml/, "This is XML."],
@@ -75,6 +75,8 @@ export function refusalOf(bytes: Uint8Array): string {
   }
   if (noText.test(start) && (bytes[0] === 0x0a || isPprof(bytes))) return "";
   const text = new TextDecoder().decode(bytes);
-  const isNothing = noText.test(start) && bytes.includes(0) ? true : !mayBeEvent.test(text) && !hasStack(text);
+  const foreign = foreignText(text);
+  if (foreign) return `${foreign} ${readable}`;
+  const isNothing = noText.test(start) && bytes.includes(0) ? true : !mayBeEvent.test(text) && !areStacks(text);
   return isNothing ? `This is no profile that is known here. ${readable}` : "";
 }

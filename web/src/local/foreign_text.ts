@@ -1,0 +1,42 @@
+/*
+ * foreign_text: text files of other tools that are no profiles here, by the rules of the server
+ * (lib/profile/foreign_text.c), so that both refuse the same files. Tested with those in tests/data/foreign.
+ */
+const headCharacters = 16 << 10;
+const headLines = 40;
+
+/** Lines that are not empty, without blanks around them. */
+type Head = readonly string[];
+
+const hasLine = (head: Head, ...starts: string[]) => head.some((line) => starts.some((start) => line.startsWith(start)));
+const startsWith = (head: Head, ...starts: string[]) => hasLine(head.slice(0, 1), ...starts);
+const isCachegrind = (head: Head) =>
+  startsWith(head, "# callgrind format") || (hasLine(head, "events:") && hasLine(head, "creator:", "version:", "fl=", "fn="));
+const isTraceHead = (line: string) => line.startsWith("--- ") && line.includes("%, ") && /(?: samples| sample)$/.test(line);
+
+/** The first that is true counts. */
+const tools: [is: (head: Head) => boolean, advice: string][] = [
+  [(head) => isCachegrind(head) && hasLine(head, "creator: xdebug"),
+    "This is a cachegrind profile of Xdebug, which has no stacks; profile PHP with Excimer (formatCollapsed) or phpspy, which give folded stacks."],
+  [isCachegrind, "This is a callgrind profile, which has no stacks; record the program with “perfolio record” or “perf record -g”."],
+  [(head) => (startsWith(head, "heap profile:") && head[0].includes("@ heap/"))
+    || startsWith(head, "goroutine profile: total", "threadcreate profile: total", "--- contention:", "--- mutex:")
+    || (startsWith(head, "goroutine ") && head[0].endsWith("]:")),
+    "This is a profile of Go as text for people; request it without debug=1."],
+  [(head) => startsWith(head, "heap profile:"),
+    "This is a heap profile of tcmalloc as text; convert it with “pprof -proto PROGRAM FILE” (github.com/google/pprof)."],
+  [(head) => startsWith(head, "heap_v2/"), "This is a heap profile of jemalloc; convert it to folded stacks with “jeprof --collapsed PROGRAM FILE”."],
+  [(head) => startsWith(head, "v ") && hasLine(head.slice(1, 2), "x ") && hasLine(head, "X ", "I "),
+    "This is a recording of heaptrack; convert it to folded stacks with “heaptrack_print --print-flamegraph OUTPUT FILE”."],
+  [(head) => head.some(isTraceHead) || hasLine(head, "--- Execution profile ---") || head.some((line) => line.includes("percent  samples  top")),
+    "This is a report of async-profiler as text; record with “asprof -o collapsed” for folded stacks."],
+  [(head) => hasLine(head, "# Overhead", "Overhead  "), "This is a report of “perf report”; the output of “perf script” is what to share."],
+  [(head) => head.some((line) => line.includes("flat%   sum%")), "This is a report of pprof as text; the profile it was made from is what to share."],
+  [(head) => startsWith(head, "Flat profile:"), "This is a report of gprof, which has no stacks; record the program with “perfolio record” or “perf record -g”."],
+];
+
+/** Which tool wrote the text, and how to get a profile from that tool; "" for none of them. */
+export function foreignText(text: string): string {
+  const head = text.slice(0, headCharacters).split("\n").map((line) => line.trim()).filter(Boolean).slice(0, headLines);
+  return tools.find(([is]) => is(head))?.[1] ?? "";
+}
