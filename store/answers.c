@@ -127,6 +127,9 @@ static void own_texts(struct store_answer *answer)
         answer->absent_label = arena_strdup(arena, answer->absent_label);
     if (answer->statistics.broken_message)
         answer->statistics.broken_message = arena_strdup(arena, answer->statistics.broken_message);
+    if (answer->statistics.oversized_message)
+        answer->statistics.oversized_message =
+            arena_strdup(arena, answer->statistics.oversized_message);
 }
 
 /* What of it could not be read may be another time: it goes to those who wait alone. */
@@ -145,7 +148,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     }
     own_texts(answer);
     *ret_value = answer;
-    *ret_bytes = answer->statistics.broken_count
+    *ret_bytes = answer->statistics.broken_count || answer->statistics.oversized_count
                      ? SIZE_MAX
                      : sizeof(*answer) + arena_bytes(answer->own_profile->arena);
     return ERR_NONE;

@@ -258,7 +258,8 @@ static enum err_code read_series(struct block *block, struct err *err)
         read_sections(block, wanted, sizeof(wanted) / sizeof(wanted[0]), scratch, sections, err);
     if (code)
         return code;
-    code = dictionary_read_series(block->arena, sections, &block->dictionary, err);
+    code = dictionary_read_series(block->arena, sections, block->footer.row_count,
+                                  &block->dictionary, err);
     if (code)
         return err_add(err, "%s", block->source.name);
     return read_granules(block, sections[BLOCK_GRANULES], err);
@@ -266,11 +267,12 @@ static enum err_code read_series(struct block *block, struct err *err)
 
 static enum err_code read_stacks(struct block *block, struct err *err)
 {
-    static const enum block_section wanted[] = {BLOCK_TABLES, BLOCK_STACKS};
+    static const enum block_section wanted[] = {BLOCK_STRINGS, BLOCK_TABLES, BLOCK_STACKS};
+    const size_t first = block->dictionary.has_few_strings ? 0 : 1;
     arena_auto scratch = arena_create();
     struct span sections[BLOCK_SECTION_COUNT] = {0};
-    enum err_code code =
-        read_sections(block, wanted, sizeof(wanted) / sizeof(wanted[0]), scratch, sections, err);
+    enum err_code code = read_sections(
+        block, wanted + first, sizeof(wanted) / sizeof(wanted[0]) - first, scratch, sections, err);
     if (code)
         return code;
     code = dictionary_read_stacks(block->arena, sections, &block->dictionary, err);

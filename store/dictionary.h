@@ -25,6 +25,7 @@ struct dictionary {
     uint32_t series_count;
     uint32_t series_label_count;
     size_t string_bytes;        /* of all strings together; only in one that was read */
+    bool has_few_strings;       /* those of frames are empty: it was read without stacks */
     const uint32_t *label_keys; /* keys of sample_labels, each once; only in one that was read */
     uint32_t label_key_count;
 };

@@ -30,12 +30,16 @@ void dictionary_write_section(const struct dictionary *dictionary, enum block_se
 
 /*
  * Reads strings, label sets and series into arena, and no tables nor stacks: there are none then.
- * The sections' bytes are not borrowed. Every number is checked. Handles: ERR_CORRUPT.
+ * When the strings are out of proportion to row_count (store/oversized.h), only those of series and
+ * label sets are there (has_few_strings), and the others are empty. The sections' bytes are not
+ * borrowed. Every number is checked. Handles: ERR_CORRUPT.
  */
 enum err_code dictionary_read_series(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
-                                     struct dictionary *ret_dictionary, struct err *err) MUST_USE;
-/* Reads tables and stacks, too, as above; all else stays where it is. */
+                                     uint64_t row_count, struct dictionary *ret_dictionary,
+                                     struct err *err) MUST_USE;
+/* Reads tables and stacks, too, as above, and all strings where there are few; all else stays where
+ * it is. */
 enum err_code dictionary_read_stacks(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
                                      struct dictionary *dictionary, struct err *err) MUST_USE;

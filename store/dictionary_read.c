@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "store/column.h"
 #include "store/dictionary.h"
+#include "store/oversized.h"
 #include "store/pack.h"
 
 /* One section on its way; the first thing that is wrong is remembered, and zeros follow. Numbers
@@ -14,6 +15,9 @@ struct reading {
     struct span rest;
     const char *wrong;   /* NULL: nothing yet */
     size_t string_bytes; /* of all strings */
+    uint64_t row_count;  /* of the block */
+    bool is_of_series;   /* tables and stacks are not read now */
+    bool are_strings_left_out;
 };
 
 /* Columns without any content take 3 bytes for 256 numbers; more than this is no block of ours. */
@@ -94,7 +98,16 @@ static void end_section(struct reading *reading)
 
 /* ---- strings ---- */
 
-static void read_strings(struct reading *reading, struct profile *tables)
+/* The section's columns; others' bytes stand one after the other. */
+struct string_columns {
+    uint32_t count;
+    const uint32_t *shared;
+    const uint32_t *others;
+    struct span bytes;
+    size_t total_bytes; /* of all strings */
+};
+
+static void read_string_columns(struct reading *reading, struct string_columns *ret_columns)
 {
     const uint32_t count = read_count(reading);
     const uint32_t *shared = read_narrow(reading, count);
@@ -109,23 +122,96 @@ static void read_strings(struct reading *reading, struct profile *tables)
     }
     if (!count || given != bytes.size || total > BLOCK_SECTION_MAX_BYTES || shared[0] || others[0])
         reading->wrong = reading->wrong ? reading->wrong : "strings have not the size they should";
-    if (reading->wrong)
-        return;
-    struct span *strings = arena_new_raw(reading->arena, struct span, count);
-    uint8_t *text = arena_new_raw(reading->arena, uint8_t, (size_t)total);
-    const uint8_t *from = bytes.data;
-    for (uint32_t i = 0; i < count; i++) {
-        if (shared[i])
-            memcpy(text, strings[i - 1].data, shared[i]);
-        if (others[i])
-            memcpy(text + shared[i], from, others[i]);
-        strings[i] = span_of(text, (size_t)shared[i] + others[i]);
-        from += others[i];
+    *ret_columns = (struct string_columns){.count = count,
+                                           .shared = shared,
+                                           .others = others,
+                                           .bytes = bytes,
+                                           .total_bytes = (size_t)total};
+}
+
+static void copy_all_strings(struct reading *reading, const struct string_columns *columns,
+                             struct span *strings)
+{
+    uint8_t *text = arena_new_raw(reading->arena, uint8_t, columns->total_bytes);
+    const uint8_t *from = columns->bytes.data;
+    for (uint32_t i = 0; i < columns->count; i++) {
+        const uint32_t shared = columns->shared[i], others = columns->others[i];
+        if (shared)
+            memcpy(text, strings[i - 1].data, shared);
+        if (others)
+            memcpy(text + shared, from, others);
+        strings[i] = span_of(text, (size_t)shared + others);
+        from += others;
         text += strings[i].size;
     }
+}
+
+/* Only the string in hand is in memory beside those that are used. */
+static void copy_used_strings(struct reading *reading, const struct string_columns *columns,
+                              const bool *are_used, struct span *strings)
+{
+    const uint8_t *from = columns->bytes.data;
+    buf_auto text;
+    buf_init(&text, BLOCK_SECTION_MAX_BYTES);
+    for (uint32_t i = 0; i < columns->count; i++) {
+        text.size = columns->shared[i];
+        buf_append(&text, from, columns->others[i]);
+        from += columns->others[i];
+        if (are_used[i])
+            strings[i] = span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
+    }
+}
+
+/* Strings that are out of proportion are not read with series: their frames' names are most of
+ * them, and only queries that read stacks need those (store/oversized.h). */
+static void read_strings(struct reading *reading, struct profile *tables)
+{
+    struct string_columns columns;
+    read_string_columns(reading, &columns);
+    if (reading->wrong)
+        return;
+    struct span *strings = arena_new(reading->arena, struct span, columns.count);
     tables->strings = strings;
-    tables->string_count = count;
-    reading->string_bytes = (size_t)total;
+    tables->string_count = columns.count;
+    reading->string_bytes = columns.total_bytes;
+    reading->are_strings_left_out =
+        reading->is_of_series &&
+        oversized_is(columns.total_bytes, reading->row_count, OVERSIZED_QUERY_BYTES);
+    if (!reading->are_strings_left_out)
+        copy_all_strings(reading, &columns, strings);
+}
+
+static const bool *find_used_strings(struct reading *reading, const struct dictionary *dictionary)
+{
+    bool *are_used = arena_new(reading->scratch, bool, dictionary->tables->string_count);
+    for (uint32_t i = 0; i < dictionary->sample_label_count; i++) {
+        const struct profile_label *label = &dictionary->sample_labels[i];
+        are_used[label->key] = are_used[label->text] = are_used[label->unit] = true;
+    }
+    for (uint32_t i = 0; i < dictionary->series_label_count; i++) {
+        const struct batch_label *label = &dictionary->series_labels[i];
+        are_used[label->name] = are_used[label->value] = true;
+    }
+    for (uint32_t i = 0; i < dictionary->series_count; i++) {
+        const struct batch_type *type = &dictionary->series[i].type;
+        are_used[type->name] = true;
+        are_used[type->sample_type.type] = are_used[type->sample_type.unit] = true;
+        are_used[type->period_type.type] = are_used[type->period_type.unit] = true;
+    }
+    return are_used;
+}
+
+/* The strings of series and label sets, in a dictionary whose strings were left out. */
+static void read_used_strings(struct reading *reading, struct profile *tables,
+                              const struct dictionary *dictionary)
+{
+    struct string_columns columns;
+    struct span *strings = arena_new(reading->arena, struct span, tables->string_count);
+    read_string_columns(reading, &columns);
+    if (reading->wrong || columns.count != tables->string_count)
+        return;
+    copy_used_strings(reading, &columns, find_used_strings(reading, dictionary), strings);
+    tables->strings = strings;
 }
 
 /* ---- tables ---- */
@@ -481,34 +567,42 @@ static void read_section(struct reading *reading, enum block_section section,
 }
 
 /* Into the dictionary, of which tables is a part. */
-static enum err_code read_sections(struct arena *arena,
+static enum err_code read_sections(struct reading *reading,
                                    const struct span sections[BLOCK_SECTION_COUNT],
                                    const enum block_section *wanted, size_t wanted_count,
                                    struct profile *tables, struct dictionary *dictionary,
                                    struct err *err)
 {
     arena_auto scratch = arena_create();
-    struct reading reading = {.arena = arena, .scratch = scratch};
-    column_reader_init(&reading.columns);
-    tables->arena = arena;
+    reading->scratch = scratch;
+    column_reader_init(&reading->columns);
+    tables->arena = reading->arena;
     dictionary->tables = tables;
-    for (size_t i = 0; i < wanted_count && !reading.wrong; i++) {
-        reading.rest = sections[wanted[i]];
-        read_section(&reading, wanted[i], tables, dictionary);
-        end_section(&reading);
+    for (size_t i = 0; i < wanted_count && !reading->wrong; i++) {
+        reading->rest = sections[wanted[i]];
+        read_section(reading, wanted[i], tables, dictionary);
+        end_section(reading);
     }
-    column_reader_fini(&reading.columns);
-    dictionary->string_bytes += reading.string_bytes;
-    return reading.wrong ? err_set(err, ERR_CORRUPT, "%s", reading.wrong) : ERR_NONE;
+    if (!reading->wrong && reading->are_strings_left_out) {
+        reading->rest = sections[BLOCK_STRINGS];
+        read_used_strings(reading, tables, dictionary);
+    }
+    column_reader_fini(&reading->columns);
+    dictionary->has_few_strings = reading->are_strings_left_out;
+    if (reading->string_bytes)
+        dictionary->string_bytes = reading->string_bytes;
+    return reading->wrong ? err_set(err, ERR_CORRUPT, "%s", reading->wrong) : ERR_NONE;
 }
 
 enum err_code dictionary_read_series(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
-                                     struct dictionary *ret_dictionary, struct err *err)
+                                     uint64_t row_count, struct dictionary *ret_dictionary,
+                                     struct err *err)
 {
     static const enum block_section wanted[] = {BLOCK_STRINGS, BLOCK_LABEL_SETS, BLOCK_SERIES};
+    struct reading reading = {.arena = arena, .row_count = row_count, .is_of_series = true};
     *ret_dictionary = (struct dictionary){0};
-    return read_sections(arena, sections, wanted, sizeof(wanted) / sizeof(wanted[0]),
+    return read_sections(&reading, sections, wanted, sizeof(wanted) / sizeof(wanted[0]),
                          arena_new(arena, struct profile, 1), ret_dictionary, err);
 }
 
@@ -516,10 +610,12 @@ enum err_code dictionary_read_stacks(struct arena *arena,
                                      const struct span sections[BLOCK_SECTION_COUNT],
                                      struct dictionary *dictionary, struct err *err)
 {
-    static const enum block_section wanted[] = {BLOCK_TABLES, BLOCK_STACKS};
+    static const enum block_section wanted[] = {BLOCK_STRINGS, BLOCK_TABLES, BLOCK_STACKS};
+    const size_t first = dictionary->has_few_strings ? 0 : 1;
     struct profile *tables = arena_new(arena, struct profile, 1);
+    struct reading reading = {.arena = arena};
     tables->strings = dictionary->tables->strings;
     tables->string_count = dictionary->tables->string_count;
-    return read_sections(arena, sections, wanted, sizeof(wanted) / sizeof(wanted[0]), tables,
-                         dictionary, err);
+    return read_sections(&reading, sections, wanted + first,
+                         sizeof(wanted) / sizeof(wanted[0]) - first, tables, dictionary, err);
 }

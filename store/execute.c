@@ -611,7 +611,7 @@ static enum err_code answer_question(struct walk *walk, void *context)
                ? walk_explain_wait(
                      walk, answers_ref(asking->answers, walk, identity, make_answer, answer))
                : make_answer(walk, answer);
-    if (!code && !answer->statistics.broken_count)
+    if (!code && !answer->statistics.broken_count && !answer->statistics.oversized_count)
         memcpy(answer->identity, identity, sizeof(identity));
     return code;
 }

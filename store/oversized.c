@@ -9,8 +9,8 @@ enum { SERIES_TEXT_BYTES = 512, TEXT_BYTES = 60, LABELS_SHOWN = 6 };
 
 static bool is_out_of_proportion(const struct block *block, size_t least_bytes)
 {
-    const size_t bytes = block_dictionary(block)->string_bytes;
-    return bytes >= least_bytes && bytes / OVERSIZED_ROW_BYTES > block_footer(block)->row_count;
+    return oversized_is(block_dictionary(block)->string_bytes, block_footer(block)->row_count,
+                        least_bytes);
 }
 
 bool oversized_in_query(const struct block *block)

@@ -3,15 +3,17 @@
  *
  * A request can bring thousands of long names for one sample, and each query of that time would
  * have to hold them all. Blocks of honest profiles have some hundred bytes of strings a row, and
- * less once they are merged. So a query that has not enough memory leaves such blocks out, reports
- * them and answers from the rest (store/walk.h), and a merge puts them together with each other
- * alone, so that they can still be left out without other profiles. Private to store/.
+ * less once they are merged. So strings of frames of such a block are read only with its stacks; a
+ * query that reads stacks and has not enough memory leaves such blocks out, reports them and
+ * answers from the rest (store/walk.h); and a merge puts them together with each other alone, so
+ * that they can still be left out without other profiles. Private to store/.
  */
 #ifndef STORE_OVERSIZED_H
 #define STORE_OVERSIZED_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct block;
@@ -22,8 +24,14 @@ enum {
     OVERSIZED_MERGE_BYTES = 8 << 20, /* smaller ones are merged as all others are */
     OVERSIZED_MERGED_BYTES =
         64 << 20,            /* of strings, that such blocks together may have to be merged */
-    OVERSIZED_QUERY_PART = 2 /* of a query's memory, which all blocks may take */
+    OVERSIZED_QUERY_PART = 4 /* of a query's memory, which such blocks may take together */
 };
+
+/* Strings of so many bytes in a block of so many rows; blocks below least_bytes never are. */
+static inline bool oversized_is(size_t string_bytes, uint64_t row_count, size_t least_bytes)
+{
+    return string_bytes >= least_bytes && string_bytes / OVERSIZED_ROW_BYTES > row_count;
+}
 
 bool oversized_in_query(const struct block *block);
 bool oversized_in_merge(const struct block *block);

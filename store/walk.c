@@ -32,7 +32,7 @@ struct walk_state {
     struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
     bool *have_no_stacks;          /* of these: they could not be opened with them */
     bool *are_left_out;            /* of these: store/oversized.h; entries has NULL */
-    uint32_t oversized_count;      /* of these, blocks that could be left out and are not */
+    size_t oversized_bytes;        /* that oversized blocks take, which are not left out */
     size_t largest_left_out;       /* strings of the largest of those that are */
     const struct catalogue_place **places; /* of these, and of the block in hand */
     struct deleted *deleted;
@@ -502,6 +502,42 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     return code ? code : walk_check_limits(walk, 0);
 }
 
+static void note_left_out(struct walk *walk, uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    struct store_statistics *statistics = &walk->statistics;
+    const struct block *block = open_blocks_get(state->entries[index]);
+    const size_t string_bytes = block_dictionary(block)->string_bytes;
+    if (string_bytes > state->largest_left_out) {
+        state->largest_left_out = string_bytes;
+        statistics->oversized_message = oversized_describe(walk->arena, block, string_bytes);
+    }
+    statistics->oversized_count++;
+    statistics->block_count--;
+}
+
+/* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
+static bool take_oversized(struct walk *walk, size_t bytes)
+{
+    const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
+    size_t *taken = &walk->state->oversized_bytes;
+    if (*taken + bytes > most)
+        return false;
+    *taken += bytes;
+    return true;
+}
+
+/* A block whose strings do not fit is not opened with its stacks. */
+static bool leaves_out_stacks(struct walk *walk, uint32_t index)
+{
+    const struct block *block = open_blocks_get(walk->state->entries[index]);
+    if (!oversized_in_query(block) || take_oversized(walk, block_dictionary(block)->string_bytes))
+        return false;
+    walk->state->have_no_stacks[index] = true;
+    note_left_out(walk, index);
+    return true;
+}
+
 /* What cannot be opened is told of once. */
 static enum err_code accept_stacks(struct walk *walk, uint32_t index,
                                    const struct open_outcome *outcome)
@@ -546,14 +582,15 @@ static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, siz
 }
 
 /* The next blocks of tasks from `at` on that are not open with their stacks. */
-static size_t find_unopened(const struct walk *walk, uint32_t at, uint32_t *indexes, size_t most)
+static size_t find_unopened(struct walk *walk, uint32_t at, uint32_t *indexes, size_t most)
 {
     const struct walk_state *state = walk->state;
     size_t count = 0;
     for (; at < walk->task_count && count < most; at++) {
         const uint32_t index = walk->tasks[at].block_index;
         const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
-        if (!is_known && !state->stacks[index] && !state->have_no_stacks[index])
+        if (!is_known && !state->stacks[index] && !state->have_no_stacks[index] &&
+            !leaves_out_stacks(walk, index))
             indexes[count++] = index;
     }
     return count;
@@ -564,7 +601,7 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
     struct walk_state *state = walk->state;
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
-    if (!state->stacks[index] && !state->have_no_stacks[index])
+    if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(walk, index))
         code = open_stacks(walk, &index, 1, OPEN_STACKS);
     if (code)
         return code;
@@ -589,7 +626,8 @@ static enum err_code open_stacks_from(struct walk *walk, uint32_t at, enum open_
     uint32_t indexes[CREW_MOST];
     if (walk->state->stacks[index] || walk->state->have_no_stacks[index])
         return ERR_NONE;
-    return open_stacks(walk, indexes, find_unopened(walk, at, indexes, crew_size()), part);
+    const size_t count = find_unopened(walk, at, indexes, crew_size());
+    return count ? open_stacks(walk, indexes, count, part) : ERR_NONE;
 }
 
 enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
@@ -614,45 +652,11 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
 static void leave_out(struct walk *walk, uint32_t index)
 {
     struct walk_state *state = walk->state;
-    struct store_statistics *statistics = &walk->statistics;
-    const struct block *block = open_blocks_get(state->entries[index]);
-    const size_t string_bytes = block_dictionary(block)->string_bytes;
-    if (string_bytes > state->largest_left_out) {
-        state->largest_left_out = string_bytes;
-        statistics->oversized_message = oversized_describe(walk->arena, block, string_bytes);
-    }
-    statistics->oversized_count++;
-    statistics->block_count--;
-    state->block_bytes -= block_memory(block);
+    state->block_bytes -= block_memory(open_blocks_get(state->entries[index]));
     state->are_left_out[index] = true;
-    state->oversized_count--;
+    note_left_out(walk, index);
     flight_cache_unref(state->entries[index]);
     state->entries[index] = NULL;
-}
-
-static uint32_t find_largest_oversized(const struct walk *walk)
-{
-    uint32_t largest = 0;
-    size_t most = 0;
-    for (uint32_t i = 0; i < walk->block_count; i++) {
-        if (!walk->state->entries[i])
-            continue;
-        const struct block *block = open_blocks_get(walk->state->entries[i]);
-        const size_t bytes = block_dictionary(block)->string_bytes;
-        if (bytes > most && oversized_in_query(block)) {
-            largest = i;
-            most = bytes;
-        }
-    }
-    return largest;
-}
-
-/* Blocks take half of the memory at most, unless all of them are in proportion to their rows. */
-static void leave_out_oversized(struct walk *walk)
-{
-    const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
-    while (walk->state->block_bytes > most && walk->state->oversized_count)
-        leave_out(walk, find_largest_oversized(walk));
 }
 
 static void remove_tasks_of_left_out(struct walk *walk)
@@ -697,8 +701,9 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     }
     state->entries[walk->block_count++] = entry;
     state->block_bytes += block_memory(open_blocks_get(entry));
-    state->oversized_count += oversized_in_query(open_blocks_get(entry));
-    leave_out_oversized(walk);
+    if (oversized_in_query(open_blocks_get(entry)) &&
+        !take_oversized(walk, block_memory(open_blocks_get(entry))))
+        leave_out(walk, index);
     return code ? code : walk_check_limits(walk, 0);
 }
 

@@ -5,9 +5,9 @@
  * Every question begins with it. A profile type or a series is there only when a profile of it
  * begins in the window, however blocks were compacted: or, for a query with reach_ns, a delta that
  * ends in it or later. What is broken is passed over and counted.
- * Blocks whose strings are out of proportion to their rows are left out, counted and described when
- * all blocks would take more than half of the query's memory (store/oversized.h).
- * Threads: a walk belongs to one. Private to the room.
+ * Blocks whose strings are out of proportion to their rows (store/oversized.h) take a quarter of
+ * the query's memory together; those beyond it are left out, counted and described. Strings of
+ * frames count when stacks are opened. Threads: a walk belongs to one. Private to the room.
  */
 #ifndef STORE_WALK_H
 #define STORE_WALK_H

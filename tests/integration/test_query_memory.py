@@ -10,6 +10,7 @@ from people import Tenant
 from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, rows_of
 
 WINDOW = {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR}
+WARNING = r"left out: .* MiB for \d+ samples of process_cpu\{service_name=\"evil\"\}"
 HONEST = {("main", f"work{i}"): [1, i + 1] for i in range(50)}
 
 
@@ -33,13 +34,16 @@ def ask(client, path, **more):
     return answer
 
 
-def check_honest(client):
+def check_honest(client, service=None, count=0):
+    """Tables have honest profiles, and values over time those of the other service as well."""
     answer = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
     assert sorted(answer.text.splitlines()) == sorted(
         f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items())
     answer = ask(client, "/api/v1/query_range", group_by="service_name")
     sums = {one["labels"]["service_name"]: sum(value for _, value in one["points"]) for one in answer.json()["series"]}
     assert sums["honest"] == 3 * sum(values[1] for values in HONEST.values())
+    if service:
+        assert sums[service] == count
     return answer
 
 
@@ -50,29 +54,30 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
         send(client, "honest", at, HONEST)
     for at in range(6):
         send_names(client, "evil", 10 + at)
-    answer = check_honest(client)
-    warning = answer.headers["perfolio-warning"]
-    assert re.search(r"left out: .* MiB for \d+ samples of process_cpu\{service_name=\"evil\"\}", warning), warning
-    assert answer.json()["statistics"]["oversized"] >= 1
-    assert ask(client, "/api/v1/query", report="folded").headers["perfolio-warning"]
-    assert ask(client, "/api/v1/export", format="parquet").headers["perfolio-warning"]
-    compact(server)
-    check_honest(client)
+    for is_compacted in (False, True):
+        if is_compacted:
+            compact(server)
+        answer = check_honest(client, "evil", 6)  # values over time need no names
+        assert answer.json()["statistics"]["oversized"] == 0 and "perfolio-warning" not in answer.headers
+        for path, more in (("query", {"report": "folded"}), ("export", {}), ("query_range", {"focus": "work"})):
+            answer = ask(client, f"/api/v1/{path}", **more)
+            assert re.search(WARNING, answer.headers["perfolio-warning"]), answer.headers["perfolio-warning"]
+        assert answer.json()["statistics"]["oversized"] >= 1
+        assert sum(value for _, value in answer.json()["series"][0]["points"]) == 3 * sum(range(1, 51))
 
 
 def test_the_same_long_names_again_are_stored_once(start_server):
     """A client with a fault, no attack: once its blocks are merged, all of its profiles fit."""
     server = start_server("--jobs-interval", "1s")
-    client = Tenant(server, query_memory_bytes=32 << 20).api("ingest", "read")
+    client = Tenant(server, query_memory_bytes=64 << 20).api("ingest", "read")
     for at in range(3):
         send(client, "honest", at, HONEST)
     for at in range(12):
         send_names(client, "faulty", 10 + at, count=300, seed=1)
     compact(server)
-    answer = check_honest(client)
-    assert answer.json()["statistics"]["oversized"] == 0 and "perfolio-warning" not in answer.headers
-    sums = {one["labels"]["service_name"]: sum(value for _, value in one["points"]) for one in answer.json()["series"]}
-    assert sums["faulty"] == 12
+    check_honest(client, "faulty", 12)
+    answer = ask(client, "/api/v1/query", report="folded")
+    assert "perfolio-warning" not in answer.headers and len(answer.text) > 300 * 15900
     assert rows_of(server, "SELECT count(*) FROM block") == {2}
 
 
