@@ -1,6 +1,7 @@
 #include "store/dictionary_bytes.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/long_string.h"
 #include "store/column.h"
 #include "store/dictionary.h"
 #include "store/oversized.h"
@@ -22,6 +23,9 @@ struct reading {
 
 /* Columns without any content take 3 bytes for 256 numbers; more than this is no block of ours. */
 enum { COUNT_MAX = 1 << 28 };
+
+/* The largest value of the setting tenant-string-bytes. */
+enum { STRING_MAX_BYTES = 1 << 20 };
 
 static uint32_t read_count(struct reading *reading)
 {
@@ -104,7 +108,8 @@ struct string_columns {
     const uint32_t *shared;
     const uint32_t *others;
     struct span bytes;
-    size_t total_bytes; /* of all strings */
+    size_t total_bytes; /* of all strings, the long ones cut */
+    bool has_long;
 };
 
 static void read_string_columns(struct reading *reading, struct string_columns *ret_columns)
@@ -113,9 +118,13 @@ static void read_string_columns(struct reading *reading, struct string_columns *
     const uint32_t *shared = read_narrow(reading, count);
     const uint32_t *others = read_narrow(reading, count);
     const struct span bytes = read_bytes(reading);
-    uint64_t total = 0, given = 0;
+    uint64_t total = 0, kept = 0, given = 0;
+    bool has_long = false;
     for (uint32_t i = 0; i < count; i++) {
-        total += (uint64_t)shared[i] + others[i];
+        const uint64_t size = (uint64_t)shared[i] + others[i];
+        has_long |= size > STRING_MAX_BYTES;
+        kept += size > STRING_MAX_BYTES ? LONG_STRING_DEFAULT_BYTES : size;
+        total += size;
         given += others[i];
         if (shared[i] > (i ? shared[i - 1] + (uint64_t)others[i - 1] : 0))
             reading->wrong = "a string shares more than there is";
@@ -126,7 +135,8 @@ static void read_string_columns(struct reading *reading, struct string_columns *
                                            .shared = shared,
                                            .others = others,
                                            .bytes = bytes,
-                                           .total_bytes = (size_t)total};
+                                           .total_bytes = (size_t)kept,
+                                           .has_long = has_long};
 }
 
 static void copy_all_strings(struct reading *reading, const struct string_columns *columns,
@@ -146,7 +156,20 @@ static void copy_all_strings(struct reading *reading, const struct string_column
     }
 }
 
-/* Only the string in hand is in memory beside those that are used. */
+/*
+ * Strings that are longer than the limit of what is received can be were stored before there was
+ * one. They are cut to the default of that limit, which bounds what queries and merges hold of a
+ * block; a merge stores the cut ones.
+ */
+static struct span keep_string(struct reading *reading, struct span text)
+{
+    uint32_t cut_count = 0;
+    if (text.size > STRING_MAX_BYTES)
+        return long_string_cut(reading->arena, text, LONG_STRING_DEFAULT_BYTES, &cut_count);
+    return span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
+}
+
+/* Only the string in hand is in memory beside those that are used (NULL: all), and are kept. */
 static void copy_used_strings(struct reading *reading, const struct string_columns *columns,
                               const bool *are_used, struct span *strings)
 {
@@ -157,8 +180,8 @@ static void copy_used_strings(struct reading *reading, const struct string_colum
         text.size = columns->shared[i];
         buf_append(&text, from, columns->others[i]);
         from += columns->others[i];
-        if (are_used[i])
-            strings[i] = span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
+        if (!are_used || are_used[i])
+            strings[i] = keep_string(reading, buf_span(&text));
     }
 }
 
@@ -177,7 +200,11 @@ static void read_strings(struct reading *reading, struct profile *tables)
     reading->are_strings_left_out =
         reading->is_of_series &&
         oversized_is(columns.total_bytes, reading->row_count, OVERSIZED_QUERY_BYTES);
-    if (!reading->are_strings_left_out)
+    if (reading->are_strings_left_out)
+        return;
+    if (columns.has_long)
+        copy_used_strings(reading, &columns, NULL, strings);
+    else
         copy_all_strings(reading, &columns, strings);
 }
 

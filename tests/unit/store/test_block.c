@@ -2,6 +2,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/crc32c.h"
+#include "lib/profile/long_string.h"
 #include "store/block_merge.h"
 #include "store/catalogue.h"
 
@@ -148,6 +149,67 @@ static void a_block_holds_what_the_batch_held(void **state)
         assert_int_equal(block_verify(block, &err), ERR_NONE);
         lines_fini(&sent);
         lines_fini(&read);
+        block_close(block);
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
+/* Names of functions: some of 1.5 MiB that differ at the end, one of 1 MiB, which is no longer than
+ * a limit may be. */
+static void make_long_names(struct profile *tables, struct span *strings)
+{
+    enum { MIB = 1 << 20, FUNCTIONS = 30 };
+    for (uint32_t i = 0; i < tables->string_count; i++) {
+        const size_t size = i == 2 ? MIB : i % 3 == 1 && i <= FUNCTIONS ? MIB + MIB / 2 : 0;
+        strings[i] = tables->strings[i];
+        if (!size)
+            continue;
+        char *text = arena_alloc_raw(tables->arena, size, 1);
+        memset(text, 'a', size);
+        text[size - 1] = (char)('A' + i);
+        strings[i] = span_of(text, size);
+    }
+    tables->strings = strings;
+}
+
+static bool has_string(const struct span *strings, uint32_t count, struct span text)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(strings[i], text))
+            return true;
+    }
+    return false;
+}
+
+static void strings_longer_than_any_limit_are_cut_when_a_block_is_opened(void **state)
+{
+    (void)state;
+    uint64_t seed = 1128;
+    for (int level = 0; level < 2; level++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.sample_count = 500;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct profile tables = *batch->tables;
+        struct written written;
+        struct block *block;
+        uint32_t cut_count = 0, found = 0;
+        make_long_names(&tables, arena_new(tables.arena, struct span, tables.string_count));
+        batch->tables = &tables;
+        write_block(&written, batch, level);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        assert_in_range(block_memory(block), 1 << 20, 2 << 20);
+        const struct profile *read = block_dictionary(block)->tables;
+        for (uint32_t i = 0; i < tables.string_count; i++) {
+            const bool is_long = tables.strings[i].size > 1 << 20;
+            const struct span wanted = is_long
+                                           ? long_string_cut(tables.arena, tables.strings[i],
+                                                             LONG_STRING_DEFAULT_BYTES, &cut_count)
+                                           : tables.strings[i];
+            found += has_string(read->strings, read->string_count, wanted);
+        }
+        assert_int_equal(found, read->string_count);
+        assert_true(cut_count > 5);
         block_close(block);
         buf_fini(&written.bytes);
         batch_destroy(batch);
@@ -837,6 +899,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_the_batch_held),
+        cmocka_unit_test(strings_longer_than_any_limit_are_cut_when_a_block_is_opened),
         cmocka_unit_test(merged_blocks_hold_what_all_held),
         cmocka_unit_test(a_granule_that_cannot_be_read_is_lost_alone),
         cmocka_unit_test(blocks_of_days_hold_what_their_rows_need),
