@@ -160,7 +160,7 @@ static bool is_covered(const struct one_series *series, uint32_t series_count, i
 static void check_steps(const struct one_series *series, uint32_t series_count,
                         const struct spread_steps *steps, const struct sums *sums)
 {
-    double all_per_ns = 0, least_per_ns = INFINITY;
+    double all_per_ns = 0, least_per_ns = HUGE_VAL;
     for (uint32_t i = 0; i < series_count; i++) {
         all_per_ns += series[i].per_ns;
         least_per_ns = fmin(least_per_ns, series[i].per_ns);
