@@ -212,6 +212,34 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     assert not (folder / "third").exists()
 
 
+def test_damaged_and_lost_objects_of_a_bucket_are_found(start, folder):
+    objects = bucket(new_prefix())
+    server = start("data", objects)
+    shares = fill(server)
+    api, keys = server.api(), objects.environment()
+    flags = [*objects.flags(), "--data-dir", server.data_dir]
+    damaged, lost = f"share/{shares[0]}", f"share/{shares[1]}"
+    segment = next(iter(objects.keys("segment/") | objects.keys("block/")))
+    for key in (damaged, segment):
+        data = objects.read(key)
+        objects.write(key, data[:-1] + bytes([data[-1] ^ 1]))
+    objects.ask("DELETE", lost)
+    assert api.get(f"/p/{shares[0]}/raw").json()["type"] == "/problems/damaged"
+    assert api.get(f"/p/{shares[1]}/raw").json()["type"] == "/problems/lost"
+    for command in (["store", "verify", *flags], ["backup", "--verify-only", *flags],
+                    ["backup", *flags, folder / "backup"]):
+        result = run(*command, environment=keys)
+        told = result.stdout + result.stderr
+        assert result.returncode == 1 and all(key in told for key in (damaged, lost, segment)), result
+    assert api.post("/api/v1/admin/scrub/start").status == 200
+    deadline = time.monotonic() + 60
+    while not (state := api.get("/api/v1/admin/scrub").json())["last_pass"]:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.1)
+    assert {one["object"]: one["problem"] for one in state["problems"]} == {
+        damaged: "broken", lost: "missing", segment: "broken"}
+
+
 # ---- load ----
 
 
