@@ -154,14 +154,15 @@ static bool is_cut(const struct range *range, const struct walk_task *task)
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
-/* Means are of all snapshots of the series. */
+/* Here and below, profiles are those of the task: from the ordinal task->first on.
+ * Means are of all snapshots of the series. */
 static void note_snapshots(struct range *range, const struct walk_task *task,
                            const struct block_profile *profiles)
 {
     if (task->has_shared_moments)
-        moments_add(&range->moments, profiles, task->first, task->end);
+        moments_add(&range->moments, profiles, 0, task->end - task->first);
     for (uint32_t i = task->first; !task->has_shared_moments && i < task->end; i++)
-        range->snapshot_counts[step_of(range, profiles[i].time_ns)]++;
+        range->snapshot_counts[step_of(range, profiles[i - task->first].time_ns)]++;
 }
 
 static void count_moment(void *context, int64_t time_ns)
@@ -231,7 +232,8 @@ static void cover_profiles(struct range *range, const struct walk_task *task,
                            const struct block_profile *profiles)
 {
     for (uint32_t i = task->first; i < task->end; i++)
-        spread_cover(&range->spread, profiles[i].time_ns, profiles[i].duration_ns);
+        spread_cover(&range->spread, profiles[i - task->first].time_ns,
+                     profiles[i - task->first].duration_ns);
 }
 
 /* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
@@ -242,11 +244,12 @@ static void share_sum(struct range *range, const struct walk_task *task, uint32_
     __int128 all_ns = 0, done_ns = 0;
     bool is_known = true;
     for (uint32_t i = task->first; i < task->end; i++) {
-        is_known = is_known && profiles[i].duration_ns > 0;
-        all_ns += profiles[i].duration_ns;
+        const int64_t duration_ns = profiles[i - task->first].duration_ns;
+        is_known = is_known && duration_ns > 0;
+        all_ns += duration_ns;
     }
     if (!is_known) {
-        spread_put(&range->spread, group, profiles[task->first].time_ns, sum);
+        spread_put(&range->spread, group, profiles->time_ns, sum);
         return;
     }
     /* Durations of an hour's profiles are below 2^63 each, but their product with a sum may not
@@ -254,32 +257,33 @@ static void share_sum(struct range *range, const struct walk_task *task, uint32_
     const __int128 unit_ns = all_ns > INT64_MAX ? all_ns / INT64_MAX + 1 : 1;
     int64_t before = 0;
     for (uint32_t i = task->first; i < task->end; i++) {
-        done_ns += profiles[i].duration_ns;
+        const struct block_profile *profile = &profiles[i - task->first];
+        done_ns += profile->duration_ns;
         const bool is_last = i + 1 == task->end;
         const int64_t after =
             is_last ? sum : (int64_t)(sum * (done_ns / unit_ns) / (all_ns / unit_ns));
-        spread_add(&range->spread, group, profiles[i].time_ns, profiles[i].duration_ns,
-                   after - before);
+        spread_add(&range->spread, group, profile->time_ns, profile->duration_ns, after - before);
         before = after;
     }
 }
 
-/* values[i] are of profile i; NULL: all of it. */
+/* values[i] are of the profile of ordinal i; NULL: all of it. */
 static enum err_code add_profiles(struct range *range, const struct walk_task *task, uint32_t group,
                                   const struct block_profile *profiles, const int64_t *values)
 {
     enum err_code code = ERR_NONE;
     int64_t sum = 0;
     for (uint32_t i = task->first; i < task->end && !code; i++) {
-        const int64_t value = values ? values[i] : profiles[i].total;
+        const struct block_profile *profile = &profiles[i - task->first];
+        const int64_t value = values ? values[i] : profile->total;
         if (range->rule == STORE_MEAN) {
-            spread_put(&range->spread, group, profiles[i].time_ns, value);
+            spread_put(&range->spread, group, profile->time_ns, value);
             continue;
         }
         if (task->are_totals)
             sum += value;
         else
-            spread_add(&range->spread, group, profiles[i].time_ns, profiles[i].duration_ns, value);
+            spread_add(&range->spread, group, profile->time_ns, profile->duration_ns, value);
         code = check_work(range);
     }
     if (task->are_totals && range->rule == STORE_SUM)
@@ -297,15 +301,32 @@ static void note_times(struct range *range, const struct walk_task *task,
         cover_profiles(range, task, profiles);
 }
 
+/* Those that the walk has read to find them, else now. */
+static enum err_code find_profiles(struct range *range, const struct walk_task *task,
+                                   const struct block_profile **ret_profiles)
+{
+    struct walk *walk = range->walk;
+    const struct block_profile *profiles;
+    if (task->profiles) {
+        *ret_profiles = task->profiles;
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    if (!code)
+        *ret_profiles = profiles + task->first;
+    return code;
+}
+
 static enum err_code read_profiles(struct range *range, struct walk_task *task, uint32_t group)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const bool has_filter = range->query->filter != NULL;
-    const struct block_profile *profiles;
+    const struct block_profile *profiles = NULL;
     enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
     if (!code)
-        code = block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+        code = find_profiles(range, task, &profiles);
     code = walk_note_read(walk, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
@@ -321,13 +342,12 @@ static enum err_code read_times(struct range *range, struct walk_task *task)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
-    const struct block_profile *profiles;
+    const struct block_profile *profiles = NULL;
     if (range->rule == STORE_MEAN && is_enough(range, task)) {
         range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
         return ERR_NONE;
     }
-    enum err_code code =
-        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    enum err_code code = find_profiles(range, task, &profiles);
     if (!code)
         note_times(range, task, profiles);
     return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
@@ -440,9 +460,9 @@ static enum err_code add_deltas(struct range *range, const struct walk_task *tas
         else
             add_to_profile(range, group, ordinal, value);
     }
-    cover_profiles(range, task, rows->profiles);
+    cover_profiles(range, task, rows->profiles + task->first);
     if (!code && first_group != ROW_LABELS_LEFT_OUT)
-        code = add_profiles(range, task, first_group, rows->profiles, range->values);
+        code = add_profiles(range, task, first_group, rows->profiles + task->first, range->values);
     return code ? code : spread_row_sums(range, rows->profiles);
 }
 
@@ -458,7 +478,7 @@ static void add_gauges(struct range *range, const struct walk_task *task,
             spread_put(&range->spread, group, rows->profiles[ordinal].time_ns,
                        keeps_row(keeps, rows, i) ? rows->values[i] : 0);
     }
-    note_snapshots(range, task, rows->profiles);
+    note_snapshots(range, task, rows->profiles + task->first);
 }
 
 static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,

@@ -291,6 +291,20 @@ static uint32_t find_first(const struct walk *walk, const struct series_in_hand 
     return first;
 }
 
+/* Values over time read the profiles of granules that the window cuts: so they are not read twice.
+ */
+static void keep_profiles(struct walk *walk, struct walk_task *task,
+                          const struct block_profile *profiles)
+{
+    const uint32_t count = task->end - task->first;
+    if (!walk->query->reach_ns || walk->state->kind != WALK_TASKS)
+        return;
+    struct block_profile *kept = arena_new_raw(walk->arena, struct block_profile, count);
+    memcpy(kept, profiles + task->first, count * sizeof(*kept));
+    walk->state->text_bytes += count * sizeof(*kept);
+    task->profiles = kept;
+}
+
 /* Which of the granule's profiles are of the window: none is first == end. */
 static enum err_code find_profiles(struct walk *walk, const struct series_in_hand *hand,
                                    struct walk_task *task)
@@ -299,6 +313,7 @@ static enum err_code find_profiles(struct walk *walk, const struct series_in_han
     const struct block_granule *granule = task->granule;
     const char *object_key = walk->state->places[task->block_index]->object_key;
     task->first = task->end = 0;
+    task->profiles = NULL;
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
         note_time(walk, granule->begin_ns, granule->end_ns);
         task->end = granule->profile_count;
@@ -311,8 +326,10 @@ static enum err_code find_profiles(struct walk *walk, const struct series_in_han
         return pass_over(walk, object_key, code);
     task->first = find_first(walk, hand, profiles, granule->profile_count);
     task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
-    if (task->first < task->end)
+    if (task->first < task->end) {
         note_time(walk, profiles[task->first].time_ns, profiles[task->end - 1].time_ns);
+        keep_profiles(walk, task, profiles);
+    }
     return ERR_NONE;
 }
 
@@ -380,6 +397,7 @@ static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk
             note_time(walk, profiles[at].time_ns, profiles[stop - 1].time_ns);
             task->first = at;
             task->end = stop;
+            keep_profiles(walk, task, profiles);
             add_task(walk, hand, task);
         }
         const uint32_t next = is_last ? end : find_ordinal(profiles, count, window->end_ns);
@@ -428,6 +446,7 @@ static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *ha
     note_time(walk, granule->begin_ns, granule->end_ns);
     task->first = 0;
     task->end = granule->profile_count;
+    task->profiles = NULL;
     add_task(walk, hand, task);
     return ERR_NONE;
 }

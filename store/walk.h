@@ -47,6 +47,9 @@ struct walk_task {
     bool are_totals;         /* of single profiles and their labels nothing is to be told */
     bool is_broken;          /* it was to be read and could not: the answer is without it */
     bool has_shared_moments; /* store/moments.h: where it was asked for */
+    /* Where the window cuts the granule and the query has reach_ns: its profiles from first on,
+     * which were read to find them. NULL: not kept. */
+    const struct block_profile *profiles;
     /* Of series totals: the tasks that they take the place of. NULL: it is a task itself. */
     struct walk_task *parts;
     uint32_t part_count;
