@@ -17,7 +17,12 @@ enum {
     STALE_MS = 5000, /* a look that takes longer: the disk hangs */
     RETRY_S = 30,
     MIN_FREE_SHARE = 16,
+    HELD_SHARE = 4, /* of the reserve */
+    GIVE_UP_SHARE = 8,
 };
+
+/* Two segments of PostgreSQL's log. */
+#define HELD_MOST ((uint64_t)32 << 20)
 
 #define MIN_FREE_LEAST ((uint64_t)64 << 20)
 #define MIN_FREE_MOST ((uint64_t)1 << 30)
@@ -31,7 +36,9 @@ struct disk {
     _Atomic enum disk_state state;
     _Atomic uint64_t free_bytes;
     _Atomic uint64_t reserve_bytes;
+    _Atomic uint64_t held_bytes;
     _Atomic int64_t looked_ns; /* monotonic */
+    int held_fd;               /* of the thread that looks; -1: none */
     pthread_mutex_t mutex;     /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
@@ -64,6 +71,38 @@ static bool is_full(const struct disk *disk, uint64_t free_bytes, uint64_t reser
     return free_bytes < reserve_bytes + (was_full ? reserve_bytes / 8 : 0);
 }
 
+/* Where the file system cannot allocate without writing, nothing is held. */
+static void hold(struct disk *disk, uint64_t reserve_bytes)
+{
+    const uint64_t share = reserve_bytes / HELD_SHARE;
+    const uint64_t bytes = share < HELD_MOST ? share : HELD_MOST;
+    disk->held_fd = os_openat(AT_FDCWD, disk->folder, O_TMPFILE | O_WRONLY, 0600);
+    if (disk->held_fd < 0)
+        return;
+    if (fallocate(disk->held_fd, 0, 0, (off_t)bytes) == 0) {
+        atomic_store(&disk->held_bytes, bytes);
+        return;
+    }
+    os_close(disk->held_fd);
+    disk->held_fd = -1;
+}
+
+static void give_up_held(struct disk *disk)
+{
+    os_close(disk->held_fd);
+    disk->held_fd = -1;
+    atomic_store(&disk->held_bytes, 0);
+}
+
+/* Held while there is plenty, so that holding it never makes the disk full. */
+static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
+{
+    if (disk->held_fd >= 0 && free_bytes < reserve_bytes / GIVE_UP_SHARE)
+        give_up_held(disk);
+    else if (disk->held_fd < 0 && free_bytes > 2 * reserve_bytes)
+        hold(disk, reserve_bytes);
+}
+
 static enum disk_state find_state(struct disk *disk)
 {
     uint64_t free_bytes, total_bytes;
@@ -73,6 +112,7 @@ static enum disk_state find_state(struct disk *disk)
     const bool full = is_full(disk, free_bytes, reserve_bytes);
     atomic_store(&disk->free_bytes, free_bytes);
     atomic_store(&disk->reserve_bytes, reserve_bytes);
+    hold_or_give_up(disk, free_bytes, reserve_bytes);
     if (can_write(disk))
         return full ? DISK_FULL : DISK_USABLE;
     return errno == ENOSPC || errno == EDQUOT ? DISK_FULL : DISK_UNWRITABLE;
@@ -132,6 +172,7 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
     pthread_condattr_t attributes;
     disk->folder = mem_strdup(folder);
     disk->min_free_bytes = min_free_bytes;
+    disk->held_fd = -1;
     pthread_mutex_init(&disk->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -139,6 +180,7 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
     pthread_condattr_destroy(&attributes);
     look(disk);
     if (pthread_create(&disk->thread, NULL, disk_main, disk) != 0) {
+        give_up_held(disk);
         mem_free(disk->folder);
         mem_free(disk);
         return err_set(err, ERR_INTERNAL, "cannot start the thread that watches the disk");
@@ -156,6 +198,7 @@ void disk_destroy(struct disk *disk)
     pthread_cond_signal(&disk->wake);
     pthread_mutex_unlock(&disk->mutex);
     pthread_join(disk->thread, NULL);
+    give_up_held(disk);
     pthread_cond_destroy(&disk->wake);
     pthread_mutex_destroy(&disk->mutex);
     mem_free(disk->folder);
@@ -193,4 +236,9 @@ uint64_t disk_free_bytes(const struct disk *disk)
 uint64_t disk_min_free_bytes(const struct disk *disk)
 {
     return atomic_load(&disk->reserve_bytes);
+}
+
+uint64_t disk_held_bytes(const struct disk *disk)
+{
+    return atomic_load(&disk->held_bytes);
 }

@@ -4,7 +4,9 @@
  * A thread looks several times each second, so that a request learns it without a system call and
  * never waits for a disk that hangs. Requests that store something are refused below a reserve of
  * free bytes. The reserve is for what frees room: PostgreSQL writes its log before it deletes a
- * row, and profiles are deleted by writing blocks without them. Threads: any.
+ * row, and profiles are deleted by writing blocks without them. A part of it, at most 32 MiB, is
+ * held in a file without a name, which is given up when another program has filled the disk
+ * nevertheless. Threads: any.
  */
 #ifndef API_DISK_H
 #define API_DISK_H
@@ -32,5 +34,7 @@ enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 /* For metrics: what is free, and below what nothing is stored. */
 uint64_t disk_free_bytes(const struct disk *disk);
 uint64_t disk_min_free_bytes(const struct disk *disk);
+/* What is held for deletions; 0 when it was given up. */
+uint64_t disk_held_bytes(const struct disk *disk);
 
 #endif

@@ -1,5 +1,6 @@
 """A disk without room, and one that cannot be written: a small file system of its own, so these need root."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -48,10 +49,13 @@ def free_mib(folder):
 
 
 def fill(folder, left_mib):
-    """Another program's file, which leaves so much free."""
+    """Another program's file, which leaves so much free; 0: not a byte."""
     path = folder / "filler"
     with open(path, "wb") as file:
-        os.posix_fallocate(file.fileno(), 0, (free_mib(folder) - left_mib) * MIB)
+        os.posix_fallocate(file.fileno(), 0, (free_mib(folder) - max(left_mib, 1)) * MIB)
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while left_mib == 0:
+            file.write(b"x" * 4096)
     return path
 
 
@@ -112,6 +116,22 @@ def test_a_full_disk_refuses_what_would_be_stored_and_lets_deletions_go_on(serve
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
 
 
+def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
+    """To the last byte: what the server holds for this is given up, and PostgreSQL can write again."""
+    api = server.api()
+    made = [api.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(20)]
+    filler = fill(disk, 0)
+    wait_for(lambda: not is_ready(server))
+    for share in made:
+        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410))
+    folder = server.data_dir / "objects" / "share"
+    wait_for(lambda: not any((folder / share).exists() for share in made))
+    assert not is_ready(server)
+    filler.unlink()
+    wait_for(lambda: is_ready(server))
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+
+
 def test_uploads_fill_a_disk_up_to_the_reserve_and_no_further(server, disk):
     """PostgreSQL, which is on the same disk, never runs out of room."""
     api = server.api()
@@ -136,7 +156,8 @@ def test_a_disk_that_is_read_only_refuses_what_would_be_stored(disk, cluster_tem
     copy_template(cluster_template, disk / "data")
     objects = disk / "data" / "objects"
     objects.mkdir(mode=0o755)
-    mount("-t", "tmpfs", "-o", "size=200m,mode=755", "tmpfs", str(objects))
+    # So small that nothing is held for deletions: with a file open for that it could not be remounted.
+    mount("-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", str(objects))
     server = Server(disk / "data")
     try:
         server.start()

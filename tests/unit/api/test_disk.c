@@ -101,6 +101,24 @@ static void nothing_is_stored_while_the_disk_fails(void **state)
     }
 }
 
+/* Another program has taken what was left: what is held makes room for deletions. */
+static void what_is_held_is_given_up_on_a_disk_that_others_fill(void **state)
+{
+    struct fixture *fixture = *state;
+    const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
+    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    os_fault_free_bytes(99 * MIB);
+    wait_for(fixture, ERR_BUSY);
+    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    os_fault_free_bytes(0);
+    while (disk_held_bytes(fixture->disk) && clock_monotonic_ns() < until_ns)
+        clock_sleep_ms(5);
+    assert_int_equal(disk_held_bytes(fixture->disk), 0);
+    os_fault_free_bytes(201 * MIB);
+    wait_for(fixture, ERR_NONE);
+    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+}
+
 /* A small disk keeps 64 MiB, a large one 1 GiB. */
 static void the_usual_reserve_follows_the_size_of_the_disk(void **state)
 {
@@ -126,6 +144,7 @@ int main(void)
         TEST(nothing_is_stored_below_the_reserve),
         TEST(a_disk_at_the_edge_does_not_flap),
         TEST(nothing_is_stored_while_the_disk_fails),
+        TEST(what_is_held_is_given_up_on_a_disk_that_others_fill),
         TEST(the_usual_reserve_follows_the_size_of_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
