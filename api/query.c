@@ -451,6 +451,26 @@ static enum err_code merge_report(struct request *request, struct report *report
     return ERR_INVALID;
 }
 
+/* A selector finds series by their labels; Pyroscope's clients name labels of samples there, too.
+ */
+static void explain_labels(struct request *request, struct response *response,
+                           const struct store_query *query, const struct store_statistics *read)
+{
+    struct span name;
+    struct err ignored;
+    if (read->profile_count || query_describe_missing(request->arena, read))
+        return;
+    if (store_find_absent_label(request->server->store, request->arena, query, &name, &ignored) ||
+        !name.size)
+        return;
+    response_add(request, response, "perfolio-warning",
+                 arena_printf(request->arena,
+                              "no series has the label %.*s: to filter by a label of samples, use "
+                              "the parameter label=%.*s=VALUE (perfolio query --label "
+                              "%.*s=VALUE)",
+                              SPAN_PRINT(name), SPAN_PRINT(name), SPAN_PRINT(name)));
+}
+
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)
 {
     const int64_t begin_ns = clock_monotonic_ns();
@@ -466,6 +486,8 @@ static enum err_code get_query(struct request *request, struct response *respons
     if (code)
         return code;
     code = respond(ask, response, &query, &answer, begin_ns, err);
+    if (!code)
+        explain_labels(request, response, &query, query_ask_statistics(ask));
     store_answer_fini(&answer);
     return code;
 }

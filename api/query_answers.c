@@ -203,6 +203,12 @@ static enum err_code respond_once(struct query_ask *ask, struct response *respon
     return response_buf(ask->request, response, 200, ask->report->kind->content_type, &body, err);
 }
 
+const struct store_statistics *query_ask_statistics(const struct query_ask *ask)
+{
+    const struct finished *finished = ask->entry ? flight_cache_get(ask->entry) : NULL;
+    return finished ? &finished->answer.statistics : &ask->answer->statistics;
+}
+
 enum err_code query_ask_respond(struct query_ask *ask, struct response *response,
                                 const struct store_answer *answer, int64_t begin_ns,
                                 struct err *err)

@@ -31,4 +31,7 @@ enum err_code query_ask_respond(struct query_ask *ask, struct response *response
                                 const struct store_answer *answer, int64_t begin_ns,
                                 struct err *err) MUST_USE;
 
+/* What was read for the answer that query_ask_respond sent, which may be one that was kept. */
+const struct store_statistics *query_ask_statistics(const struct query_ask *ask);
+
 #endif

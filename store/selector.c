@@ -420,6 +420,18 @@ enum err_code selector_parse_kept(struct arena *arena, struct span text,
     return parse_text(&parser, ret_selector);
 }
 
+uint32_t selector_required_labels(const struct selector *selector,
+                                  struct span ret_names[SELECTOR_MAX_MATCHERS])
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type && matcher->comparison == EQUALS && matcher->value.size)
+            ret_names[count++] = matcher->name;
+    }
+    return count;
+}
+
 /* ---- one text of all that are written otherwise ---- */
 
 static int compare_matchers(const void *a, const void *b)

@@ -45,6 +45,11 @@ enum err_code selector_parse_named(struct arena *arena, const char *name, struct
 enum err_code selector_parse_kept(struct arena *arena, struct span text,
                                   struct selector **ret_selector, struct err *err) MUST_USE;
 
+/* Names of the labels that a matching series must have, since a matcher compares one with a value;
+ * borrowed, each as often as it is there. Returns how many. */
+uint32_t selector_required_labels(const struct selector *selector,
+                                  struct span ret_names[SELECTOR_MAX_MATCHERS]);
+
 /* Written so that selectors which differ only by spaces, the order and repetition of their
  * matchers, the way of quoting, dots for underscores in names, and expressions without anything
  * special for comparisons have the same text, which is such a selector unless it is too long.

@@ -198,3 +198,42 @@ void store_list_label_values(struct arena *arena, const struct store_series_list
     list_keys(arena, &values, ret_values, ret_count);
     map_bytes_fini(&values);
 }
+
+static bool is_among(struct span name, const struct span *names, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+enum err_code series_list_find_absent_label(const struct walk_source *source, struct arena *arena,
+                                            const struct store_query *query, struct span *ret_name,
+                                            struct err *err)
+{
+    struct span required[SELECTOR_MAX_MATCHERS];
+    struct selector *selector;
+    struct store_series_list list;
+    const struct span *names;
+    uint32_t name_count;
+    *ret_name = SPAN_LITERAL("");
+    if (!query->selector_count)
+        return ERR_NONE;
+    enum err_code code = selector_parse(arena, query->selectors[0], &selector, err);
+    const uint32_t required_count = code ? 0 : selector_required_labels(selector, required);
+    if (!required_count)
+        return code;
+    struct store_query of_all = *query;
+    of_all.selectors = NULL;
+    of_all.selector_count = 0;
+    code = series_list_make(source, arena, &of_all, &list, err);
+    if (code)
+        return code;
+    store_list_label_names(arena, &list, &names, &name_count);
+    for (uint32_t i = 0; i < required_count && !ret_name->size; i++) {
+        if (!is_among(required[i], names, name_count))
+            *ret_name = required[i];
+    }
+    return ERR_NONE;
+}

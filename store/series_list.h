@@ -14,5 +14,8 @@ struct walk_source;
 enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
                                const struct store_query *query, struct store_series_list *ret_list,
                                struct err *err) MUST_USE;
+enum err_code series_list_find_absent_label(const struct walk_source *source, struct arena *arena,
+                                            const struct store_query *query, struct span *ret_name,
+                                            struct err *err) MUST_USE;
 
 #endif

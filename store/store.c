@@ -278,6 +278,14 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
     return series_list_make(&source, arena, query, ret_list, err);
 }
 
+enum err_code store_find_absent_label(struct store *store, struct arena *arena,
+                                      const struct store_query *query, struct span *ret_name,
+                                      struct err *err)
+{
+    const struct walk_source source = source_of(store);
+    return series_list_find_absent_label(&source, arena, query, ret_name, err);
+}
+
 enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
                           struct err *err)

@@ -341,6 +341,15 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err) MUST_USE;
 
+/*
+ * A label that the first selector of the query requires of its series, and that no series with a
+ * profile in the window has, whatever its type: it may be one of samples. *ret_name is empty where
+ * there is none; it lives in the arena. Handles: as store_list_series.
+ */
+enum err_code store_find_absent_label(struct store *store, struct arena *arena,
+                                      const struct store_query *query, struct span *ret_name,
+                                      struct err *err) MUST_USE;
+
 /* Names of the series' labels, distinct and in order, in the arena. */
 void store_list_label_names(struct arena *arena, const struct store_series_list *list,
                             const struct span **ret_names, uint32_t *ret_count);
