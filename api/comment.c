@@ -225,7 +225,7 @@ static enum err_code insert(struct request *request, struct pg_connection *conne
         comment->view ? PG_TEXT(comment->view) : PG_NULL, PG_TEXT(comment->author));
 }
 
-/* Of the author's own tenant, which may be another than the share's. */
+/* The author may belong to another tenant than the share. */
 static enum err_code find_author_name(struct request *request, struct pg_connection *connection,
                                       struct comment *comment, struct err *err)
 {

@@ -125,8 +125,8 @@ static void close_listening_sockets(const struct http_server *http)
 }
 
 /* Browsers remember HSTS for a host, all its ports included: never say it for this machine. Nor
- * where clients meet the local CA's certificate: a browser that knows HSTS lets nobody past the
- * warning about an authority that it does not trust. */
+ * where clients meet the local CA's certificate: under HSTS a browser does not let its user past
+ * the warning about an authority that it does not trust. */
 static bool wants_hsts(const struct settings *settings, const char *public_url)
 {
     if (!public_url || local_ca_is_used(settings))

@@ -606,8 +606,8 @@ enum err_code report_respond(struct request *request, struct response *response,
                             .is_zstd = report->kind->compresses && accepts_zstd(request)};
     struct flight_cache *answers = request->server->shares->answers;
     const char *key = report_key(request->arena, report, making.is_zstd);
-    /* Who waits for an answer that another makes shares the limit on its size: so answers for
-     * anonymous requests are made apart, and read by all. */
+    /* Requests that wait for the same response share its limit, so responses for anonymous requests
+     * have a key of their own. Everybody may read one that is kept. */
     const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
     struct flight_entry *entry = flight_cache_try(answers, key);
     if (!entry)

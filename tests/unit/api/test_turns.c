@@ -166,7 +166,7 @@ static void a_source_has_one_turn_at_a_time_whatever_the_key(void **state)
     turns_give(*state, &third);
 }
 
-static void who_waits_for_the_key_and_who_waits_for_the_source_are_both_woken(void **state)
+static void a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source(void **state)
 {
     struct turn first = turn_of_source("a", "192.0.2.1"),
                 same_key[2] = {turn_of("a"), turn_of("a")};
@@ -182,7 +182,7 @@ static void who_waits_for_the_key_and_who_waits_for_the_source_are_both_woken(vo
     turns_give(*state, &same_source);
 }
 
-static void few_of_a_source_wait_and_more_are_refused(void **state)
+static void a_source_has_a_limit_on_waiting_turns(void **state)
 {
     (void)state;
     struct turns *turns = turns_create(8, 1000);
@@ -225,8 +225,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_source_has_one_turn_at_a_time_whatever_the_key, start,
                                         stop),
         cmocka_unit_test_setup_teardown(
-            who_waits_for_the_key_and_who_waits_for_the_source_are_both_woken, start, stop),
-        cmocka_unit_test(few_of_a_source_wait_and_more_are_refused),
+            a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source, start, stop),
+        cmocka_unit_test(a_source_has_a_limit_on_waiting_turns),
         cmocka_unit_test(a_single_worker_still_has_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
