@@ -330,31 +330,52 @@ static void print_s(int64_t ns, struct buf *text)
     buf_printf(text, "%.9g s", (double)ns / (double)CLOCK_NS_PER_S);
 }
 
+static void print_unknown(const struct store_range *answer, struct buf *note)
+{
+    const bool is_one = answer->unknown_count == 1;
+    buf_printf(note,
+               "%" PRIu64 " profile%s no duration and count%s for the time until the next one of "
+               "the same series",
+               answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
+    if (answer->interval_ns) {
+        buf_append_text(note, ", at most for the usual interval of ");
+        print_s(answer->interval_ns, note);
+    }
+    buf_append_text(note, ", or for a step if there is no other one.");
+}
+
+static void print_raised(const struct question *question, struct buf *note)
+{
+    buf_append_text(note, note->size ? " The step was raised from " : "The step was raised from ");
+    print_s(question->short_step_ns, note);
+    buf_append_text(note, " to ");
+    print_s(question->range.step_ns, note);
+}
+
 /* What the reader of the values must know, as sentences. */
 static void append_notes(const struct question *question, const struct store_range *answer,
                          struct buf *json)
 {
-    if (!answer->unknown_count)
-        return;
+    const struct store_range_query *range = &question->range;
+    const bool is_raised = question->short_step_ns;
     buf_auto note;
     buf_init(&note, 1024);
-    const bool is_one = answer->unknown_count == 1;
-    buf_printf(&note,
-               "%" PRIu64 " profile%s no duration and count%s for the time until the next "
-               "one of the same series",
-               answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
-    if (answer->interval_ns) {
-        buf_append_text(&note, ", at most for the usual interval of ");
-        print_s(answer->interval_ns, &note);
-    }
-    buf_append_text(&note, ", or for a step if there is no other one.");
-    if (question->short_step_ns) {
-        buf_append_text(&note, " The step was raised from ");
-        print_s(question->short_step_ns, &note);
-        buf_append_text(&note, " to ");
-        print_s(question->range.step_ns, &note);
+    if (answer->unknown_count)
+        print_unknown(answer, &note);
+    if (answer->unknown_count && is_raised) {
+        print_raised(question, &note);
         buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
+    } else if (is_raised) {
+        print_raised(question, &note);
+        buf_append_text(&note, ", so that each step has snapshots of all series that are summed.");
+    } else if (answer->snapshot_interval_ns > range->step_ns) {
+        buf_append_text(&note, "Snapshots come every ");
+        print_s(answer->snapshot_interval_ns, &note);
+        buf_append_text(&note, ": shorter steps do not have all series that are summed. Use a "
+                               "longer step.");
     }
+    if (!note.size)
+        return;
     buf_append_text(json, ",\"notes\":[");
     buf_append_json(json, buf_span(&note));
     buf_append_byte(json, ']');
@@ -409,19 +430,28 @@ static void ask_for_hours(struct request *request, struct question *question,
         *answer = hours;
 }
 
-/* Without a duration nothing is known of parts of the interval: a step that was asked for becomes a
- * multiple of itself, one that we chose the next round one. */
+/* Without a duration nothing is known of parts of the interval. Steps of twice the interval of
+ * snapshots have one of each series, early or late as it may be. */
+static int64_t shortest_step(const struct question *question, const struct store_range *answer)
+{
+    const int64_t interval_ns = answer->snapshot_interval_ns;
+    if (answer->interval_ns || question->has_step || interval_ns > INT64_MAX / 2)
+        return answer->interval_ns;
+    return 2 * interval_ns;
+}
+
+/* A step that was asked for becomes a multiple of itself, one that we chose the next round one. */
 static enum err_code raise_step(struct request *request, struct question *question,
                                 struct store_range *answer, struct err *err)
 {
     struct store_range_query *range = &question->range;
-    const int64_t step_ns = range->step_ns, interval_ns = answer->interval_ns;
-    if (interval_ns <= step_ns)
+    const int64_t step_ns = range->step_ns, shortest_ns = shortest_step(question, answer);
+    if (shortest_ns <= step_ns)
         return ERR_NONE;
     if (question->has_step)
-        range->step_ns = ((interval_ns - 1) / step_ns + 1) * step_ns;
+        range->step_ns = ((shortest_ns - 1) / step_ns + 1) * step_ns;
     else
-        set_round_step(range, round_up_step(interval_ns));
+        set_round_step(range, round_up_step(shortest_ns));
     question->short_step_ns = step_ns;
     return store_range(request->server->store, request->arena, range, answer, err);
 }

@@ -56,8 +56,9 @@ struct range {
     struct range_groups *groups; /* by the number of the labels */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
-    uint64_t unknown_count; /* spread.unknown_count after the first pass */
-    uint64_t checked_at;    /* spread.add_count when the limits were checked last */
+    uint64_t unknown_count;       /* spread.unknown_count after the first pass */
+    int64_t snapshot_interval_ns; /* of gauges: the longest of a series */
+    uint64_t checked_at;          /* spread.add_count when the limits were checked last */
     /* The series in hand: */
     struct spread spread;
     bool has_left_out;         /* a task of it was not read: no row of it is wanted */
@@ -618,11 +619,37 @@ static enum err_code read_left_out(struct range *range, struct walk_task *tasks,
     return code;
 }
 
+static void note_interval(int64_t distance_ns, int64_t *interval_ns)
+{
+    if (distance_ns > 0 && distance_ns < *interval_ns)
+        *interval_ns = distance_ns;
+}
+
+/* As far as lists of granules say: the shortest distance from one to the next, or within one. */
+static int64_t find_snapshot_interval(const struct walk_task *tasks, uint32_t begin, uint32_t end)
+{
+    int64_t interval_ns = INT64_MAX;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct block_granule *granule = tasks[i].granule;
+        if (granule->profile_count > 1)
+            note_interval((granule->end_ns - granule->begin_ns) / (granule->profile_count - 1),
+                          &interval_ns);
+        if (i > begin)
+            note_interval(granule->begin_ns - tasks[i - 1].granule->end_ns, &interval_ns);
+    }
+    return interval_ns == INT64_MAX ? 0 : interval_ns;
+}
+
 static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
                                  uint32_t end)
 {
     enum err_code code = ERR_NONE;
     begin_series(range);
+    if (range->rule == STORE_MEAN) {
+        const int64_t interval_ns = find_snapshot_interval(tasks, begin, end);
+        if (interval_ns > range->snapshot_interval_ns)
+            range->snapshot_interval_ns = interval_ns;
+    }
     for (uint32_t i = begin; i < end && !code; i++) {
         if (tasks[i].is_broken)
             continue;
@@ -841,14 +868,17 @@ static void make_answer(struct range *range)
         other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
     if (other)
         make_other(range, rest, other);
-    range->answer = (struct store_range){.type = type,
-                                         .series = series,
-                                         .series_count = count,
-                                         .other = other,
-                                         .other_count = other_count,
-                                         .unknown_count = range->unknown_count,
-                                         .interval_ns = range->spread.interval_ns,
-                                         .statistics = walk->statistics};
+    const bool is_summed = count + other_count < walk->series_count;
+    range->answer =
+        (struct store_range){.type = type,
+                             .series = series,
+                             .series_count = count,
+                             .other = other,
+                             .other_count = other_count,
+                             .unknown_count = range->unknown_count,
+                             .interval_ns = range->spread.interval_ns,
+                             .snapshot_interval_ns = is_summed ? range->snapshot_interval_ns : 0,
+                             .statistics = walk->statistics};
 }
 
 static void range_fini(struct range *range)
@@ -891,6 +921,7 @@ static enum err_code answer_range(struct walk *walk, void *context)
     range_fini(range); /* of another try */
     spread_init(&range->spread, &range->steps);
     range->checked_at = 0;
+    range->snapshot_interval_ns = 0;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
     range->keeps_count = walk->block_count;

@@ -417,6 +417,9 @@ struct store_range {
      * two): steps shorter than it show more than is known. */
     uint64_t unknown_count;
     int64_t interval_ns;
+    /* Gauges of several series that are summed: the longest interval between the snapshots of a
+     * series. A step shorter than it lacks some of the series. 0: nothing is summed. */
+    int64_t snapshot_interval_ns;
     struct store_statistics statistics;
 };
 

@@ -166,6 +166,35 @@ def test_counters_gain_between_their_snapshots(server):
     assert steps == set(range(9)) | set(range(42, 48))
 
 
+def test_gauges_of_several_series_have_all_of_them_in_each_step(start_server):
+    """Snapshots come every minute, of each pod at another second."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    heap = ("inuse_space", "bytes")
+    resources = [({"service.name": "api", "pod": f"p{pod}"},
+                  [otlp_maker.Profile(heap, BEGIN + i * MINUTE + pod * 17 * SECOND, {("main",): 1000}) for i in range(180)])
+                 for pod in range(4)]
+    answer = client.post("/v1development/profiles", body=otlp_maker.Request(resources).protobuf(),
+                         headers={"Content-Type": "application/x-protobuf"})
+    assert answer.status == 200, answer
+
+    def check():
+        for length in (15 * MINUTE, HOUR, 150 * MINUTE):
+            answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length, query="inuse_space")
+            assert answer["step_ms"] == 120_000 and set(values(answer)[1:-1]) == {4000}, answer
+            assert "raised from" in answer["notes"][0] and one_series(answer)["average"] == 4000
+        window = BEGIN + 10 * MINUTE, BEGIN + HOUR
+        answer = ask(client, *window, query="inuse_space", step="10s")
+        assert answer["step_ms"] == 10_000 and "Snapshots come every 60 s" in answer["notes"][0]
+        answer = ask(client, *window, query="inuse_space", group_by="pod")
+        assert answer["step_ms"] == 15_000 and "notes" not in answer
+        assert all(value == 1000 for series in answer["series"] for _, value in series["points"])
+
+    check()
+    compact(server)
+    check()
+
+
 @pytest.mark.parametrize("way", ["pprof", "otlp"])
 def test_a_profile_without_a_time_ended_when_it_came(server, way):
     client = Tenant(server).api("ingest", "read")
