@@ -97,6 +97,7 @@ def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_res
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     user = Tenant(server).add_user("member")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    time.sleep(1.1)  # /readyz repeats a good response for a second
     with stopped(postgres_pids(server)):
         requests = requests_of_all_kinds(server, share, user)
         others = [Asking(path, server.anonymous(), "GET", path) for path in ("/healthz", "/login", "/api/openapi.yaml")]
