@@ -4,7 +4,9 @@
  * `step` is a duration (lib/base/when.h); without one it is a round one that gives at most 250
  * points. `group_by` are labels, one series of points per distinct values of theirs; `focus` and
  * `ignore` count the stacks that they keep alone (lib/profile/filter.h). With `rate=true` values
- * are per second, those in nanoseconds as seconds per second: of CPU time that is cores. Of
+ * are per second of the time that has data, those in nanoseconds as seconds per second: of CPU time
+ * that is cores. Values are spread over the time that they cover (store/DESIGN.md), each series has
+ * its average and total, and `notes` explains a step that is longer than the one asked for. Of
  * more than `limit` series the largest are returned, and the sum of all others as one more series
  * without labels unless `other` is false.
  */

@@ -265,6 +265,62 @@ static void granules_say_whether_profiles_begin_apart(void **state)
     }
 }
 
+/* A granule notes when its last profile ends, and whether its profiles leave no gap. */
+static void granules_note_the_time_that_their_profiles_cover(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 200 };
+    uint32_t gapless_count = 0, count, granule_count = 0;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
+        struct random_shape shape = random_shape(&seed);
+        batch_auto batch = random_batch(&seed, &shape);
+        struct batch_profile *profiles =
+            arena_new(batch->arena, struct batch_profile, batch->profile_count);
+        for (uint32_t i = 0; i < batch->profile_count; i++) {
+            profiles[i] = batch->profiles[i];
+            profiles[i].duration_ns =
+                random_below(&seed, 20) ? (int64_t)random_below(&seed, 4) * shape.span_ns / 4 : 0;
+        }
+        batch->profiles = profiles;
+        buf_auto bytes;
+        struct block_summary summary;
+        struct block *block;
+        struct err err;
+        buf_init(&bytes, 64u << 20);
+        assert_int_equal(block_write_batch(batch, 1, 0, &bytes, &summary, &err), ERR_NONE);
+        const struct span span = buf_span(&bytes);
+        assert_int_equal(block_open(block_source_memory(&span, "covers"), 1, 1, &block, &err),
+                         ERR_NONE);
+        struct block_cursor *cursor = block_cursor_create();
+        const struct block_granule *granules = block_granules(block, &count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct block_granule *granule = &granules[i];
+            const struct block_profile *read;
+            int64_t reach_ns = granule->begin_ns, longest_ns = 0;
+            bool is_gapless = true;
+            assert_int_equal(block_read_profiles(block, granule, cursor, &read, &err), ERR_NONE);
+            for (uint32_t j = 0; j < granule->profile_count; j++) {
+                const int64_t slack_ns = read[j].duration_ns / BLOCK_SLACK_PART;
+                is_gapless &= read[j].duration_ns && read[j].time_ns <= reach_ns + slack_ns;
+                if (read[j].time_ns + read[j].duration_ns > reach_ns)
+                    reach_ns = read[j].time_ns + read[j].duration_ns;
+                if (read[j].duration_ns > longest_ns)
+                    longest_ns = read[j].duration_ns;
+            }
+            assert_true(granule->flags & BLOCK_HAS_REACH);
+            assert_int_equal(granule->reach_ns, reach_ns);
+            assert_int_equal(granule->longest_ns, longest_ns);
+            assert_int_equal(!!(granule->flags & BLOCK_IS_GAPLESS), is_gapless);
+            gapless_count += is_gapless;
+        }
+        granule_count += count;
+        block_cursor_destroy(cursor);
+        block_close(block);
+    }
+    assert_in_range(gapless_count, 20, granule_count - 20);
+}
+
 /* ---- blocks of a union ---- */
 
 /* Questions that go series by series come to the same blocks again and again. */
@@ -294,6 +350,7 @@ int main(void)
         cmocka_unit_test(each_moment_is_told_once),
         cmocka_unit_test(granules_that_meet_are_found),
         cmocka_unit_test(granules_say_whether_profiles_begin_apart),
+        cmocka_unit_test(granules_note_the_time_that_their_profiles_cover),
         cmocka_unit_test(a_union_knows_each_block_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
