@@ -89,7 +89,9 @@ static struct profile_limits limits_of(const struct server *server, const struct
 {
     struct profile_limits limits =
         share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
-    limits.expansion_ratio = 0; /* it was taken: a lower setting since then hides no share */
+    /* It was taken: a lower setting or a stricter rule since then hides no share. */
+    limits.expansion_ratio = 0;
+    limits.was_accepted = true;
     uint64_t peak = profile_cache_cost(share).decode_bytes;
     if (peak < limits.memory_bytes)
         limits.memory_bytes = peak;

@@ -264,7 +264,7 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
     const struct survey survey = survey_text(text);
     if (survey.stack_count == 0)
         return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
-    if (!are_mostly_stacks(&survey))
+    if (!(limits && limits->was_accepted) && !are_mostly_stacks(&survey))
         return err_set(err, ERR_INVALID,
                        "%zu of %zu lines are no folded stack with a value, the first is line %zu",
                        survey.skipped_count, survey.skipped_count + survey.stack_count,

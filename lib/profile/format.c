@@ -94,7 +94,8 @@ static bool starts_json_array(struct span text)
 }
 
 /* text has no byte order mark and is no known stranger. */
-static enum err_code sniff(struct span text, enum format *ret_format, struct err *err)
+static enum err_code sniff(struct span text, bool was_accepted, enum format *ret_format,
+                           struct err *err)
 {
     if (json_scan_is_object(text))
         return sniff_json(text, ret_format, err);
@@ -110,7 +111,7 @@ static enum err_code sniff(struct span text, enum format *ret_format, struct err
     if (starts_json_array(text))
         return err_set(err, ERR_UNSUPPORTED,
                        "this JSON is a list, perhaps a Chrome trace; " UNDERSTOOD);
-    const char *advice = foreign_text_find(text);
+    const char *advice = was_accepted ? NULL : foreign_text_find(text);
     if (advice)
         return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
     *ret_format = perf_script_sniff(text) ? FORMAT_PERF_SCRIPT : FORMAT_FOLDED;
@@ -130,7 +131,7 @@ static enum err_code decode_expanded(struct span bytes, const struct profile_lim
     if (!code)
         code = text_input_read(bytes, &storage, &text, err);
     if (!code)
-        code = sniff(text, &format, err);
+        code = sniff(text, limits && limits->was_accepted, &format, err);
     if (!code)
         code = formats[format].decode(text, limits, ret_profile, err);
     /* Any text is tried as folded stacks in the end: the message names the other formats, too. */

@@ -38,6 +38,9 @@ struct profile_limits {
      * that is more (lib/base/compress.h). 0: no limit. */
     uint32_t expansion_ratio;
     const char *expansion_setting; /* its name, for messages; NULL: none is named */
+    /* The bytes were accepted before and are stored: text that is refused by now as that of another
+     * tool, or since too few lines are stacks, is read as it was then. */
+    bool was_accepted;
 };
 
 /* limits with every 0 replaced by its default; NULL: all defaults. */

@@ -53,6 +53,24 @@ static void files_of_other_tools_are_refused_by_name(void **state)
     }
 }
 
+static void what_was_accepted_before_is_still_read(void **state)
+{
+    (void)state;
+    const struct profile_limits limits = {.was_accepted = true};
+    static const char *const texts[] = {"version: 1\ncreator: xdebug 3\nevents: Time\n12 5\n",
+                                        "one\ntwo\nthree\nfour\nmain;a 5\n"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct err err = {0};
+        struct profile *profile = NULL;
+        assert_int_equal(format_decode(span_text(texts[i]), NULL, NULL, &profile, &err),
+                         ERR_UNSUPPORTED);
+        assert_int_equal(format_decode(span_text(texts[i]), &limits, NULL, &profile, &err),
+                         ERR_NONE);
+        assert_int_not_equal(profile->sample_count, 0);
+        profile_destroy(profile);
+    }
+}
+
 static void stacks_are_none_of_them(void **state)
 {
     (void)state;
@@ -71,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_other_tools_are_refused_by_name),
+        cmocka_unit_test(what_was_accepted_before_is_still_read),
         cmocka_unit_test(stacks_are_none_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
