@@ -1,5 +1,7 @@
 // Who may see what: passwords, teams, what is gone or never was; editing; reports.
 import assert from "node:assert/strict";
+import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
@@ -66,6 +68,38 @@ export async function testAccess(runner, browser, server) {
         const all = await seen();
         assert.equal(all[5], detail);
         assert.match(all[6], /^Request \S+$/);
+      }
+    });
+  });
+
+  await runner.test("a profile whose data is damaged, lost or deleted says which of the three", async () => {
+    const [damaged, lost, deleted] = await Promise.all([34, 35, 36].map((seed) => server.share(cpuProfile(seed), { title: "Kept" })));
+    const objectOf = ({ id }) => join(server.dataDir, "objects/share", id);
+    const file = objectOf(damaged);
+    const bytes = readFileSync(file);
+    bytes[bytes.length >> 1] ^= 1;
+    writeFileSync(file, bytes);
+    unlinkSync(objectOf(lost));
+    assert.equal((await server.call("DELETE", `/api/v1/shares/${deleted.id}`, { token: server.token })).status, 204);
+    const cases = [
+      [damaged, "This profile is damaged", /^Its stored data failed a check/],
+      [lost, "The data of this profile is lost", /^It is missing from storage although it was not deleted/],
+      [deleted, "This profile is gone", /^It was deleted or has expired/],
+    ];
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(500).add(410);
+      for (const [{ id }, title, sentence] of cases) {
+        // The server still has the tree in memory, as it was uploaded; a restarted one reads the object, as /raw does.
+        const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
+        await page.route(`**/api/v1/shares/${id}/flame*`, (route) => route.fulfill({ status, contentType: "application/problem+json", body: problem }));
+        await page.goto(`${server.url}/p/${id}`);
+        await page.waitForSelector(`.problem h1:text-is("${title}")`);
+        assert.match(await page.textContent(".problem h1 + p"), sentence);
+        assert.equal(await page.locator(".problem button:has-text('Try again')").count(), 0);
+      }
+      for (const kind of ["damaged", "lost"]) {
+        await page.goto(`${server.url}/problems/${kind}`);
+        await page.waitForSelector("text=The operator can restore it from a backup.");
       }
     });
   });

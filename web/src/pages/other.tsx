@@ -8,13 +8,15 @@ const explanations: Record<string, string> = {
   unsupported: "The format is not one that Perfolio reads: pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
   too_large: "The upload, what it unpacks to or its samples are beyond a limit of this server. Upload in parts if only the request was too long; else ask the operator.",
   not_found: "There is no such page or profile, or only for members of its team who are signed in.",
-  gone: "The profile was there, and has expired or was deleted. Its bytes are gone.",
+  gone: "The profile was deleted or has expired. It cannot be restored.",
+  damaged: "The stored data exists, but its size or checksum is wrong, so it is not served. The operator can restore it from a backup.",
+  lost: "The server has a record of this, but its stored data is missing although it was not deleted. The operator can restore it from a backup.",
   conflict: "It exists already, or somebody changed it meanwhile. Load it again and repeat.",
   unauthenticated: "Sign in, send a token, or give the profile’s password. What was sent was missing, wrong or has expired.",
   forbidden: "You are known, but your role or token does not allow this.",
   rate_limited: "That was too often. The header Retry-After says when to go on.",
   quota: "Your team has used up what it may store. Delete profiles, or ask the operator for more.",
-  busy: "The server has more to do than it can hold. Try again after the time in Retry-After.",
+  busy: "The server is overloaded. Try again after the time in Retry-After.",
   timeout: "It took longer than the server allows. Narrow the request, or try again.",
 };
 

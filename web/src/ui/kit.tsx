@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api.ts";
 import { formatValue } from "../model/units.ts";
-import { visible } from "../model/visible.ts";
+import { shownName, visible } from "../model/visible.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /* ---- messages ---- */
@@ -75,6 +75,9 @@ export async function copyText(text: string, what: string): Promise<void> {
     say(`The browser did not allow copying. ${what}: ${text}`);
   }
 }
+
+/** A name that an agent or a file gave: each of its characters is seen, and it turns no text beside it. */
+export const Name = ({ text }: { text: string }) => <bdi>{shownName(text)}</bdi>;
 
 /* ---- buttons ---- */
 
@@ -339,6 +342,8 @@ export function Empty({ title, children }: { title: string; children?: Component
 const problemTexts: Record<string, [string, string]> = {
   gone: ["This profile is gone", "It was deleted or has expired and cannot be restored; ask its owner for the file."],
   not_found: ["Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
+  damaged: ["This profile is damaged", "Its stored data failed a check; the server’s operator can restore it from a backup."],
+  lost: ["The data of this profile is lost", "It is missing from storage although it was not deleted; the server’s operator can restore it from a backup."],
   forbidden: ["Not allowed", "Your role does not allow this; ask an owner of your team."],
   rate_limited: ["Too many requests", "Wait a moment, then try again."],
   offline: ["The server cannot be reached", "Check the connection and try again."],
@@ -347,7 +352,7 @@ const problemTexts: Record<string, [string, string]> = {
 };
 
 /** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
-const mayPass = ({ status }: Problem) => !status || status === 429 || status >= 500;
+const mayPass = ({ kind, status }: Problem) => kind !== "damaged" && kind !== "lost" && (!status || status === 429 || status >= 500);
 
 interface ProblemViewProps {
   problem: Problem;
