@@ -63,6 +63,23 @@ export async function testSenders(runner, browser, server) {
     }),
   );
 
+  await runner.test("senders: names that agents gave show each character, and turn no text beside them", async () => {
+    const tricks = { override: "shop\u202Etxt.exe", escape: "\u001b[31mred", line: "two\nlines", hebrew: "\u05D0\u05D1\u05D2" };
+    const seen = { override: "shop\\u202Etxt.exe", escape: "\\u001B[31mred", line: "two\\u000Alines", hebrew: "\u05D0\u05D1\u05D2" };
+    for (const name of Object.values(tricks)) await push(server, encodeURIComponent(name), cpuProfile(805, 30), "trick-agent");
+    await inside(async (page) => {
+      await page.goto(`${server.url}/senders`);
+      await page.fill("[aria-label='Search senders']", "trick-agent");
+      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 4);
+      const names = await page.$$eval(".sender-name bdi", (all) => all.map((one) => one.textContent));
+      // The server keeps no control characters in names of senders.
+      assert.deepEqual(names.sort(), Object.values({ ...seen, escape: "?[31mred", line: "two?lines" }).sort());
+      assert.ok((await page.$$eval(".sender-name bdi", (all) => all.map((one) => getComputedStyle(one).unicodeBidi))).every((value) => value === "isolate"));
+      const raw = await page.evaluate(() => document.body.innerText);
+      assert.doesNotMatch(raw, /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/);
+    });
+  });
+
   await context.close();
   await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
   for (const look of ["light", "dark", "phone"]) {

@@ -89,7 +89,8 @@ test("of every name of a frame something is seen", () => {
   assert.equal(shownName(" \u00a0\u200b"), "␣\\u00A0\\u200B");
   assert.equal(shownName("a\tb\x01\x9f"), "a\\u0009b\\u0001\\u009F");
   assert.equal(shownName("operator new [] "), "operator new [] ");
-  assert.equal(visible(" \n "), " \n ", "of other texts lines and spaces are what they are");
+  assert.equal(visible(" \r\n\t "), " \r\n\t ", "of other texts lines and spaces are what they are");
+  assert.equal(visible("\x1b[31mred\0\x7f\x85"), "\\u001B[31mred\\u0000\\u007F\\u0085", "what would be invisible is shown");
 });
 
 test("numbers and dates are written as the browser's own formats would", () => {

@@ -2,7 +2,7 @@
 import { listLabelNames } from "../explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { joinQuery, splitQuery } from "../model/selector.ts";
-import { ErrorLine, Loading, Menu } from "../ui/kit.tsx";
+import { ErrorLine, Loading, Menu, Name } from "../ui/kit.tsx";
 import { useLoaded, type Loaded } from "./use_selection.ts";
 
 /** Of the series of that type in the window. */
@@ -22,7 +22,7 @@ function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly 
       {all.map((name) => (
         <label class="check" key={name}>
           <input type="checkbox" checked={by.includes(name)} onChange={(event) => onChange(event.currentTarget.checked ? [...by, name] : by.filter((one) => one !== name))} />
-          <bdi>{name}</bdi>
+          <Name text={name} />
         </label>
       ))}
     </fieldset>

@@ -8,7 +8,7 @@ import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valu
 import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
 import { formatExact } from "../model/units.ts";
 import type { Selection } from "../model/explore_state.ts";
-import { Button } from "../ui/kit.tsx";
+import { Button, Name } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
 
@@ -72,7 +72,7 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
                   ) : (
                     <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Look at this series alone" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
                       <Swatch look={looks[i]} />
-                      <bdi>{seriesName(one)}</bdi>
+                      <Name text={seriesName(one)} />
                     </button>
                   )}
                 </th>
@@ -100,7 +100,7 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
             <thead>
               <tr>
                 <th scope="col">Start of the step</th>
-                {answer.series.map((one) => <th scope="col" class="number" key={seriesName(one)}>{seriesName(one)}</th>)}
+                {answer.series.map((one) => <th scope="col" class="number" key={seriesName(one)}><Name text={seriesName(one)} /></th>)}
               </tr>
             </thead>
             <tbody>

@@ -4,7 +4,7 @@ import { listStored, type StoredProfile } from "../explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { formatMoment } from "../model/moment.ts";
 import { formatValue } from "../model/units.ts";
-import { asProblem, Button, ErrorLine, Loading } from "../ui/kit.tsx";
+import { asProblem, Button, ErrorLine, Loading, Name } from "../ui/kit.tsx";
 import type { Problem } from "../api.ts";
 import { useLoaded } from "./use_selection.ts";
 
@@ -55,7 +55,7 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
               </th>
               <td class="number">{row.duration_ns > 0 ? formatValue(row.duration_ns, "ns") : "–"}</td>
               <td class="number">{formatValue(row.total, row.unit)}</td>
-              <td>{labelText(row)}</td>
+              <td><Name text={labelText(row)} /></td>
             </tr>
           ))}
         </tbody>

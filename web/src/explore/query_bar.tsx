@@ -9,6 +9,7 @@ import { listLabelNames, listLabelValues } from "../explore_api.ts";
 import type { Span } from "../model/moment.ts";
 import { afterName, complete, errorInField, isUnfinished, joinQuery, operators, othersOf, readMatchers, splitQuery, type Place } from "../model/selector.ts";
 import { Icon } from "../ui/icons.tsx";
+import { Name } from "../ui/kit.tsx";
 
 const operatorNames: Record<string, string> = { "=": "is", "!=": "is not", "=~": "matches", "!~": "does not match" };
 const maxShown = 100;
@@ -197,7 +198,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
               choose(choice);
             }}
           >
-            <bdi>{choice.text || "(empty)"}</bdi>
+            <Name text={choice.text || "(empty)"} />
             {choice.place.expects === "operator" && <em>{operatorNames[choice.text]}</em>}
           </li>
         ))}

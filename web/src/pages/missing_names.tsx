@@ -7,7 +7,7 @@ import { getJson, queryOf } from "../api.ts";
 import type { Symbolization, Unnamed } from "../model/flame.ts";
 import { askAll, byCause, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
 import { formatDate } from "../model/units.ts";
-import { CopyField, say } from "../ui/kit.tsx";
+import { CopyField, Name, say } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
 import style from "./missing_names.css?text";
 
@@ -125,7 +125,7 @@ const nextTry = (time: string | null) => (time ? `; next try ${Date.parse(time) 
 function Entry({ binary, children }: { binary: Unnamed; children?: string }) {
   return (
     <li>
-      <strong title={binary.file}>{nameOf(binary)}</strong> {children}
+      <strong title={binary.file}><Name text={nameOf(binary)} /></strong> {children}
       {binary.build_id && <code title="Build id">{binary.build_id}</code>}
     </li>
   );
@@ -138,7 +138,7 @@ function Group({ binaries, text }: { binaries: readonly Unnamed[]; text: (are: s
     <li>
       <strong>{counted(binaries.length)}</strong> {text("are")}
       <details>
-        <summary>{[...new Set(binaries.map(nameOf))].slice(0, 4).join(", ")}{binaries.length > 4 && ", …"}</summary>
+        <summary><Name text={[...new Set(binaries.map(nameOf))].slice(0, 4).join(", ")} />{binaries.length > 4 && ", …"}</summary>
         <ul>{binaries.map((binary) => <Entry key={idOf(binary)} binary={binary} />)}</ul>
       </details>
     </li>

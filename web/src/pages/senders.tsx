@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Problem, Session } from "../api.ts";
 import { formatAgo, formatCount, formatDate } from "../model/units.ts";
 import { listSenders, type Sender } from "../senders_api.ts";
-import { asProblem, Button, Empty, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Empty, Loading, Name, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
@@ -30,21 +30,21 @@ function Row({ sender }: { sender: Sender }) {
   return (
     <tr>
       <th scope="row">
-        <strong class="sender-name">{sender.service || "unknown service"}</strong>
-        <span class="hint">{protocolNames[sender.protocol]} · {sender.agent || "no program named"}</span>
-        <span class="hint sender-more">{byOf(sender)} · {sender.address}</span>
+        <strong class="sender-name">{sender.service ? <Name text={sender.service} /> : "unknown service"}</strong>
+        <span class="hint">{protocolNames[sender.protocol]} · {sender.agent ? <Name text={sender.agent} /> : "no program named"}</span>
+        <span class="hint sender-more"><Name text={byOf(sender)} /> · {sender.address}</span>
         {sender.cut_strings > 0 && (
           <span class="hint">{formatCount(sender.cut_strings)} {sender.cut_strings === 1 ? "name was" : "names were"} longer than your team’s limit and cut</span>
         )}
         {sender.last_error !== null && (
           <span class={`sender-error ${isFailing(sender) ? "failing" : "hint"}`}>
             {isFailing(sender) && <Icon name="alert" />}
-            <span>{isFailing(sender) ? "Failing" : "Last error"}, {formatAgo(sender.last_error_at!)}: {sender.last_error}</span>
+            <span>{isFailing(sender) ? "Failing" : "Last error"}, {formatAgo(sender.last_error_at!)}: <Name text={sender.last_error} /></span>
           </span>
         )}
       </th>
-      <td class="wide-only">{sender.version ?? ""}</td>
-      <td class="wide-only">{byOf(sender)}</td>
+      <td class="wide-only"><Name text={sender.version ?? ""} /></td>
+      <td class="wide-only"><Name text={byOf(sender)} /></td>
       <td class="wide-only">{sender.address}</td>
       <td class="number">{formatCount(sender.profiles)}</td>
       <td class="number wide-only">{formatCount(sender.samples)}</td>

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Problem, Session } from "../api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
 import * as api from "../team_api.ts";
-import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, Name, say, Select, useTitle } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -138,7 +138,7 @@ function Tokens({ session }: { session: Session }) {
           {value.tokens.map((token) => (
             <li key={token.id}>
               <span class="grow">
-                <strong>{token.name}</strong>
+                <strong><Name text={token.name} /></strong>
                 <span class="hint">
                   {presetNameOf(token.scopes)} (<code>{token.scopes.join(", ")}</code>) · {token.last_used_at ? `used ${formatAgo(token.last_used_at)}` : "never used"} ·{" "}
                   {token.expires_at ? `expires ${formatAgo(token.expires_at)}` : "does not expire"}
@@ -377,7 +377,7 @@ function Audit() {
                   <tr key={entry.id}>
                     <td title={formatDate(entry.at)}>{formatAgo(entry.at)}</td>
                     <td>{entry.actor || "the server"}</td>
-                    <td><code>{entry.action}</code> {entry.target}</td>
+                    <td><code>{entry.action}</code> <Name text={entry.target} /></td>
                     <td>{entry.address}</td>
                   </tr>
                 ))}

@@ -6,7 +6,7 @@ import type { Asked } from "../model/served_rules.ts";
 import type { Way } from "../model/neighbour.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, Fold, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Fold, Menu, Name, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
@@ -49,7 +49,7 @@ function Facts({ share }: { share: Share }) {
           <li key={text} title={title || undefined}>{text}</li>
         ))}
         {Object.entries(share.labels ?? {}).map(([key, value]) => (
-          <li key={key} class="label">{key}={value}</li>
+          <li key={key} class="label"><Name text={`${key}=${value}`} /></li>
         ))}
       </ul>
     </Fold>
@@ -88,7 +88,7 @@ function ShareHeader({ share, session, onChanged, onFiles, onNames }: ShareHeade
   return (
     <header class="profile-head">
       <div class="profile-title">
-        <h1>{nameOf(share)}</h1>
+        <h1><Name text={nameOf(share)} /></h1>
         <div class="profile-tools">
           <Button icon="copy" look="primary" onClick={copyLink} title="Copy the link to this view (y)">Copy link</Button>
           <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>

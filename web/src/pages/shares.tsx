@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { listShares, type Problem, type Session, type Share } from "../api.ts";
 import { formatAgo, formatBytes, formatDate } from "../model/units.ts";
-import { asProblem, Button, Empty, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Empty, Loading, Name, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
@@ -52,9 +52,9 @@ function ShareRow({ share, isChosen, onChoose }: { share: Share; isChosen: boole
         <input type="checkbox" checked={isChosen} onChange={onChoose} aria-label={`Choose ${nameOf(share)} to compare`} />
       </td>
       <th scope="row">
-        <a href={`/p/${share.id}`}>{nameOf(share)}</a>
+        <a href={`/p/${share.id}`}><Name text={nameOf(share)} /></a>
         <span class="hint">
-          {Object.entries(share.labels ?? {}).map(([key, value]) => `${key}=${value}`).concat(share.filename && share.title ? [share.filename] : []).join(" · ")}
+          {Object.entries(share.labels ?? {}).map(([key, value]) => `${key}=${value}`).concat(share.filename && share.title ? [share.filename] : []).map((text, i) => <>{i > 0 && " · "}<Name text={text} /></>)}
         </span>
       </th>
       <td class="wide-only">{types.slice(0, 3).join(", ")}{types.length > 3 ? ", …" : ""}</td>

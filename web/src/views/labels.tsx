@@ -10,6 +10,7 @@ import type { Problem } from "../api.ts";
 import { formatLabels, groupOfLabel, parseLabelRule, turnLabelRule, type Label, type LabelBar, type LabelCount, type LabelsAnswer, type LabelsQuestion, type LabelValue, type LoadLabels } from "../model/labels.ts";
 import { textsOf } from "../model/stack_rules.ts";
 import { formatChange, formatCount, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { shownName } from "../model/visible.ts";
 import { asProblem, Button, Empty, IconButton, Loading, ProblemView } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
 import style from "./labels.css?text";
@@ -161,7 +162,7 @@ function ValueRow({ value, scale, rules, choose }: RowProps) {
         onClick={(event) => filter && choose(filter, event.altKey)}
       >
         <Bars count={value} scale={scale} />
-        <bdi class="label-name">{text}</bdi>
+        <bdi class="label-name">{shownName(text)}</bdi>
         <Amounts count={value} scale={scale} />
         <span class="label-samples">{samplesText(samplesOf(value))}</span>
       </button>
@@ -248,7 +249,7 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
   return (
     <section class="label-section" aria-label={`Label ${label.key}`}>
       <header>
-        <h3><bdi>{label.key}</bdi></h3>
+        <h3><bdi>{shownName(label.key)}</bdi></h3>
         <p>
           {formatCount(label.value_count)} {valueWord}
           {label.unit && label.unit !== "count" ? `, in ${label.unit}` : ""} · {amountText(withIt, scale)} · {samplesText(samplesOf(withIt))}
