@@ -17,6 +17,11 @@ import time
 
 import failures
 
+# The command line and the agent with sanitizers, below build/, and the integration tests that use them.
+SANITIZED_CLIENTS = "sanitized-clients"
+CLIENT_TESTS = [f"tests/integration/{name}" for name in (
+    "test_cli_flags.py", "test_record_top.py",
+    "test_agent.py::test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there")]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
 # More than MOST_FLAKY failures fail the run whatever the second try shows: it is then only information.
@@ -79,14 +84,17 @@ class Again:
         return status == 0 or (bool(output) and test not in [name for name, _ in failures.of_not_ok(output)]
                                and f"ok {test}" in re.sub(r"\bok (\d+ )?- ", "ok ", output))
 
-    def passes_integration(self, test):
+    def passes_clients(self, test):
+        return self.passes_integration(test, {"CLIENT_BUILD": SANITIZED_CLIENTS})
+
+    def passes_integration(self, test, environment=None):
         """test: "tests.integration.test_x::test_y[z]", or only the module where it could not be imported."""
         module, _, name = test.partition("::")
         path = (module or name).replace(".", "/") + ".py"
         if not (self.root / path).exists():
             return None
         node = f"{path}::{name}" if module else path
-        return self.execute([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", node])[0] == 0
+        return self.execute([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", node], environment)[0] == 0
 
     def passes_browser(self, test):
         _, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test:browser", "--", test])

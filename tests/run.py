@@ -5,12 +5,13 @@ each with the first lines of its reason. A test that failed is run once more, al
 The integration and the browser tests, which wait a good deal, run beside all other steps, which
 compute, in two lanes and with less priority: they take what the others leave of the processors. Each
 step's output goes to build/test-logs/<step>.log and is shown when the step fails.
-  tests/run.py [STEP …]     only these steps: check unit sanitizers web integration browser fuzz
+  tests/run.py [STEP …]     only these steps: check unit sanitizers clients web integration browser fuzz
 """
 import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -147,14 +148,11 @@ def from_node(status, output):
     return Result(passed, failed, skipped, failures.of_not_ok(output))
 
 
-def step_integration():
-    # Many of these tests wait for a server; a few processes keep the machine busy.
-    report = LOGS / "integration.xml"
+def run_pytest(name, arguments, environment=None):
+    report = LOGS / f"{name}.xml"
     report.unlink(missing_ok=True)
-    status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-rfEs", "-n",
-                                         os.environ.get("PYTEST_PROCESSES", "3"), "--dist",
-                                         "loadfile", "--durations=15", f"--junitxml={report}",
-                                         "tests/integration"])
+    status, output = run(name, [sys.executable, "-m", "pytest", "-q", "-rfEs", "--durations=15",
+                                f"--junitxml={report}", *arguments], environment)
     numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}
     lines = PYTEST_LINE.findall(output)
     if lines:
@@ -165,6 +163,27 @@ def step_integration():
     if (status != 0 or numbers["passed"] == 0) and failed == 0:
         failed = 1
     return Result(numbers["passed"], failed, numbers["skipped"], failures.of_junit(report))
+
+
+def step_integration():
+    # Many of these tests wait for a server; a few processes keep the machine busy.
+    return run_pytest("integration", ["-n", os.environ.get("PYTEST_PROCESSES", "3"), "--dist", "loadfile",
+                                      "tests/integration"])
+
+
+def step_clients():
+    """The command line and the agent with both sanitizers, against the server of this run's build."""
+    programs = [f"build/fuzz/{name}" for name in ("perfolio", "perfolio-agent")]
+    status, output = run("clients-build", ["make", "BUILD=fuzz", *programs])
+    if status != 0:
+        (LOGS / "clients.log").write_text(output)
+        return Result(0, 1, failures=[("clients: the build", failures.telling_lines(output))])
+    folder = ROOT / "build" / retry.SANITIZED_CLIENTS
+    folder.mkdir(exist_ok=True)
+    # The sandbox of the builder of symbol tables has no room for a sanitizer's memory.
+    for program in (*programs, f"build/{BUILD}/perfolio-symbolize"):
+        shutil.copy(ROOT / program, folder)
+    return run_pytest("clients", retry.CLIENT_TESTS, {"CLIENT_BUILD": retry.SANITIZED_CLIENTS})
 
 
 def step_browser():
@@ -181,10 +200,10 @@ def step_fuzz():
     return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
-STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
+STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "clients": step_clients, "web": step_web,
          "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
 # What runs side by side; each lane one by one. The sanitizers' build is the fuzzers'.
-LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "fuzz"))
+LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "clients", "fuzz"))
 WAITING = LANES[:2]
 
 
