@@ -451,10 +451,8 @@ static enum err_code merge_report(struct request *request, struct report *report
     return ERR_INVALID;
 }
 
-/* A selector finds series by their labels; Pyroscope's clients name labels of samples there, too.
- */
-static void explain_labels(struct request *request, struct response *response,
-                           const struct store_query *query, const struct store_statistics *read)
+void query_explain_labels(struct request *request, struct response *response,
+                          const struct store_query *query, const struct store_statistics *read)
 {
     struct span name;
     struct err ignored;
@@ -487,7 +485,7 @@ static enum err_code get_query(struct request *request, struct response *respons
         return code;
     code = respond(ask, response, &query, &answer, begin_ns, err);
     if (!code)
-        explain_labels(request, response, &query, query_ask_statistics(ask));
+        query_explain_labels(request, response, &query, query_ask_statistics(ask));
     store_answer_fini(&answer);
     return code;
 }

@@ -482,6 +482,7 @@ static enum err_code get_query_range(struct request *request, struct response *r
     buf_init(&json, STORE_JSON_MAX_BYTES);
     append_answer(question, &answer, begin_ns, &json);
     query_add_statistics(request, response, &answer.statistics, begin_ns);
+    query_explain_labels(request, response, &question->range.query, &answer.statistics);
     return store_json_respond(request, response, &json, err);
 }
 

@@ -31,6 +31,9 @@ def test_a_selector_of_a_sample_label_says_how_to_filter(server):
         assert names == []
         assert warning == ("no series has the label endpoint: to filter by a label of samples, use the parameter "
                            "label=endpoint=VALUE (perfolio query --label endpoint=VALUE)")
+    answer = client.get("/api/v1/query_range", query={
+        "query": 'process_cpu:cpu{service_name="app",endpoint="/a"}', "start": str(BEGIN), "end": str(END)})
+    assert answer.json()["series"] == [] and answer.headers["perfolio-warning"] == warning
     assert query('{service_name="app"}', label="endpoint=/a") == (["serve/a"], None)
     assert query('{service_name="none"}') == ([], None), "the label is there"
     assert query('{endpoint!="/a"}')[1] is None and query('{endpoint=""}')[1] is None
