@@ -190,6 +190,12 @@ void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t
         (struct spread_unknown){.time_ns = begin_ns, .value = value, .group = group};
 }
 
+static void note_duration(struct spread *spread, int64_t duration_ns)
+{
+    spread->shortest_ns = duration_ns < spread->shortest_ns ? duration_ns : spread->shortest_ns;
+    spread->longest_ns = duration_ns > spread->longest_ns ? duration_ns : spread->longest_ns;
+}
+
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
 {
     if (duration_ns <= 0) {
@@ -204,14 +210,13 @@ void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
     const int64_t end_ns = end_of(begin_ns, duration_ns);
     if (end_ns <= spread->steps.start_ns || begin_ns >= spread->steps.end_ns)
         return;
-    spread->shortest_ns = duration_ns < spread->shortest_ns ? duration_ns : spread->shortest_ns;
-    spread->longest_ns = duration_ns > spread->longest_ns ? duration_ns : spread->longest_ns;
+    note_duration(spread, duration_ns);
     coverage_add(&spread->covered, begin_ns, end_ns);
 }
 
 void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t longest_ns)
 {
-    spread->longest_ns = longest_ns > spread->longest_ns ? longest_ns : spread->longest_ns;
+    note_duration(spread, longest_ns);
     coverage_add(&spread->covered, begin_ns, end_ns);
 }
 

@@ -94,7 +94,9 @@ void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t
                 int64_t value);
 /* A profile of the series covers its time. To be called once for each, whatever its groups. */
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns);
-/* Several profiles cover a span together, without a gap; longest_ns is the longest duration. */
+/* Several profiles cover a span together, without a gap. longest_ns, above 0, is their longest
+ * duration: it bounds the gaps before and after the span that count as covered, since a series that
+ * is added in spans alone has no shorter duration that is known. */
 void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t longest_ns);
 /* All of the series is added: places values of unknown durations, and closes what is covered. */
 void spread_end_series(struct spread *spread);

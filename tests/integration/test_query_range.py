@@ -84,6 +84,25 @@ def test_a_steady_load_is_the_same_at_every_zoom(start_server):
     check()
 
 
+def test_gaps_between_hours_stay_gaps_in_long_steps(start_server):
+    """A job that runs 25 minutes of each hour, for a day: hours are read as one value where steps are long."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for hour in range(24):
+        begin = BEGIN + hour * HOUR
+        push(client, steady(begin, begin + 25 * MINUTE, 10 * SECOND, 2))
+
+    def check():
+        for step in ("1m", "1h", "1d", "7d"):
+            series = one_series(ask(client, BEGIN, BEGIN + 7 * DAY, step=step))
+            assert near(series["average"], 2, 0.001) and near(series["covered_ms"], 24 * 25 * 60_000, 0.001), (step, series)
+            assert all(near(value, 2, 0.001) for _, value in series["points"]), step
+
+    check()
+    compact(server)
+    check()
+
+
 def test_several_series_are_the_sum_of_their_rates(server):
     """One that ends does not change the others', and time without any of them is no time."""
     client = Tenant(server).api("ingest", "read")

@@ -300,6 +300,41 @@ static void a_profile_alone_without_a_duration_is_in_its_step(void **state)
     assert_int_equal(sums.interval_ns, 0);
 }
 
+/* Each hour has 25 minutes of windows of ten seconds, which one span or each window covers. */
+static uint64_t cover_hours(bool is_in_spans, int64_t step_ns)
+{
+    const int64_t day_ns = 86400 * CLOCK_NS_PER_S, window_ns = 10 * CLOCK_NS_PER_S;
+    const struct spread_steps steps = {.end_ns = 7 * day_ns, .step_ns = step_ns};
+    uint64_t covered_ns;
+    uint32_t cursor = 0;
+    struct spread spread;
+    spread_init(&spread, &steps);
+    spread_begin_series(&spread);
+    for (int64_t hour = 0; hour < 7 * 24; hour++) {
+        const int64_t begin_ns = hour * 3600 * CLOCK_NS_PER_S;
+        const int64_t end_ns = begin_ns + 25 * 60 * CLOCK_NS_PER_S;
+        if (is_in_spans)
+            spread_cover_span(&spread, begin_ns, end_ns, window_ns);
+        for (int64_t at_ns = begin_ns; !is_in_spans && at_ns < end_ns; at_ns += window_ns)
+            spread_cover(&spread, at_ns, window_ns);
+    }
+    spread_end_series(&spread);
+    covered_ns = coverage_within(&spread.covered, &cursor, 0, steps.end_ns);
+    spread_fini(&spread);
+    return covered_ns;
+}
+
+static void gaps_between_spans_stay_gaps_in_steps_of_days(void **state)
+{
+    static const int64_t steps_s[] = {3600, 86400, 7 * 86400};
+    (void)state;
+    for (size_t i = 0; i < sizeof(steps_s) / sizeof(steps_s[0]); i++) {
+        const int64_t step_ns = steps_s[i] * CLOCK_NS_PER_S;
+        assert_int_equal(cover_hours(false, step_ns), INT64_C(7) * 24 * 1500 * CLOCK_NS_PER_S);
+        assert_int_equal(cover_hours(true, step_ns), INT64_C(7) * 24 * 1500 * CLOCK_NS_PER_S);
+    }
+}
+
 /* Ends and products of any profile that a decoder takes stay within their types. */
 static void durations_of_centuries_overflow_nothing(void **state)
 {
@@ -361,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_constant_load_is_flat_in_every_step),
         cmocka_unit_test(profiles_without_a_duration_cover_their_interval),
         cmocka_unit_test(a_profile_alone_without_a_duration_is_in_its_step),
+        cmocka_unit_test(gaps_between_spans_stay_gaps_in_steps_of_days),
         cmocka_unit_test(durations_of_centuries_overflow_nothing),
         cmocka_unit_test(coverage_is_the_union),
     };
