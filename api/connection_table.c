@@ -14,8 +14,8 @@ struct connection_address {
     struct connection_address *next; /* in its bucket */
     uint64_t subscriber;
     int entry_count;
-    int counted;               /* entries that are not evicted */
-    struct entry_list waiting; /* longest first */
+    int counted;                  /* entries that are not evicted */
+    struct entry_list waiting[2]; /* as the table's, without those that are receiving */
 };
 
 struct connection_table {
@@ -76,7 +76,8 @@ static struct connection_address *find_or_add_address(struct connection_table *t
         return address;
     address = mem_new(struct connection_address, 1);
     address->subscriber = subscriber;
-    TAILQ_INIT(&address->waiting);
+    TAILQ_INIT(&address->waiting[false]);
+    TAILQ_INIT(&address->waiting[true]);
     struct connection_address **bucket = bucket_of(table, subscriber);
     address->next = *bucket;
     *bucket = address;
@@ -102,7 +103,8 @@ static void start_waiting(struct connection_table *table, struct connection_entr
 {
     entry->is_waiting = true;
     TAILQ_INSERT_TAIL(&table->waiting[entry->is_authenticated], entry, waiting_link);
-    TAILQ_INSERT_TAIL(&entry->address->waiting, entry, address_link);
+    if (!entry->is_receiving)
+        TAILQ_INSERT_TAIL(&entry->address->waiting[entry->is_authenticated], entry, address_link);
 }
 
 static void stop_waiting(struct connection_table *table, struct connection_entry *entry)
@@ -111,7 +113,8 @@ static void stop_waiting(struct connection_table *table, struct connection_entry
         return;
     entry->is_waiting = false;
     TAILQ_REMOVE(&table->waiting[entry->is_authenticated], entry, waiting_link);
-    TAILQ_REMOVE(&entry->address->waiting, entry, address_link);
+    if (!entry->is_receiving)
+        TAILQ_REMOVE(&entry->address->waiting[entry->is_authenticated], entry, address_link);
 }
 
 static bool evict(struct connection_table *table, struct connection_entry *victim,
@@ -133,7 +136,10 @@ static struct connection_decision decide(struct connection_table *table,
     const struct connection_limits *limits = &table->limits;
     struct connection_decision decision = {.verdict = CONNECTION_ADMITTED};
     if (limits->per_address && address && address->counted >= limits->per_address) {
-        if (!evict(table, TAILQ_FIRST(&address->waiting), CONNECTION_EVICTED_BY_ADDRESS, &decision))
+        struct connection_entry *victim = TAILQ_FIRST(&address->waiting[false]);
+        if (!victim)
+            victim = TAILQ_FIRST(&address->waiting[true]);
+        if (!evict(table, victim, CONNECTION_EVICTED_BY_ADDRESS, &decision))
             decision.verdict = CONNECTION_REFUSED_BY_ADDRESS;
         return decision;
     }
@@ -181,6 +187,7 @@ void connection_table_begin(struct connection_table *table, struct connection_en
 {
     pthread_mutex_lock(&table->mutex);
     stop_waiting(table, entry);
+    entry->is_receiving = false;
     if (connection_is_evicted(entry)) {
         atomic_store_explicit(&entry->is_evicted, false, memory_order_relaxed);
         count(table, entry, 1);
@@ -196,11 +203,13 @@ void connection_table_end(struct connection_table *table, struct connection_entr
     pthread_mutex_unlock(&table->mutex);
 }
 
-void connection_table_refresh(struct connection_table *table, struct connection_entry *entry)
+void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
+                                    bool is_receiving)
 {
     pthread_mutex_lock(&table->mutex);
-    if (entry->is_waiting) {
+    if (entry->is_waiting && (is_receiving || entry->is_receiving)) {
         stop_waiting(table, entry);
+        entry->is_receiving = is_receiving;
         start_waiting(table, entry);
     }
     pthread_mutex_unlock(&table->mutex);

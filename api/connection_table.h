@@ -3,12 +3,14 @@
  *
  * A connection is waiting while no request of it is being handled: during the TLS handshake, while
  * a request is being received, and between requests. Waiting connections are kept in the order in
- * which they began to wait. A connection is authenticated once a request on it carried a valid
- * token or session.
+ * which they began to wait. A waiting connection is receiving while the body of a request arrives
+ * on it at a good rate. A connection is authenticated once a request on it carried a valid token or
+ * session.
  *
  * A new connection is decided upon in this order:
- *   - Its address has per_address connections: the one of that address that has been waiting for
- *     longest is evicted; if none is waiting, the new connection is refused.
+ *   - Its address has per_address connections: of the address's waiting connections that are not
+ *     receiving, one that is not authenticated is evicted before one that is, and among equals the
+ *     one that has been waiting for longest; if there is none, the new connection is refused.
  *   - All but the reserved places are taken: the connection that has been waiting for longest
  *     without being authenticated is evicted. If there is none, the new connection takes a
  *     reserved place, which is for authenticated clients and health checks.
@@ -19,7 +21,7 @@
  * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
  *
  * The table knows an address as http_tcp_subscriber() numbers it. Memory: the entries are part of
- * their owners' objects; each address with a connection has 56 bytes in the table.
+ * their owners' objects; each address with a connection has 72 bytes in the table.
  * Threads: any for the functions; an entry belongs to one owner, which removes it before freeing.
  */
 #ifndef API_CONNECTION_TABLE_H
@@ -45,6 +47,7 @@ struct connection_entry {
     struct connection_address *address;
     int owner; /* the caller's number for the thread that owns the connection */
     bool is_waiting;
+    bool is_receiving;
     bool is_authenticated;
     atomic_bool is_evicted;
 };
@@ -80,8 +83,13 @@ void connection_table_remove(struct connection_table *table, struct connection_e
 /* A request begins to be handled; the last one has ended. */
 void connection_table_begin(struct connection_table *table, struct connection_entry *entry);
 void connection_table_end(struct connection_table *table, struct connection_entry *entry);
-/* A request is being received at a good rate: the connection counts as waiting from now on. */
-void connection_table_refresh(struct connection_table *table, struct connection_entry *entry);
+/*
+ * Whether a request is being received at a good rate now. A receiving connection is not evicted for
+ * its address, and counts as waiting only since the last call. No-op unless the entry is waiting;
+ * the beginning of a request ends it, too.
+ */
+void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
+                                    bool is_receiving);
 /* A request on it was authenticated. */
 void connection_table_authenticate(struct connection_table *table, struct connection_entry *entry);
 

@@ -10,18 +10,18 @@
  *
  * Limits: an address (IPv6: its /64) may have max_connections_per_address connections, and all
  * together max_connections, of which reserved_connections are for authenticated clients and health
- * checks. At a limit, the connection that has been waiting for longest is closed for the new one
- * (api/connection_table.h); each limit is logged at most once a minute. On a reserved place, a
- * request without credentials that is neither a sign-in nor served by a loop thread nor a probe
- * gets 503, and the connection ends after a response to an anonymous client. Answers that peers
- * have not taken yet may hold max_buffered_bytes, past which large ones become 503, and from half
- * of it on whoever takes a large one slower than 8 KiB/s is cut; requests past the pool's queue get
- * 503 with Retry-After. There is no deadline for a transfer while bytes flow: a sweep looks at
- * TCP_INFO every second and closes connections that are idle (60 s), whose request trickles (30 s
- * below 64 B/s), whose peer takes no bytes (60 s) or has gone before its answer began. A peer that
- * closes its sending side alone counts as gone too. HTTP/1 heads that two programs may read
- * differently get 400 and the connection ends (api/http_strict.h); so do not put a proxy that
- * shares connections between clients in front without the same strictness there.
+ * checks. At a limit, the connection that has been waiting for longest is closed for the new one,
+ * those without authentication first (api/connection_table.h); each limit is logged at most once a
+ * minute. On a reserved place, a request without credentials that is neither a sign-in nor served
+ * by a loop thread nor a probe gets 503, and the connection ends after a response to an anonymous
+ * client. Answers that peers have not taken yet may hold max_buffered_bytes, past which large ones
+ * become 503, and from half of it on whoever takes a large one slower than 8 KiB/s is cut; requests
+ * past the pool's queue get 503 with Retry-After. There is no deadline for a transfer while bytes
+ * flow: a sweep looks at TCP_INFO every second and closes connections that are idle (60 s), whose
+ * request trickles (30 s below 64 B/s), whose peer takes no bytes (60 s) or has gone before its
+ * answer began. A peer that closes its sending side alone counts as gone too. HTTP/1 heads that two
+ * programs may read differently get 400 and the connection ends (api/http_strict.h); so do not put
+ * a proxy that shares connections between clients in front without the same strictness there.
  *
  * Uploads share max_buffered_bytes of unhandled input by address (IPv6 by its /64; behind a proxy
  * all have the proxy's). Above 3/4 of it, those that hold more than 64 KiB stand in line: the

@@ -361,6 +361,38 @@ static uint64_t request_bytes(const struct http_connection *connection)
     return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;
 }
 
+/* Marks a connection when the body of a request begins to arrive; the sweep, which comes less
+ * often, decides whether it goes on at a good rate. */
+static void look_for_body(struct http_connection *connection)
+{
+    if (!is_request_coming(connection)) {
+        connection->has_body = false;
+        return;
+    }
+    size_t held_bytes =
+        connection->is_http2 ? connection->stream_bytes : connection->sock->input->size;
+    if (connection->has_body || held_bytes < HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE)
+        return;
+    connection->has_body = true;
+    connection_table_set_receiving(connection->loop->http->connections, &connection->entry, true);
+}
+
+static void look_for_bodies(struct http_loop *loop)
+{
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next)
+        look_for_body(connection_at(link));
+}
+
+/* A connection whose reading is paused by the buffer cap would receive more if it were read. */
+static void note_receiving(struct http_connection *connection, uint64_t received_bytes)
+{
+    bool is_quick = connection->paused_read || received_bytes - connection->received_bytes >=
+                                                   HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
+    connection_table_set_receiving(connection->loop->http->connections, &connection->entry,
+                                   is_quick && is_request_coming(connection));
+}
+
 /* Cuts a request that comes slower than the minimal rate over slow_timeout_s. */
 static void check_rate(struct http_connection *connection, int64_t now_ns)
 {
@@ -454,8 +486,8 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
         connection->paused_read || (is_handled && !is_writing))
         connection->progress_ns = now_ns;
     /* An upload that makes progress is not the one to close for others. */
-    if (!is_handled && received - connection->received_bytes >= HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE)
-        connection_table_refresh(connection->loop->http->connections, &connection->entry);
+    if (!is_handled)
+        note_receiving(connection, received);
     connection->received_bytes = received;
     connection->acked_bytes = acked;
     check_taking(connection, now_ns);
@@ -515,6 +547,7 @@ void http_connection_watch(struct http_loop *loop, int64_t now_ns)
     /* Each connection may bring a kernel buffer's worth per turn: near the cap, look at each. */
     if (now_ns >= loop->next_look_ns || loop->is_filling) {
         http_buffers_look(loop);
+        look_for_bodies(loop);
         loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
     }
     if (now_ns >= loop->next_sweep_ns) {

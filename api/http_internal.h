@@ -113,6 +113,7 @@ struct http_connection {
     bool is_http2;
     bool is_body_taken; /* what sock->input claims to hold is a job's */
     bool is_receiving;  /* HTTP/2: some stream's body is still coming */
+    bool has_body;      /* a look found the body of the request that is being received */
     bool is_cut;        /* shut down by us; h2o will notice */
     int linger_fd;      /* >= 0: a duplicate that outlives h2o's close */
     int early_cancels;

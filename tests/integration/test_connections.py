@@ -71,6 +71,24 @@ def test_an_address_may_have_as_many_as_the_setting_says(start_server):
             assert a.send(get()).answer()[0] == c.send(get()).answer()[0] == 200
 
 
+def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connection(start_server):
+    server = start_server("--max-connections-per-address", "8")
+    authorization = f"Authorization: Bearer {server.token}\r\n"
+    body = b"main;work 1\n" * 20_000
+    head = (f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            f"{authorization}\r\n").encode()
+    with Wire(server, source="127.0.0.2") as member, Wire(server, source="127.0.0.2") as upload:
+        for wire in (member, upload):
+            assert wire.send(get("/api/v1/session", authorization)).answer()[0] == 200
+        for at in range(0, len(head + body), 32 << 10):
+            upload.send((head + body)[at:at + (32 << 10)])
+            for each in open_idle(server, "127.0.0.2", 20):
+                each.close()
+        assert upload.answer()[0] == 201
+        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+    assert metric(server, CUT % "address") > 0
+
+
 def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_stay(start_server):
     server = start_server("--max-connections", "60")
     with Wire(server, source="127.0.0.3") as member:

@@ -46,6 +46,40 @@ static void an_address_at_its_limit_loses_its_longest_waiting(void **state)
     remove_all(*state, 0, PER_ADDRESS + 1);
 }
 
+static void at_the_limit_of_an_address_authenticated_connections_go_last(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++) {
+        add(*state, 1, i);
+        if (i != 2)
+            connection_table_authenticate(*state, &entries[i]);
+    }
+    int i = PER_ADDRESS;
+    assert_int_equal(add(*state, 1, i).evicted_owner, 2);
+    for (int round = 0; round < 3; round++, i++)
+        assert_int_equal(add(*state, 1, i + 1).evicted_owner, i);
+    connection_table_authenticate(*state, &entries[i]);
+    assert_int_equal(add(*state, 1, i + 1).evicted_owner, 0);
+    remove_all(*state, 0, i + 2);
+}
+
+static void a_receiving_connection_is_not_closed_for_its_address(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++) {
+        add(*state, 1, i);
+        connection_table_set_receiving(*state, &entries[i], true);
+    }
+    assert_int_equal(add(*state, 1, PER_ADDRESS).verdict, CONNECTION_REFUSED_BY_ADDRESS);
+    connection_table_authenticate(*state, &entries[0]);
+    assert_int_equal(add(*state, 1, PER_ADDRESS).verdict, CONNECTION_REFUSED_BY_ADDRESS);
+    connection_table_set_receiving(*state, &entries[0], false);
+    assert_int_equal(add(*state, 1, PER_ADDRESS).evicted_owner, 0);
+    connection_table_begin(*state, &entries[1]);
+    connection_table_end(*state, &entries[1]);
+    connection_table_begin(*state, &entries[PER_ADDRESS]);
+    assert_int_equal(add(*state, 1, PER_ADDRESS + 1).evicted_owner, 1);
+    remove_all(*state, 0, PER_ADDRESS + 2);
+}
+
 static void
 an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not(void **state)
 {
@@ -64,7 +98,7 @@ static void when_full_the_longest_waiting_without_authentication_goes(void **sta
         assert_int_equal(add(*state, (uint64_t)i, i).eviction, CONNECTION_EVICTED_NONE);
     connection_table_authenticate(*state, &entries[0]);
     connection_table_begin(*state, &entries[1]);
-    connection_table_refresh(*state, &entries[2]);
+    connection_table_set_receiving(*state, &entries[2], true);
     for (int i = 0; i < OPEN - 3; i++) {
         struct connection_decision decision = add(*state, (uint64_t)(100 + i), OPEN + i);
         assert_int_equal(decision.verdict, CONNECTION_ADMITTED);
@@ -116,6 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_address_at_its_limit_loses_its_longest_waiting),
+        TEST(at_the_limit_of_an_address_authenticated_connections_go_last),
+        TEST(a_receiving_connection_is_not_closed_for_its_address),
         TEST(an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not),
         TEST(when_full_the_longest_waiting_without_authentication_goes),
         TEST(reserved_places_are_left_when_all_others_are_in_use),
