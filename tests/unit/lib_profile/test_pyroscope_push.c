@@ -313,7 +313,7 @@ static void answers_follow_the_protocol(void **state)
         {ERR_FORBIDDEN, 403, "permission_denied"}, {ERR_RATE_LIMITED, 429, "resource_exhausted"},
         {ERR_QUOTA, 429, "resource_exhausted"},    {ERR_BUSY, 503, "unavailable"},
         {ERR_TIMEOUT, 504, "deadline_exceeded"},   {ERR_CANCELLED, 499, "canceled"},
-        {ERR_INTERNAL, 500, "internal"},           {ERR_IO, 500, "internal"},
+        {ERR_INTERNAL, 500, "internal"},           {ERR_IO, 503, "unavailable"},
         {ERR_CORRUPT, 500, "data_loss"},           {ERR_CONFLICT, 409, "already_exists"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
