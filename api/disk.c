@@ -17,7 +17,8 @@ enum {
     STALE_MS = 5000, /* a look that takes longer: the disk hangs */
     RETRY_S = 30,
     MIN_FREE_SHARE = 16,
-    HELD_SHARE = 4, /* of the reserve */
+    MIN_FREE_MOST_SHARE = 4, /* of a disk below 256 MiB */
+    HELD_SHARE = 4,          /* of the reserve */
     GIVE_UP_SHARE = 8,
 };
 
@@ -56,12 +57,18 @@ static bool can_write(const struct disk *disk)
     return is_written;
 }
 
-static uint64_t reserve_of(const struct disk *disk, uint64_t total_bytes)
+uint64_t disk_default_reserve(uint64_t total_bytes)
 {
     const uint64_t share = total_bytes / MIN_FREE_SHARE;
-    if (disk->min_free_bytes)
-        return disk->min_free_bytes;
-    return share < MIN_FREE_LEAST ? MIN_FREE_LEAST : share < MIN_FREE_MOST ? share : MIN_FREE_MOST;
+    const uint64_t most = total_bytes / MIN_FREE_MOST_SHARE;
+    if (share < MIN_FREE_LEAST)
+        return most < MIN_FREE_LEAST ? most : MIN_FREE_LEAST;
+    return share < MIN_FREE_MOST ? share : MIN_FREE_MOST;
+}
+
+static uint64_t reserve_of(const struct disk *disk, uint64_t total_bytes)
+{
+    return disk->min_free_bytes ? disk->min_free_bytes : disk_default_reserve(total_bytes);
 }
 
 /* Full until there is an eighth more than the reserve, so that the state does not flap. */

@@ -18,12 +18,15 @@
 struct disk;
 
 /*
- * Watches folder, in which it makes files without names. min_free_bytes 0: a sixteenth of the file
- * system, from 64 MiB to 1 GiB. The first look is taken before this returns.
+ * Watches folder, in which it makes files without names. min_free_bytes 0: disk_default_reserve of
+ * the file system. The first look is taken before this returns.
  */
 enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct disk **ret_disk,
                           struct err *err) MUST_USE;
 void disk_destroy(struct disk *disk); /* NULL is a no-op */
+
+/* A sixteenth of a file system of that size, from 64 MiB to 1 GiB, but at most a quarter of it. */
+uint64_t disk_default_reserve(uint64_t total_bytes);
 
 /*
  * May something be stored now? Handles: ERR_BUSY with retry_after_s: not while the disk is full,

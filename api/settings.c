@@ -52,7 +52,7 @@ static const struct knob knobs[] = {
     KNOB(
         "min-free-bytes", KNOB_SIZE, min_free_bytes, 0, TIB, "0",
         "free space of the data folder's disk below which nothing is stored, so that deletions can "
-        "go on; 0 is a sixteenth of the disk, from 64MiB to 1GiB"),
+        "go on; 0 is a sixteenth of the disk, from 64MiB to 1GiB, but at most a quarter of it"),
     KNOB("listen", KNOB_LISTEN, listen, 0, 0, "localhost:7443",
          "host:port to serve HTTPS on; may be repeated (in the file and environment: with commas)"),
     KNOB("public-url", KNOB_TEXT, public_url, 0, 0, "",

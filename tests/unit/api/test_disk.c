@@ -119,7 +119,6 @@ static void what_is_held_is_given_up_on_a_disk_that_others_fill(void **state)
     assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
 }
 
-/* A small disk keeps 64 MiB, a large one 1 GiB. */
 static void the_usual_reserve_follows_the_size_of_the_disk(void **state)
 {
     struct fixture *fixture = *state;
@@ -128,11 +127,19 @@ static void the_usual_reserve_follows_the_size_of_the_disk(void **state)
     os_fault_reset();
     assert_int_equal(os_free_bytes(fixture->path, &free_bytes, &total_bytes), 0);
     assert_int_equal(disk_create(fixture->path, 0, &disk, &fixture->err), ERR_NONE);
-    const uint64_t reserve_bytes = disk_min_free_bytes(disk), share = total_bytes / 16;
-    assert_true(reserve_bytes == (share < 64 * (uint64_t)MIB     ? 64 * (uint64_t)MIB
-                                  : share > 1024 * (uint64_t)MIB ? 1024 * (uint64_t)MIB
-                                                                 : share));
+    assert_int_equal(disk_min_free_bytes(disk), disk_default_reserve(total_bytes));
     disk_destroy(disk);
+}
+
+static void a_small_disk_keeps_at_most_a_quarter(void **state)
+{
+    (void)state;
+    static const int64_t sizes_mib[][2] = {{0, 0},        {4, 1},         {64, 16},    {255, 63},
+                                           {256, 64},     {1024, 64},     {2048, 128}, {8192, 512},
+                                           {16384, 1024}, {1 << 20, 1024}};
+    for (size_t i = 0; i < sizeof(sizes_mib) / sizeof(sizes_mib[0]); i++)
+        assert_int_equal(disk_default_reserve((uint64_t)(sizes_mib[i][0] * MIB)) >> 20,
+                         sizes_mib[i][1]);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -146,6 +153,7 @@ int main(void)
         TEST(nothing_is_stored_while_the_disk_fails),
         TEST(what_is_held_is_given_up_on_a_disk_that_others_fill),
         TEST(the_usual_reserve_follows_the_size_of_the_disk),
+        TEST(a_small_disk_keeps_at_most_a_quarter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
