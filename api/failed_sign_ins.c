@@ -9,6 +9,14 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
+/* Rows of an account, or with $1 = 0 those of e-mails without an account: two texts, so that both
+ * use the index of user_id. */
+#define DELETE_OLDER(condition)                                                                    \
+    "DELETE FROM failed_sign_in WHERE id IN (SELECT id FROM failed_sign_in"                        \
+    " WHERE " condition " AND id <= (SELECT id FROM failed_sign_in"                                \
+    " WHERE " condition " ORDER BY id DESC OFFSET $2 LIMIT 1)"                                     \
+    " FOR UPDATE SKIP LOCKED)"
+
 static enum err_code record(const struct request *request, int64_t tenant_id, int64_t user_id,
                             struct err *err)
 {
@@ -17,17 +25,15 @@ static enum err_code record(const struct request *request, int64_t tenant_id, in
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "INSERT INTO failed_sign_in (tenant_id, user_id, address)"
-                               " VALUES ($1, $2, $3)",
+                               " VALUES ($1, nullif($2::bigint, 0), $3)",
                                request->arena, NULL, err, PG_I64(tenant_id), PG_I64(user_id),
                                PG_TEXT(request->address));
     if (!code)
-        code = pg_query_values(
-            connection, tenant_id,
-            "DELETE FROM failed_sign_in WHERE id IN (SELECT id FROM failed_sign_in"
-            " WHERE user_id = $1 AND id <= (SELECT id FROM failed_sign_in"
-            " WHERE user_id = $1 ORDER BY id DESC OFFSET $2 LIMIT 1)"
-            " FOR UPDATE SKIP LOCKED)",
-            request->arena, NULL, err, PG_I64(user_id), PG_I64(FAILED_SIGN_INS_KEPT));
+        code = pg_query_values(connection, tenant_id,
+                               user_id ? DELETE_OLDER("user_id = $1")
+                                       : DELETE_OLDER("user_id IS NULL AND $1::bigint = 0"),
+                               request->arena, NULL, err, PG_I64(user_id),
+                               PG_I64(FAILED_SIGN_INS_KEPT));
     return code;
 }
 

@@ -17,7 +17,11 @@ struct response;
 
 enum { FAILED_SIGN_INS_KEPT = 100, FAILED_SIGN_INS_DAYS = 30 };
 
-/* Records one; a failure to record is logged and changes nothing for the request. */
+/*
+ * Records one; a failure to record is logged and changes nothing for the request. user_id 0 with
+ * TENANT_ANONYMOUS: the e-mail has no account; the row is written so that the response takes the
+ * same time, and no user sees it.
+ */
 void failed_sign_ins_record(const struct request *request, int64_t tenant_id, int64_t user_id);
 
 /* The handler. Handles: ERR_FORBIDDEN (the caller is not a signed-in user). */

@@ -319,7 +319,7 @@ static enum err_code find_account(struct request *request, const char *email,
     return ERR_NONE;
 }
 
-/* On ERR_UNAUTHENTICATED the failure is recorded for the owner of the account, if there is one. */
+/* On ERR_UNAUTHENTICATED the failure is recorded, for the owner of the account if there is one. */
 static enum err_code verify_attempt(struct request *request, const struct account *account,
                                     struct span password, struct err *err)
 {
@@ -335,8 +335,9 @@ static enum err_code verify_attempt(struct request *request, const struct accoun
                                        account->password_hash, &matches, err);
     if (code || matches)
         return code;
-    if (account->user_id)
-        failed_sign_ins_record(request, account->tenant_id, account->user_id);
+    /* With or without an account the same is written, so that the time is the same. */
+    failed_sign_ins_record(request, account->user_id ? account->tenant_id : TENANT_ANONYMOUS,
+                           account->user_id);
     return err_set(err, ERR_UNAUTHENTICATED,
                    "The e-mail or the password is wrong: type both again, or ask the operator "
                    "for a sign-in link");

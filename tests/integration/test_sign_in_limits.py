@@ -76,6 +76,26 @@ def test_a_session_shows_failures_since_the_visit_before_it(server):
     assert third.get("/api/v1/failed-sign-ins").json()["count"] == 1
 
 
+def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
+    account = Tenant(server).add_user("member")
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM generate_series(1, 150)")
+
+        def written(email, address):
+            cursor.execute("SELECT coalesce(max(id), 0) FROM failed_sign_in")
+            before = cursor.fetchone()
+            assert sign_in(server, address, {"email": email}, "wrong password")[1].status == 401
+            cursor.execute("SELECT tenant_id, user_id FROM failed_sign_in WHERE id > %s AND address = %s",
+                           [before, address])
+            return cursor.fetchall()
+
+        [(tenant_id, user_id)] = written(account["email"], "127.0.6.1")
+        assert tenant_id != 1 and user_id
+        assert written("no-account@example.com", "127.0.6.2") == [(1, None)]
+        cursor.execute("SELECT count(*) FROM failed_sign_in WHERE user_id IS NULL")
+        assert cursor.fetchone() == (100,), "as many are kept as of an account"
+
+
 def wrong_until_refused(server, address, account):
     for _ in range(40):
         _, answer = sign_in(server, address, account, "wrong password")
