@@ -337,9 +337,11 @@ static void print_unknown(const struct store_range *answer, struct buf *note)
                "%" PRIu64 " profile%s no duration and count%s for the time until the next one of "
                "the same series",
                answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
-    if (answer->interval_ns) {
+    if (answer->longest_interval_ns) {
         buf_append_text(note, ", at most for the usual interval of ");
-        print_s(answer->interval_ns, note);
+        if (answer->interval_ns != answer->longest_interval_ns)
+            buf_append_text(note, "the series, up to ");
+        print_s(answer->longest_interval_ns, note);
     }
     buf_append_text(note, ", or for a step if there is no other one.");
 }
@@ -352,12 +354,30 @@ static void print_raised(const struct question *question, struct buf *note)
     print_s(question->range.step_ns, note);
 }
 
+/* Series whose interval is longer than the step that suits most of them. */
+static void print_longer(const struct question *question, const struct store_range *answer,
+                         struct buf *note)
+{
+    const bool is_one = answer->longer_count == 1;
+    buf_printf(note, "%s%" PRIu32 " series %s a longer interval than the step, up to ",
+               note->size ? " " : "", answer->longer_count, is_one ? "has" : "have");
+    print_s(answer->longest_interval_ns, note);
+    if (answer->unknown_count)
+        buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
+    else if (question->range.holds_snapshots)
+        buf_append_text(note, ": a snapshot counts until the next one, at most for the interval.");
+    else
+        buf_printf(note, ": steps without %s snapshots lack %s. Use a longer step.",
+                   is_one ? "its" : "their", is_one ? "it" : "them");
+}
+
 /* What the reader of the values must know, as sentences. */
 static void append_notes(const struct question *question, const struct store_range *answer,
                          struct buf *json)
 {
     const struct store_range_query *range = &question->range;
     const bool is_raised = question->short_step_ns;
+    const bool lacks_most = answer->snapshot_interval_ns > range->step_ns;
     buf_auto note;
     buf_init(&note, 1024);
     if (answer->unknown_count)
@@ -367,13 +387,16 @@ static void append_notes(const struct question *question, const struct store_ran
         buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
     } else if (is_raised) {
         print_raised(question, &note);
-        buf_append_text(&note, ", so that each step has snapshots of all series that are summed.");
-    } else if (answer->snapshot_interval_ns > range->step_ns) {
+        buf_printf(&note, ", so that each step has snapshots of %s series that are summed.",
+                   answer->longer_count ? "most" : "all");
+    } else if (lacks_most) {
         buf_append_text(&note, "Snapshots come every ");
         print_s(answer->snapshot_interval_ns, &note);
         buf_append_text(&note, ": shorter steps do not have all series that are summed. Use a "
                                "longer step.");
     }
+    if (answer->longer_count && !lacks_most)
+        print_longer(question, answer, &note);
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");
@@ -440,19 +463,32 @@ static int64_t shortest_step(const struct question *question, const struct store
     return 2 * interval_ns;
 }
 
-/* A step that was asked for becomes a multiple of itself, one that we chose the next round one. */
-static enum err_code raise_step(struct request *request, struct question *question,
-                                struct store_range *answer, struct err *err)
+static void set_raised_step(struct question *question, int64_t shortest_ns)
 {
     struct store_range_query *range = &question->range;
-    const int64_t step_ns = range->step_ns, shortest_ns = shortest_step(question, answer);
-    if (shortest_ns <= step_ns)
-        return ERR_NONE;
+    const int64_t step_ns = range->step_ns;
     if (question->has_step)
         range->step_ns = ((shortest_ns - 1) / step_ns + 1) * step_ns;
     else
         set_round_step(range, round_up_step(shortest_ns));
     question->short_step_ns = step_ns;
+}
+
+/* A step that was asked for becomes a multiple of itself, one that we chose the next round one.
+ * Where a step that we chose remains shorter than the interval of a few gauges, their snapshots are
+ * held, so that sums do not jump where these come. */
+static enum err_code raise_step(struct request *request, struct question *question,
+                                struct store_range *answer, struct err *err)
+{
+    struct store_range_query *range = &question->range;
+    const int64_t shortest_ns = shortest_step(question, answer);
+    const bool is_raised = shortest_ns > range->step_ns;
+    range->holds_snapshots =
+        !question->has_step && answer->snapshot_interval_ns && answer->longer_count;
+    if (!is_raised && !range->holds_snapshots)
+        return ERR_NONE;
+    if (is_raised)
+        set_raised_step(question, shortest_ns);
     return store_range(request->server->store, request->arena, range, answer, err);
 }
 

@@ -56,10 +56,12 @@ struct range {
     struct range_groups *groups; /* by the number of the labels */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
-    uint64_t unknown_count;       /* spread.unknown_count after the first pass */
-    int64_t snapshot_interval_ns; /* of gauges: the longest of a series */
-    uint64_t checked_at;          /* spread.add_count when the limits were checked last */
+    uint64_t unknown_count; /* spread.unknown_count after the first pass */
+    int64_t *intervals_ns;  /* of the series whose interval is known; see note_series_interval */
+    uint32_t interval_count;
+    uint64_t checked_at; /* spread.add_count when the limits were checked last */
     /* The series in hand: */
+    int64_t snapshot_interval_ns; /* of gauges; 0: not known */
     struct spread spread;
     bool has_left_out;         /* a task of it was not read: no row of it is wanted */
     uint32_t *snapshot_counts; /* per step */
@@ -82,7 +84,8 @@ static size_t memory_of(const struct range *range)
 {
     return range_groups_memory(range->groups) + range->keeps_bytes +
            row_labels_memory(range->labels) +
-           range->walk->series_count * sizeof(*range->groups_of_series) +
+           range->walk->series_count *
+               (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
            range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
@@ -572,15 +575,43 @@ static void add_gain(void *context, const struct difference_gain *gained)
                    gained->time_ns - gained->since_ns, gained->key % 2 ? gained->value : 0);
 }
 
+/* How many steps after that of a snapshot may have none of the series. */
+static uint32_t count_held_steps(const struct range *range)
+{
+    const int64_t interval_ns = range->snapshot_interval_ns, step_ns = range->steps.step_ns;
+    if (!range->query->holds_snapshots || interval_ns <= step_ns / 2)
+        return 0;
+    const int64_t count = (interval_ns - 1) / step_ns + 1;
+    return count < range->step_count ? (uint32_t)count : range->step_count;
+}
+
+/* The mean of a step's snapshots also counts in the steps after it, up to the next snapshot, and
+ * in those before it where the snapshot before may lie before the window. */
+static void hold_mean(struct range *range, const struct spread_sum *sum, uint32_t held_steps)
+{
+    const uint32_t *counts = range->snapshot_counts;
+    const __int128 value = sum->sum / SPREAD_UNIT;
+    uint32_t first = sum->step;
+    for (uint32_t i = sum->step + 1;
+         i < range->step_count && !counts[i] && i - sum->step <= held_steps; i++)
+        range_groups_add(range->groups, sum->group, i, value, counts[sum->step]);
+    while (first && !counts[first - 1] && sum->step - first < held_steps)
+        first--;
+    for (uint32_t i = first; !first && i < sum->step; i++)
+        range_groups_add(range->groups, sum->group, i, value, counts[sum->step]);
+}
+
 /* A group has data wherever its series have, whether its labels occur there or not. */
 static void add_to_groups(struct range *range, uint32_t series)
 {
     uint32_t *groups = &range->groups_of_series[series];
+    const uint32_t held_steps = range->rule == STORE_MEAN ? count_held_steps(range) : 0;
     for (uint32_t i = 0; i < range->spread.sum_count; i++) {
         const struct spread_sum *sum = &range->spread.sums[i];
         if (range->rule == STORE_MEAN) {
             range_groups_add(range->groups, sum->group, sum->step, sum->sum / SPREAD_UNIT,
                              range->snapshot_counts[sum->step]);
+            hold_mean(range, sum, held_steps);
         } else {
             range_groups_add(range->groups, sum->group, sum->step, sum->sum, 1);
             range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
@@ -640,16 +671,25 @@ static int64_t find_snapshot_interval(const struct walk_task *tasks, uint32_t be
     return interval_ns == INT64_MAX ? 0 : interval_ns;
 }
 
+/* Series of deltas whose profiles all have a duration have an interval of 0: nothing is unknown
+ * within a step. A snapshot, or a profile without a duration, that is alone has no interval. */
+static void note_series_interval(struct range *range)
+{
+    const struct spread *spread = &range->spread;
+    const bool is_gauge = range->rule == STORE_MEAN;
+    const int64_t interval_ns = is_gauge ? range->snapshot_interval_ns : spread->interval_ns;
+    const bool is_known = interval_ns || (!is_gauge && !spread->time_count);
+    if (!range->is_second_pass && is_known && spread->sum_count)
+        range->intervals_ns[range->interval_count++] = interval_ns;
+}
+
 static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
                                  uint32_t end)
 {
     enum err_code code = ERR_NONE;
     begin_series(range);
-    if (range->rule == STORE_MEAN) {
-        const int64_t interval_ns = find_snapshot_interval(tasks, begin, end);
-        if (interval_ns > range->snapshot_interval_ns)
-            range->snapshot_interval_ns = interval_ns;
-    }
+    if (range->rule == STORE_MEAN)
+        range->snapshot_interval_ns = find_snapshot_interval(tasks, begin, end);
     for (uint32_t i = begin; i < end && !code; i++) {
         if (tasks[i].is_broken)
             continue;
@@ -666,6 +706,7 @@ static enum err_code read_series(struct range *range, struct walk_task *tasks, u
     differences_fini(&range->differences);
     moments_tell(&range->moments, count_moment, range);
     spread_end_series(&range->spread);
+    note_series_interval(range);
     if (!code)
         add_to_groups(range, tasks[begin].series);
     return code;
@@ -848,6 +889,29 @@ static void make_labels(const struct range *range, uint32_t group,
     ret_series->labels = labels;
 }
 
+static int compare_intervals(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Steps suit most series: a few rare ones do not make them long for all. */
+static void describe_intervals(const struct range *range, bool is_summed,
+                               struct store_range *answer)
+{
+    const uint32_t count = range->interval_count;
+    const bool is_gauge = range->rule == STORE_MEAN;
+    if (!count || (is_gauge && !is_summed))
+        return;
+    qsort(range->intervals_ns, count, sizeof(*range->intervals_ns), compare_intervals);
+    const int64_t usual_ns = range->intervals_ns[(count - 1) / 2];
+    answer->interval_ns = is_gauge ? 0 : usual_ns;
+    answer->snapshot_interval_ns = is_gauge ? usual_ns : 0;
+    answer->longest_interval_ns = range->intervals_ns[count - 1];
+    for (uint32_t i = 0; i < count; i++)
+        answer->longer_count += range->intervals_ns[i] > range->steps.step_ns;
+}
+
 static void make_answer(struct range *range)
 {
     struct walk *walk = range->walk;
@@ -869,16 +933,14 @@ static void make_answer(struct range *range)
     if (other)
         make_other(range, rest, other);
     const bool is_summed = count + other_count < walk->series_count;
-    range->answer =
-        (struct store_range){.type = type,
-                             .series = series,
-                             .series_count = count,
-                             .other = other,
-                             .other_count = other_count,
-                             .unknown_count = range->unknown_count,
-                             .interval_ns = range->spread.interval_ns,
-                             .snapshot_interval_ns = is_summed ? range->snapshot_interval_ns : 0,
-                             .statistics = walk->statistics};
+    range->answer = (struct store_range){.type = type,
+                                         .series = series,
+                                         .series_count = count,
+                                         .other = other,
+                                         .other_count = other_count,
+                                         .unknown_count = range->unknown_count,
+                                         .statistics = walk->statistics};
+    describe_intervals(range, is_summed, &range->answer);
 }
 
 static void range_fini(struct range *range)
@@ -921,7 +983,8 @@ static enum err_code answer_range(struct walk *walk, void *context)
     range_fini(range); /* of another try */
     spread_init(&range->spread, &range->steps);
     range->checked_at = 0;
-    range->snapshot_interval_ns = 0;
+    range->intervals_ns = arena_new_raw(walk->arena, int64_t, walk->series_count);
+    range->interval_count = 0;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
     range->keeps_count = walk->block_count;

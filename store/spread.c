@@ -69,6 +69,7 @@ void spread_begin_series(struct spread *spread)
     spread->sum_count = spread->last_sum = 0;
     spread->last_from_ns = spread->last_to_ns = 0;
     spread->shortest_ns = INT64_MAX;
+    spread->interval_ns = 0;
     spread->unknown_sums = spread->time_count = 0;
     coverage_clear(&spread->covered);
 }
@@ -272,8 +273,7 @@ static void place_unknown(struct spread *spread)
     int64_t begin_ns, end_ns;
     order_times(spread);
     const int64_t interval_ns = find_interval(spread);
-    if (interval_ns > spread->interval_ns)
-        spread->interval_ns = interval_ns;
+    spread->interval_ns = interval_ns;
     if (interval_ns && interval_ns < spread->shortest_ns)
         spread->shortest_ns = interval_ns;
     for (uint32_t i = 0; i < spread->time_count; i++) {

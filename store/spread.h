@@ -53,9 +53,10 @@ struct spread {
     struct spread_sum *sums;
     uint32_t sum_count;
     struct coverage covered; /* closed by spread_end_series */
+    uint32_t time_count;     /* moments at which profiles without a duration begin */
+    int64_t interval_ns;     /* their usual interval; 0: there are not two moments */
     /* The whole query: */
     int64_t longest_ns;     /* of all durations that reach into the window */
-    int64_t interval_ns;    /* the longest usual interval of profiles without a duration */
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint64_t add_count;     /* additions to sums: what the work is proportional to */
     /* Internal: */
@@ -70,7 +71,6 @@ struct spread {
     uint32_t unknown_sums;
     uint32_t unknown_capacity;
     int64_t *times_ns; /* begins of profiles without a duration */
-    uint32_t time_count;
     uint32_t time_capacity;
 };
 

@@ -376,6 +376,11 @@ struct store_range_query {
      * in equal parts, and not in that of its profile's begin. Those outside the window are left
      * out. */
     bool is_by_moments;
+    /* Of gauges: the mean of a step's snapshots also counts in the steps after it, up to the
+     * series' next snapshot, at most for the series' interval; and from the window's begin on where
+     * the series' first snapshot comes within an interval. Else steps without a snapshot lack the
+     * series. */
+    bool holds_snapshots;
     /* The values are to be read by time: levels, which have no rate, are refused. */
     bool is_rate;
 };
@@ -413,13 +418,17 @@ struct store_range {
      * up to the rounded total. NULL: there are no more. */
     const struct store_range_series *other;
     uint32_t other_count; /* how many series that is */
-    /* Deltas without a duration, and the longest usual interval of a series of them (0: none has
-     * two): steps shorter than it show more than is known. */
+    /* Deltas without a duration, and the median over all series of the usual interval of such
+     * deltas (0 for a series whose deltas all have a duration): shorter steps show more than is
+     * known of most series. */
     uint64_t unknown_count;
     int64_t interval_ns;
-    /* Gauges of several series that are summed: the longest interval between the snapshots of a
-     * series. A step shorter than it lacks some of the series. 0: nothing is summed. */
+    /* Gauges of several series that are summed: the median over the series of the interval between
+     * snapshots. A step shorter than it lacks most of the series. 0: nothing is summed. */
     int64_t snapshot_interval_ns;
+    /* Both: the longest interval of a series, and how many series have one above the step. */
+    int64_t longest_interval_ns;
+    uint32_t longer_count;
     struct store_statistics statistics;
 };
 

@@ -214,6 +214,53 @@ def test_gauges_of_several_series_have_all_of_them_in_each_step(start_server):
     check()
 
 
+def test_a_rare_gauge_does_not_set_the_step_of_the_others(start_server):
+    """Three pods have a snapshot a minute, a job has one an hour; its last one counts until the next."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    heap = ("inuse_space", "bytes")
+    resources = [({"service.name": "api", "pod": f"p{pod}"},
+                  [otlp_maker.Profile(heap, BEGIN + i * MINUTE + pod * 17 * SECOND, {("main",): 1000}) for i in range(420)])
+                 for pod in range(3)]
+    resources.append(({"service.name": "api", "pod": "job"},
+                      [otlp_maker.Profile(heap, BEGIN + hour * HOUR + 20 * MINUTE + hour % 2 * 10 * SECOND, {("main",): 500})
+                       for hour in range(7)]))
+    answer = client.post("/v1development/profiles", body=otlp_maker.Request(resources).protobuf(),
+                         headers={"Content-Type": "application/x-protobuf"})
+    assert answer.status == 200, answer
+
+    def check():
+        for begin, length in ((BEGIN + 10 * MINUTE, 6 * HOUR), (BEGIN + HOUR, 3 * HOUR)):
+            answer = ask(client, begin, begin + length, query="inuse_space")
+            assert answer["step_ms"] == 120_000 and set(values(answer)[1:-1]) == {3500}, answer
+            assert near(one_series(answer)["average"], 3500, 0.001)
+            assert "1 series has a longer interval than the step, up to 3590 s" in answer["notes"][0]
+        answer = ask(client, BEGIN + HOUR, BEGIN + 4 * HOUR, query="inuse_space", step="2m")
+        assert set(values(answer)[1:-1]) == {3000, 3500}
+        assert "steps without its snapshots lack it" in answer["notes"][0]
+
+    check()
+    compact(server)
+    check()
+
+
+def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(server):
+    """Beside profiles that come each minute, and beside profiles that have a duration."""
+    client = Tenant(server).api("ingest", "read")
+    push(client, [(BEGIN + hour * HOUR, 0, HOUR) for hour in range(4)], pod="rare")
+    for pod in "abc":
+        push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(240)], pod=pod)
+        push(client, steady(BEGIN, BEGIN + 4 * HOUR, MINUTE, 2), service="web", pod=pod)
+    push(client, [(BEGIN + hour * HOUR, 0, HOUR) for hour in range(4)], service="web", pod="rare")
+    for service, step, wanted_ms, cores in (("api", None, 60_000, 5.5), ("api", "7s", 63_000, 5.5), ("web", "20s", 20_000, 7)):
+        answer = ask(client, BEGIN, BEGIN + 4 * HOUR, query=f'{OTLP_CPU}{{service_name="{service}"}}',
+                     **({"step": step} if step else {}))
+        assert answer["step_ms"] == wanted_ms and all(near(value, cores) for value in values(answer)), answer
+        note, = answer["notes"]
+        assert "1 series has a longer interval than the step, up to 3600 s" in note and "series, up to 3600 s" in note
+        assert ("raised" in note) == (step == "7s")
+
+
 @pytest.mark.parametrize("way", ["pprof", "otlp"])
 def test_a_profile_without_a_time_ended_when_it_came(server, way):
     client = Tenant(server).api("ingest", "read")
