@@ -54,6 +54,7 @@ struct integrity_object {
     const char *key;
     uint64_t bytes;
     struct span sha256; /* empty: the row was written before digests of its kind were kept */
+    const char *cursor; /* of object_verify_page behind this row; NULL: not read by it */
 };
 
 struct integrity *integrity_create(struct metrics *metrics);

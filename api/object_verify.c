@@ -100,6 +100,7 @@ static enum err_code read_page(struct pg_pool *database, enum integrity_kind kin
     struct integrity_object *objects = arena_new(arena, struct integrity_object, (size_t)count);
     for (int row = 0; row < count; row++)
         objects[row] = (struct integrity_object){.kind = kind,
+                                                 .cursor = pg_get_text(rows, row, 0),
                                                  .tenant_id = pg_get_i64(rows, row, 1),
                                                  .row = pg_get_text(rows, row, 2),
                                                  .key = pg_get_text(rows, row, 3),
@@ -179,6 +180,25 @@ static enum err_code verify_objects(const struct object_verify *verify,
     for (uint32_t i = 0; i < count && !code; i++)
         code = verify_object(verify, result, &objects[i], is_copy, err);
     return code;
+}
+
+/* Ends before the last object where ends_page says so. */
+static enum err_code verify_page(const struct object_verify *verify,
+                                 const struct integrity_object *objects, uint32_t count,
+                                 char cursor[OBJECT_VERIFY_CURSOR_BYTES], bool *ret_is_end,
+                                 struct object_verify_result *result, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const enum err_code code = verify_object(verify, result, &objects[i], false, err);
+        if (code)
+            return code;
+        if (i + 1 < count && verify->ends_page && verify->ends_page(verify->context)) {
+            snprintf(cursor, OBJECT_VERIFY_CURSOR_BYTES, "%s", objects[i].cursor);
+            *ret_is_end = false;
+            return ERR_NONE;
+        }
+    }
+    return ERR_NONE;
 }
 
 /* ---- segments and blocks ---- */
@@ -268,7 +288,7 @@ enum err_code object_verify_page(const struct object_verify *verify, enum integr
     *ret_is_end = found < count;
     if (kind == INTEGRITY_SEGMENT || kind == INTEGRITY_BLOCK)
         return verify_store_page(verify, objects, found, arena, result, err);
-    return verify_objects(verify, objects, found, false, result, err);
+    return verify_page(verify, objects, found, cursor, ret_is_end, result, err);
 }
 
 static bool has_digests(enum integrity_kind kind)

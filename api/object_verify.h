@@ -44,6 +44,9 @@ struct object_verify {
     /* Called while bytes are read, to slow down; may be NULL. Segments and blocks are paid for
      * after each page. False: ERR_CANCELLED. */
     integrity_pace *pace;
+    /* Called after each object of a page that has digests; true ends the page there. May be NULL.
+     */
+    bool (*ends_page)(void *context);
     void *context;
 };
 
@@ -64,7 +67,7 @@ enum { OBJECT_VERIFY_CURSOR_BYTES = 400 };
 
 /*
  * At most count objects of one kind, those behind cursor ("" at first) in the order of their rows;
- * cursor is moved behind the last one. *ret_is_end: there are no more of this kind.
+ * cursor is moved behind the last one that was read. *ret_is_end: there are no more of this kind.
  */
 enum err_code object_verify_page(const struct object_verify *verify, enum integrity_kind kind,
                                  char cursor[OBJECT_VERIFY_CURSOR_BYTES], uint32_t count,

@@ -22,6 +22,8 @@ enum {
     POLL_S = 2,
     LEASE_S = 60,
     RENEW_S = 10,
+    SAVE_S = 5,        /* the place is saved after the first object that ends later than this */
+    LOG_REPEAT_S = 60, /* of the same failure */
     SHOWN_PROBLEMS = 1000,
     LOGGED_PROBLEMS = 1000, /* of a pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
@@ -42,6 +44,9 @@ struct scrub {
     bool has_lease;
     bool has_pass; /* kind and cursor are those of the row */
     int64_t renewed_ns;
+    int64_t page_start_ns;
+    enum err_code logged_code; /* of the last failure that was logged, at logged_ns */
+    int64_t logged_ns;
     int64_t due_ns; /* when what was read so far may have been read */
     double bytes_per_s;
     enum integrity_kind kind;
@@ -298,6 +303,12 @@ static bool pace(void *context, uint64_t bytes)
     }
 }
 
+static bool ends_page(void *context)
+{
+    const struct scrub *scrub = context;
+    return clock_monotonic_ns() - scrub->page_start_ns >= SAVE_S * CLOCK_NS_PER_S;
+}
+
 static void count_page(struct scrub *scrub, const struct object_verify_result *result)
 {
     metric_add(scrub->objects[scrub->kind], (int64_t)object_verify_objects(result));
@@ -318,9 +329,11 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
                                          .objects = scrub->server->objects,
                                          .found = note_problem,
                                          .pace = pace,
+                                         .ends_page = ends_page,
                                          .context = scrub};
     scrub->problem_code = ERR_NONE;
     scrub->err = err;
+    scrub->page_start_ns = clock_monotonic_ns();
     enum err_code code = object_verify_page(
         &verify, scrub->kind, scrub->cursor,
         is_of_store(scrub->kind) ? STORE_PAGE_OBJECTS : PAGE_OBJECTS, &is_end, &result, err);
@@ -408,9 +421,16 @@ static void register_metrics(struct scrub *scrub)
 
 /* ---- the thread ---- */
 
-static void report(const struct err *err)
+/* A store or database that is away fails each poll: the same failure is logged once a minute. */
+static void report(struct scrub *scrub, const struct err *err)
 {
     char text[ERR_MESSAGE_BYTES + 16];
+    const int64_t now_ns = clock_monotonic_ns();
+    if (err->code == scrub->logged_code &&
+        now_ns - scrub->logged_ns < LOG_REPEAT_S * CLOCK_NS_PER_S)
+        return;
+    scrub->logged_code = err->code;
+    scrub->logged_ns = now_ns;
     log_event(LOG_ERROR, "background work failed", "job=scrub code=%s error=%s",
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
@@ -438,7 +458,7 @@ static void *scrub_main(void *context)
         if (!code)
             code = refresh_gauges(scrub, &err);
         if (code && code != ERR_CANCELLED)
-            report(&err);
+            report(scrub, &err);
     } while (wait_ns(scrub, POLL_S * CLOCK_NS_PER_S));
     return NULL;
 }

@@ -123,6 +123,42 @@ def test_a_scrub_keeps_to_its_rate(start_server):
     assert time.monotonic() - begin >= 5
 
 
+def test_the_place_is_saved_between_large_objects(start_server):
+    server = start_server()
+    api = server.api()
+    act(api, "pause")
+    for i in range(6):
+        push(api, folded(6 << 20, i))
+    with server.database().cursor() as cursor:
+        cursor.execute("""
+            CREATE TABLE place (kind text, key text, objects bigint);
+            CREATE FUNCTION note_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+                BEGIN INSERT INTO place VALUES (new.kind, new.cursor, new.objects); RETURN new; END $$;
+            CREATE TRIGGER note_place BEFORE UPDATE OF cursor ON scrub FOR EACH ROW EXECUTE FUNCTION note_place()""")
+    act(api, "resume")
+    assert run_pass(api)["last_pass"]["objects"] == 6
+    order = rows_of_order(server)
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT key, objects FROM place WHERE kind = 'share' AND key <> ''")
+        places = cursor.fetchall()
+    assert any(0 < objects < 6 for _, objects in places), places
+    assert all(key == order[objects - 1] for key, objects in places), places
+
+
+def test_a_failure_that_lasts_is_not_logged_at_each_poll(start_server):
+    server = start_server()
+
+    def failures():
+        return [line for line in server.log().splitlines() if "background work failed" in line and "job=scrub" in line]
+
+    with server.database().cursor() as cursor:
+        cursor.execute("ALTER TABLE scrub RENAME TO scrub_away")
+        until(failures, "no failure is logged")
+        time.sleep(7)  # three polls; were there fewer, the test would pass all the same
+        cursor.execute("ALTER TABLE scrub_away RENAME TO scrub")
+    assert len(failures()) == 1, failures()
+
+
 def test_a_scrub_that_is_turned_off_says_so(start_server):
     server = start_server("--scrub-period", "0")
     api = server.api()
