@@ -18,7 +18,8 @@ struct breaker {
     atomic_bool is_open;
     atomic_bool is_suspected; /* may be read without the mutex, so that waiting callers are cheap */
     _Atomic uint64_t open_count;
-    pthread_mutex_t mutex; /* guards what follows */
+    _Atomic int64_t replied_ns; /* monotonic: when a caller last received something */
+    pthread_mutex_t mutex;      /* guards what follows */
     pthread_cond_t wake;
     bool should_stop;
 };
@@ -46,12 +47,49 @@ static bool wait_until_due(struct breaker *breaker)
     return goes_on;
 }
 
+struct probe_request {
+    const struct breaker_options *options;
+    int index;
+    bool has_reply;
+};
+
+static void *send_request(void *context)
+{
+    struct probe_request *request = context;
+    request->has_reply = request->options->probe(request->options->context, request->index);
+    return NULL;
+}
+
+/* A request for which no thread can be started is sent after the others. */
+static bool send_requests(const struct breaker_options *options)
+{
+    struct probe_request requests[BREAKER_PROBE_REQUESTS];
+    pthread_t threads[BREAKER_PROBE_REQUESTS];
+    bool has_thread[BREAKER_PROBE_REQUESTS] = {false};
+    bool has_reply = false;
+    for (int i = 0; i < BREAKER_PROBE_REQUESTS; i++)
+        requests[i] = (struct probe_request){.options = options, .index = i};
+    for (int i = 1; i < BREAKER_PROBE_REQUESTS; i++)
+        has_thread[i] = pthread_create(&threads[i], NULL, send_request, &requests[i]) == 0;
+    for (int i = 0; i < BREAKER_PROBE_REQUESTS; i++) {
+        if (has_thread[i])
+            pthread_join(threads[i], NULL);
+        else
+            send_request(&requests[i]);
+        has_reply |= requests[i].has_reply;
+    }
+    return has_reply;
+}
+
 static void probe_once(struct breaker *breaker)
 {
     const struct breaker_options *options = &breaker->options;
+    const int64_t begin_ns = clock_monotonic_ns();
     /* Before the probe: who begins to wait while it runs may suspect again. */
     atomic_store(&breaker->is_suspected, false);
-    const bool is_open = !options->probe(options->context);
+    const bool has_reply = send_requests(options);
+    const bool is_open =
+        !has_reply && atomic_load_explicit(&breaker->replied_ns, memory_order_relaxed) < begin_ns;
     const bool was_open = atomic_exchange(&breaker->is_open, is_open);
     if (is_open && !was_open)
         atomic_fetch_add(&breaker->open_count, 1);
@@ -114,6 +152,12 @@ void breaker_suspect(struct breaker *breaker)
     pthread_mutex_lock(&breaker->mutex);
     pthread_cond_signal(&breaker->wake);
     pthread_mutex_unlock(&breaker->mutex);
+}
+
+void breaker_note_reply(struct breaker *breaker)
+{
+    if (breaker)
+        atomic_store_explicit(&breaker->replied_ns, clock_monotonic_ns(), memory_order_relaxed);
 }
 
 uint64_t breaker_open_count(const struct breaker *breaker)

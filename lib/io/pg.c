@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <limits.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,12 +23,17 @@ enum {
     TAKE_TIMEOUT_S = 5,
     OUTAGE_S = 10, /* away for longer: nobody waits for it any more */
     RETRY_EVERY_MS = 50,
+    RECONNECT_PAUSE_MS = 250,
     STATEMENT_MS = 60000, /* of pools that set none */
     CONNECT_MS = 5000,
-    WATCHED_CONNECT_MS = 1400, /* so that a request ends within 2 s of a database that hangs */
+    SHORTEST_CONNECT_S = 2,    /* as libpq has it */
+    WATCHED_SILENCE_MS = 1400, /* so that a request ends within 2 s of a database that hangs */
+    SHORTEST_SILENCE_MS = 400,
+    ADDRESS_BYTES = 64, /* an IPv6 address with its scope */
     SERVER_SIDE_EXTRA_MS = 5000,
     SUSPECT_MS = 400, /* nearly all statements are quicker */
     PROBE_MS = 1000,
+    PROBE_CONNECT_MAX_MS = 10000, /* the stop of the process waits for a probe */
     LOOK_MS = 100, /* how often a waiting thread looks whether the breaker has opened */
     SETTINGS_BYTES = 512,
     MAX_VALUES = 32,
@@ -86,22 +93,25 @@ struct pg_pool {
     char *role;
     int max_connections;
     int patience_ms;
-    int connect_ms;
+    int connect_ms;         /* for one attempt to connect, whatever it receives */
+    int connect_silence_ms; /* an attempt to connect that receives nothing for so long has failed */
     int statement_ms;
-    struct pg_watch *watch; /* NULL: none */
+    struct pg_watch *watch;    /* NULL: none */
+    atomic_uint address_index; /* where attempts start among the addresses of the host's name */
     _Atomic uint64_t failure_count;
     atomic_bool cannot_connect; /* the last attempt to connect got no reply in time */
     pthread_mutex_t mutex;      /* guards what follows */
-    int64_t connecting_last_ns;
-    int64_t failing_since_ns; /* monotonic; 0: the last attempt to connect succeeded */
+    int64_t may_connect_ns;     /* while cannot_connect: when the next attempt may begin */
+    int64_t failing_since_ns;   /* monotonic; 0: the last attempt to connect succeeded */
     int64_t failed_last_ns;
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;
 };
 
-/* A pool of one connection that only the breaker's thread uses. */
+/* A pool of a connection for each request of a probe. */
 struct pg_watch {
+    atomic_bool has_replied; /* to any probe of this process */
     struct pg_pool *pool;
     struct breaker *breaker;
     void (*report)(bool is_responding);
@@ -216,40 +226,60 @@ static enum err_code fail_given_up(struct err *err)
 struct wait {
     int64_t begin_ns;
     int64_t deadline_ns; /* 0: none, and the breaker is ignored: scripts */
+    int64_t moved_ns;    /* when the socket was last ready */
+    int64_t silence_ns;  /* over as well when the socket is not ready for so long; 0: no limit */
 };
 
 static struct wait begin_wait(int64_t duration_ms)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    return (struct wait){now_ns, duration_ms ? now_ns + duration_ms * CLOCK_NS_PER_MS : 0};
+    return (struct wait){.begin_ns = now_ns,
+                         .deadline_ns = duration_ms ? now_ns + duration_ms * CLOCK_NS_PER_MS : 0,
+                         .moved_ns = now_ns};
 }
 
-enum wait_outcome { WAIT_READY, WAIT_LONGER, WAIT_OVER };
+static bool is_over(const struct wait *wait, int64_t now_ns)
+{
+    return now_ns >= wait->deadline_ns ||
+           (wait->silence_ns && now_ns - wait->moved_ns >= wait->silence_ns);
+}
+
+enum wait_outcome { WAIT_READABLE, WAIT_WRITABLE, WAIT_LONGER, WAIT_OVER };
 
 /* A reply that is there already is taken even after the deadline: this process may have been
  * stopped meanwhile. */
-static enum wait_outcome wait_for_socket(const struct pg_connection *connection,
-                                         const struct wait *wait, short events)
+static enum wait_outcome wait_for_socket(const struct pg_connection *connection, struct wait *wait,
+                                         short events)
 {
     const struct pg_pool *pool = connection->pool;
     struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = events};
-    if (poll(&poll_fd, 1, LOOK_MS) != 0)
-        return WAIT_READY; /* libpq reports what is wrong with the socket, if anything is */
+    const int ready_count = poll(&poll_fd, 1, LOOK_MS);
     const int64_t now_ns = clock_monotonic_ns();
+    if (ready_count != 0) { /* libpq reports what is wrong with the socket, if anything is */
+        wait->moved_ns = now_ns;
+        return poll_fd.revents & POLLIN ? WAIT_READABLE : WAIT_WRITABLE;
+    }
     if (!wait->deadline_ns)
         return WAIT_LONGER;
-    if (now_ns >= wait->deadline_ns || is_given_up(pool))
+    if (is_over(wait, now_ns) || is_given_up(pool))
         return WAIT_OVER;
-    if (pool->watch && now_ns - wait->begin_ns >= SUSPECT_MS * CLOCK_NS_PER_MS)
+    if (pool->watch && now_ns - wait->moved_ns >= SUSPECT_MS * CLOCK_NS_PER_MS)
         breaker_suspect(pool->watch->breaker);
     return WAIT_LONGER;
+}
+
+/* Bytes came over the connection: the database is alive, whatever a probe says. */
+static void note_reply(const struct pg_pool *pool)
+{
+    if (pool->watch)
+        breaker_note_reply(pool->watch->breaker);
 }
 
 /*
  * Sends what is queued and receives until PQgetResult does not block. A connection that has not
  * replied in time is closed, never used again: the late reply would be read as the next one's.
  */
-static enum err_code wait_for_result(struct pg_connection *connection, const struct wait *wait,
+static enum err_code wait_for_result(struct pg_connection *connection, struct wait *wait,
                                      struct err *err)
 {
     PGconn *handle = connection->handle;
@@ -261,12 +291,16 @@ static enum err_code wait_for_result(struct pg_connection *connection, const str
         const enum wait_outcome outcome = wait_for_socket(connection, wait, events);
         if (outcome == WAIT_OVER)
             return fail_unresponsive(connection, err);
-        if (outcome == WAIT_READY && !PQconsumeInput(handle))
+        if (outcome == WAIT_LONGER)
+            continue;
+        if (!PQconsumeInput(handle))
             return ERR_NONE;
+        if (outcome == WAIT_READABLE)
+            note_reply(connection->pool);
     }
 }
 
-static enum err_code get_result(struct pg_connection *connection, const struct wait *wait,
+static enum err_code get_result(struct pg_connection *connection, struct wait *wait,
                                 PGresult **ret_result, struct err *err)
 {
     const enum err_code code = wait_for_result(connection, wait, err);
@@ -294,7 +328,7 @@ static void connection_destroy(struct pg_connection *connection)
 
 /* The error of the first statement that fails counts; the server skips those after it. */
 static enum err_code run_simple(struct pg_connection *connection, const char *sql,
-                                const struct wait *wait, struct err *err)
+                                struct wait *wait, struct err *err)
 {
     if (!PQsendQuery(connection->handle, sql))
         return fail_connection(connection, err);
@@ -314,7 +348,7 @@ static enum err_code run_simple(struct pg_connection *connection, const char *sq
 }
 
 static enum err_code set_up_session(struct pg_connection *connection, const struct pg_pool *pool,
-                                    const struct wait *wait, struct err *err)
+                                    struct wait *wait, struct err *err)
 {
     char sql[SETTINGS_BYTES];
     snprintf(sql, sizeof(sql), SESSION_SETTINGS, pool->statement_ms + SERVER_SIDE_EXTRA_MS);
@@ -329,74 +363,211 @@ static enum err_code set_up_session(struct pg_connection *connection, const stru
     return run_simple(connection, sql, wait, err);
 }
 
-/* True for a text that names several servers, which libpq tries one after the other. */
-static bool has_several_hosts(const char *conninfo)
+/* What a conninfo text says about the server; "" where it says nothing. */
+struct target {
+    char host[NI_MAXHOST];
+    bool has_several_hosts; /* libpq tries them one after the other */
+    bool has_address;
+    int connect_timeout_s; /* 0: not given */
+};
+
+static struct target parse_target(const char *conninfo)
 {
-    bool has_several = false;
+    struct target target = {0};
     PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-    for (const PQconninfoOption *option = options; option && option->keyword; option++)
-        if (option->val && strchr(option->val, ',') &&
-            (strcmp(option->keyword, "host") == 0 || strcmp(option->keyword, "hostaddr") == 0))
-            has_several = true;
+    for (const PQconninfoOption *option = options; option && option->keyword; option++) {
+        const bool is_host = strcmp(option->keyword, "host") == 0;
+        const bool is_address = strcmp(option->keyword, "hostaddr") == 0;
+        if (!option->val || !*option->val)
+            continue;
+        if ((is_host || is_address) && strchr(option->val, ','))
+            target.has_several_hosts = true;
+        if (is_host && strlen(option->val) < sizeof(target.host))
+            memcpy(target.host, option->val, strlen(option->val) + 1);
+        if (is_address)
+            target.has_address = true;
+        if (strcmp(option->keyword, "connect_timeout") == 0)
+            target.connect_timeout_s = atoi(option->val);
+    }
     PQconninfoFree(options);
-    return has_several;
+    return target;
+}
+
+/* True when this process looks up the host's name and tries its addresses itself. */
+static bool has_name(const struct target *target)
+{
+    return !target->has_several_hosts && !target->has_address && target->host[0] &&
+           target->host[0] != '/' && target->host[0] != '@';
+}
+
+/* connect_timeout of the URL takes precedence; silence_ms 0: only the whole attempt has a limit. */
+static void set_connect_limits(struct pg_pool *pool, int silence_ms)
+{
+    int timeout_s = parse_target(pool->conninfo).connect_timeout_s;
+    if (timeout_s > 0 && timeout_s < SHORTEST_CONNECT_S)
+        timeout_s = SHORTEST_CONNECT_S;
+    if (timeout_s > INT_MAX / 1000)
+        timeout_s = INT_MAX / 1000;
+    pool->connect_ms = timeout_s > 0 ? timeout_s * 1000 : CONNECT_MS;
+    pool->connect_silence_ms = timeout_s > 0 || !silence_ms ? pool->connect_ms : silence_ms;
 }
 
 /*
  * What stands in conninfo takes precedence. A peer that is gone without a word is noticed by
  * keepalives on idle connections, and by tcp_user_timeout when something was sent; connect_timeout
- * is for each of several hosts, where libpq moves on to the next one only by itself.
+ * is for each of several hosts, where libpq moves on to the next one only by itself. hostaddr is
+ * one of the addresses of the host's name: libpq's non-blocking calls do not leave an address that
+ * is silent.
  */
 static const char *const connect_keywords[] = {
-    "connect_timeout",
-    "application_name",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_count",
-    "tcp_user_timeout",
-    "dbname",
-    "client_encoding",
-    NULL,
+    "connect_timeout",  "application_name",
+    "keepalives_idle",  "keepalives_interval",
+    "keepalives_count", "tcp_user_timeout",
+    "hostaddr",         "dbname",
+    "client_encoding",  NULL,
 };
 
-/* Until the connection is usable or the wait is over. */
-static enum err_code finish_connecting(struct pg_connection *connection, const struct wait *wait,
-                                       struct err *err)
+/*
+ * Until the connection is usable or the wait is over. Until TCP has a connection the address may be
+ * silent for silence_ns; the server itself, which has to start a process, for as long as the pool
+ * allows. *ret_has_connected is false when another address may do.
+ */
+static enum err_code finish_connecting(struct pg_connection *connection, int64_t silence_ns,
+                                       struct wait *wait, bool *ret_has_connected, struct err *err)
 {
     PGconn *handle = connection->handle;
+    *ret_has_connected = false;
+    wait->moved_ns = clock_monotonic_ns();
     PostgresPollingStatusType state =
         PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
     while (state == PGRES_POLLING_READING || state == PGRES_POLLING_WRITING) {
         const short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        *ret_has_connected |= PQstatus(handle) > CONNECTION_STARTED;
+        wait->silence_ns = *ret_has_connected
+                               ? connection->pool->connect_silence_ms * CLOCK_NS_PER_MS
+                               : silence_ns;
         const enum wait_outcome outcome = wait_for_socket(connection, wait, events);
         if (outcome == WAIT_OVER)
             return fail_unresponsive(connection, err);
-        if (outcome == WAIT_READY)
-            state = PQconnectPoll(handle);
+        if (outcome == WAIT_LONGER)
+            continue;
+        state = PQconnectPoll(handle);
+        if (outcome == WAIT_READABLE && state != PGRES_POLLING_FAILED)
+            note_reply(connection->pool);
     }
     return state == PGRES_POLLING_OK
                ? ERR_NONE
                : fail_database(err, "Cannot connect to the database", PQerrorMessage(handle));
 }
 
-static enum err_code connect_to_server(struct pg_connection *connection, const struct wait *wait,
+/* address is NULL where libpq finds it. */
+static PGconn *start_connecting(const struct pg_pool *pool, const char *address, bool is_blocking)
+{
+    const char *const values[] = {"2",     "perfoliod", "10",           "5",    "3",
+                                  "20000", address,     pool->conninfo, "UTF8", NULL};
+    static_assert(sizeof(values) == sizeof(connect_keywords), "a value for each keyword");
+    return is_blocking ? PQconnectdbParams(connect_keywords, values, 1)
+                       : PQconnectStartParams(connect_keywords, values, 1);
+}
+
+static const struct addrinfo *address_at(const struct addrinfo *list, unsigned index)
+{
+    while (index--)
+        list = list->ai_next;
+    return list;
+}
+
+static unsigned count_addresses(const struct addrinfo *list)
+{
+    unsigned count = 0;
+    for (; list; list = list->ai_next)
+        count++;
+    return count;
+}
+
+static enum err_code try_address(struct pg_connection *connection, const struct addrinfo *info,
+                                 int64_t silence_ns, struct wait *wait, bool *ret_has_connected,
+                                 struct err *err)
+{
+    char address[ADDRESS_BYTES];
+    const int failure = getnameinfo(info->ai_addr, info->ai_addrlen, address, sizeof(address), NULL,
+                                    0, NI_NUMERICHOST);
+    *ret_has_connected = false;
+    if (failure)
+        return fail_database(err, "Cannot connect to the database", gai_strerror(failure));
+    PQfinish(connection->handle);
+    connection->must_close = connection->has_timed_out = false;
+    connection->handle = start_connecting(connection->pool, address, false);
+    return finish_connecting(connection, silence_ns, wait, ret_has_connected, err);
+}
+
+/* Starts at the address that worked last, so that one that is dead costs its time only once. */
+static enum err_code try_addresses(struct pg_connection *connection, const struct addrinfo *list,
+                                   struct wait *wait, struct err *err)
+{
+    struct pg_pool *pool = connection->pool;
+    const unsigned count = count_addresses(list), first = atomic_load(&pool->address_index);
+    int64_t silence_ms = pool->connect_silence_ms / (int64_t)count;
+    if (silence_ms < SHORTEST_SILENCE_MS)
+        silence_ms = SHORTEST_SILENCE_MS;
+    enum err_code code = ERR_DATABASE;
+    bool has_connected = false;
+    for (unsigned i = 0; code && !has_connected && i < count; i++) {
+        const unsigned index = (first + i) % count;
+        if (i > 0 && (clock_monotonic_ns() >= wait->deadline_ns || is_given_up(pool)))
+            break;
+        code = try_address(connection, address_at(list, index), silence_ms * CLOCK_NS_PER_MS, wait,
+                           &has_connected, err);
+        if (!code)
+            atomic_store(&pool->address_index, index);
+    }
+    return code;
+}
+
+static enum err_code connect_by_name(struct pg_connection *connection, const char *host,
+                                     struct wait *wait, struct err *err)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    const int failure = getaddrinfo(host, NULL, &hints, &list);
+    if (failure)
+        return fail_database(err, "Cannot find the address of the database's host",
+                             gai_strerror(failure));
+    const enum err_code code = try_addresses(connection, list, wait, err);
+    freeaddrinfo(list);
+    return code;
+}
+
+static enum err_code connect_to_server(struct pg_connection *connection, struct wait *wait,
                                        struct err *err)
 {
-    const char *const values[] = {
-        "2", "perfoliod", "10", "5", "3", "20000", connection->pool->conninfo, "UTF8", NULL};
-    static_assert(sizeof(values) == sizeof(connect_keywords), "a value for each keyword");
-    if (!has_several_hosts(connection->pool->conninfo)) {
-        connection->handle = PQconnectStartParams(connect_keywords, values, 1);
-        return finish_connecting(connection, wait, err);
-    }
-    connection->handle = PQconnectdbParams(connect_keywords, values, 1);
+    const struct pg_pool *pool = connection->pool;
+    const struct target target = parse_target(pool->conninfo);
+    bool has_connected;
+    if (has_name(&target))
+        return connect_by_name(connection, target.host, wait, err);
+    connection->handle = start_connecting(pool, NULL, target.has_several_hosts);
+    if (!target.has_several_hosts)
+        return finish_connecting(connection, pool->connect_silence_ms * CLOCK_NS_PER_MS, wait,
+                                 &has_connected, err);
     return PQstatus(connection->handle) == CONNECTION_OK
                ? ERR_NONE
                : fail_database(err, "Cannot connect to the database",
                                PQerrorMessage(connection->handle));
 }
 
-static enum err_code connection_open(struct pg_pool *pool, const struct wait *wait,
+/* After an attempt without a reply there is a pause, in which callers fail at once. */
+static void note_connecting(struct pg_pool *pool, bool has_timed_out)
+{
+    if (has_timed_out) {
+        pthread_mutex_lock(&pool->mutex);
+        pool->may_connect_ns = clock_monotonic_ns() + RECONNECT_PAUSE_MS * CLOCK_NS_PER_MS;
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    atomic_store(&pool->cannot_connect, has_timed_out);
+}
+
+static enum err_code connection_open(struct pg_pool *pool, struct wait *wait,
                                      struct pg_connection **ret_connection, struct err *err)
 {
     struct pg_connection *connection = mem_new(struct pg_connection, 1);
@@ -409,7 +580,7 @@ static enum err_code connection_open(struct pg_pool *pool, const struct wait *wa
         PQsetnonblocking(connection->handle, 1);
         code = set_up_session(connection, pool, wait, err);
     }
-    atomic_store(&pool->cannot_connect, connection->has_timed_out);
+    note_connecting(pool, connection->has_timed_out);
     if (code) {
         connection_destroy(connection);
         err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
@@ -476,7 +647,7 @@ struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_c
     pool->conninfo = mem_strdup(conninfo);
     pool->role = role ? mem_strdup(role) : NULL;
     pool->max_connections = max_connections;
-    pool->connect_ms = CONNECT_MS;
+    set_connect_limits(pool, 0);
     pool->statement_ms = STATEMENT_MS;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_condattr_t attributes;
@@ -513,7 +684,7 @@ void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_wat
 {
     assert(statement_ms > 0);
     pool->statement_ms = statement_ms;
-    pool->connect_ms = watch ? WATCHED_CONNECT_MS : CONNECT_MS;
+    set_connect_limits(pool, watch ? WATCHED_SILENCE_MS : 0);
     pool->watch = watch;
 }
 
@@ -648,9 +819,9 @@ static bool may_connect(struct pg_pool *pool)
         return true;
     const int64_t now_ns = clock_monotonic_ns();
     pthread_mutex_lock(&pool->mutex);
-    const bool may_try = now_ns - pool->connecting_last_ns > pool->connect_ms * CLOCK_NS_PER_MS;
+    const bool may_try = now_ns >= pool->may_connect_ns;
     if (may_try)
-        pool->connecting_last_ns = now_ns;
+        pool->may_connect_ns = now_ns + pool->connect_silence_ms * CLOCK_NS_PER_MS;
     pthread_mutex_unlock(&pool->mutex);
     return may_try;
 }
@@ -658,8 +829,7 @@ static bool may_connect(struct pg_pool *pool)
 static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
                                  struct pg_connection **ret_connection, struct err *err)
 {
-    const struct wait wait =
-        begin_wait(max_wait_ms > pool->connect_ms ? max_wait_ms : pool->connect_ms);
+    struct wait wait = begin_wait(max_wait_ms > pool->connect_ms ? max_wait_ms : pool->connect_ms);
     const int64_t patient_until_ns = wait.begin_ns + max_wait_ms * CLOCK_NS_PER_MS;
     for (;;) {
         enum err_code code = may_connect(pool) ? connection_open(pool, &wait, ret_connection, err)
@@ -1135,7 +1305,7 @@ void pg_rollback(struct pg_connection *connection)
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE)
         return;
     struct err err;
-    const struct wait wait = begin_wait(connection->statement_ms);
+    struct wait wait = begin_wait(connection->statement_ms);
     if (run_simple(connection, "ROLLBACK", &wait, &err))
         connection->must_close = true;
 }
@@ -1144,7 +1314,7 @@ enum err_code pg_script(struct pg_connection *connection, const char *sql, struc
 {
     /* Many statements in one message are one implicit transaction, but only an explicit one takes
      * SET LOCAL. */
-    const struct wait endless = {0};
+    struct wait endless = {0};
     enum err_code code =
         run_simple(connection, "BEGIN; SET LOCAL statement_timeout = 0", &endless, err);
     if (!code)
@@ -1164,19 +1334,32 @@ void pg_limit(struct pg_connection *connection, int statement_ms)
 
 /* ---- the watch ---- */
 
-/* An error of the database is a reply, too: nothing hangs then. */
-static bool probe(void *context)
+/*
+ * An error of the database is a reply, too: nothing hangs then. A request that has to connect first
+ * is no evidence before the first reply: the database may be far away, or connect_timeout too
+ * short.
+ */
+static bool probe(void *context, int index)
 {
+    (void)index; /* each request has a connection of the pool */
     struct pg_watch *watch = context;
     arena_auto arena = arena_create();
     struct pg_connection *connection = NULL;
     struct err err;
     if (pg_take_at_once(watch->pool, &connection, &err))
-        return !atomic_load(&watch->pool->cannot_connect);
+        return !atomic_load(&watch->pool->cannot_connect) || !atomic_load(&watch->has_replied);
     (void)!pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, NULL, &err);
     const bool has_replied = !connection->has_timed_out;
+    if (has_replied)
+        atomic_store(&watch->has_replied, true);
     pg_give(connection);
     return has_replied;
+}
+
+static void limit_to(int *value, int most)
+{
+    if (*value > most)
+        *value = most;
 }
 
 static void report(void *context, bool is_open)
@@ -1190,8 +1373,11 @@ enum err_code pg_watch_create(const char *conninfo, void (*report_change)(bool i
                               struct pg_watch **ret_watch, struct err *err)
 {
     struct pg_watch *watch = mem_new(struct pg_watch, 1);
-    watch->pool = pg_pool_create(conninfo, NULL, 1);
-    watch->pool->statement_ms = watch->pool->connect_ms = PROBE_MS;
+    watch->pool = pg_pool_create(conninfo, NULL, BREAKER_PROBE_REQUESTS);
+    watch->pool->statement_ms = PROBE_MS;
+    set_connect_limits(watch->pool, PROBE_MS);
+    limit_to(&watch->pool->connect_ms, PROBE_CONNECT_MAX_MS);
+    limit_to(&watch->pool->connect_silence_ms, PROBE_CONNECT_MAX_MS);
     watch->report = report_change;
     const enum err_code code = breaker_create(
         &(struct breaker_options){

@@ -59,11 +59,16 @@ void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms);
 
 /*
  * The circuit breaker of one database, for all pools of the process. A statement or an attempt to
- * connect of a pool that uses it is suspicious when it has waited for 0.4 s; then a thread of the
- * watch sends a statement of its own over a connection that it keeps. Without a reply within 1 s
- * the database counts as not responding: all that wait give up, and pg_take fails at once, until a
- * probe, several each second, is replied to. So a statement that waits for a lock is not disturbed,
- * and a database that hangs costs a request less than 2 s.
+ * connect of a pool that uses it is suspicious when it has received nothing for 0.4 s; then the
+ * watch sends statements of its own over two connections that it keeps. Without a reply to either
+ * within 1 s, nor a byte received meanwhile by any of the pools, the database counts as not
+ * responding: all that wait give up, and pg_take fails at once, until a probe, several each second,
+ * is replied to. So a statement that waits for a lock is not disturbed, and a database that hangs
+ * costs a request less than 2 s.
+ *
+ * An attempt to connect is given up when nothing moves for 1.4 s (1 s in a probe), and after 5 s in
+ * any case; connect_timeout of conninfo replaces both (in a probe, up to 10 s). Before the first
+ * reply to a probe of this process, a failure to connect is no evidence that the database hangs.
  *
  * report is called when that changes, on the watch's thread; or NULL. The watch is destroyed after
  * the pools that use it.

@@ -222,6 +222,7 @@ struct transfer_watch {
     const struct s3_client *client;
     const struct s3_request *request;
     uint64_t moved_bytes;
+    uint64_t received_bytes;
     int64_t moved_ns; /* when the last byte did; monotonic */
     bool is_given_up;
 };
@@ -235,12 +236,14 @@ static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_
     if (patience_is_cancelled(watch->request->patience))
         return false;
     if (sent + received != watch->moved_bytes) {
+        if (received != watch->received_bytes)
+            breaker_note_reply(watch->client->breaker);
+        watch->received_bytes = received;
         watch->moved_bytes = sent + received;
         watch->moved_ns = now_ns;
         return true;
     }
-    if (now_ns - watch->moved_ns < SUSPECT_MS * CLOCK_NS_PER_MS ||
-        watch->request->needs_fresh_connection)
+    if (now_ns - watch->moved_ns < SUSPECT_MS * CLOCK_NS_PER_MS || watch->request->is_probe)
         return true;
     breaker_suspect(watch->client->breaker);
     watch->is_given_up = breaker_is_open(watch->client->breaker);
@@ -286,6 +289,8 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
         return code;
     code = http_client_send(connection, &http, answer, err);
     give_connection(client, connection);
+    if (answer->status && !request->is_probe)
+        breaker_note_reply(client->breaker);
     return code && watch.is_given_up ? fail_unresponsive(err) : code;
 }
 
@@ -387,8 +392,11 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
 
 /* ---- the watch ---- */
 
-/* Any response will do. On a connection of its own: one that was kept may be dead by itself. */
-static bool probe(void *context)
+/*
+ * Any response will do. One request uses a connection that was kept, so that a lost SYN or a slow
+ * TLS handshake does not matter, and the other one a new connection, since a kept one may be dead.
+ */
+static bool probe(void *context, int index)
 {
     struct s3_client *client = context;
     http_client_answer_auto answer;
@@ -399,7 +407,8 @@ static bool probe(void *context)
     http_client_answer_init(&answer);
     s3_request_init(&request, "probe", "GET", "perfolio-watch");
     request.deadline_ms = PROBE_MS;
-    request.needs_fresh_connection = true;
+    request.is_probe = true;
+    request.needs_fresh_connection = index > 0;
     digest_sha256(request.body, hash);
     digest_hex(span_of(hash, sizeof(hash)), payload_hash);
     return try_once(client, &request, payload_hash, &answer, &err) != ERR_TIMEOUT ||

@@ -31,6 +31,7 @@ struct s3_request {
     void *check_context;
     int64_t deadline_ms; /* of one try; 0: by the number of bytes */
     bool needs_fresh_connection;
+    bool is_probe;                   /* of the watch: not given up when the breaker opens */
     const struct patience *patience; /* whoever waits for the answer; NULL: without end */
 };
 
@@ -41,9 +42,10 @@ void s3_client_destroy(struct s3_client *client); /* NULL is a no-op */
 /* No new try of a request after this long; at first the default. */
 void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
 /*
- * From now on a request for which nothing moves for 0.4 s makes a thread send a small one of its
- * own. Without a response to that within 1.2 s the server counts as not responding: requests in
- * hand end with ERR_BUSY, new ones at once, until a probe, several each second, is responded to. A
+ * From now on a request for which nothing moves for 0.4 s makes a thread send two small ones of its
+ * own, on a kept and on a new connection. Without a response to either within 1.2 s, nor a byte
+ * that another request received meanwhile, the server counts as not responding: requests in hand
+ * end with ERR_BUSY, new ones at once, until a probe, several each second, is responded to. A
  * server that could not be used for longer than the time for retries is not waited for any more.
  * report is called on that thread when the server stops responding and when it responds again.
  */

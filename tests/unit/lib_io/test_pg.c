@@ -10,11 +10,16 @@
 #include "lib/io/pg.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct fixture {
@@ -566,7 +571,8 @@ static int listen_silently(char ret_conninfo[64])
     return fd;
 }
 
-static void a_server_that_never_replies_opens_the_breaker(void **state)
+/* The first probe of the process got no reply: the server may be far away, or not be there. */
+static void a_server_that_never_replied_is_refused_without_the_breaker(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -577,19 +583,270 @@ static void a_server_that_never_replies_opens_the_breaker(void **state)
     struct pg_pool *pool = pg_pool_create(conninfo, NULL, 1);
     assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &err), ERR_NONE);
     pg_pool_set_deadlines(pool, 1000, watch);
-    assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
-    assert_true(err.retry_after_s > 0);
-    const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
-    while (pg_watch_is_responding(watch) && clock_monotonic_ns() < until_ns)
-        clock_sleep_ms(10);
-    assert_false(pg_watch_is_responding(watch));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
+        assert_true(err.retry_after_s > 0);
+    }
     const int64_t begin_ns = clock_monotonic_ns();
     for (int i = 0; i < 100; i++)
         assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
     assert_true(clock_monotonic_ns() - begin_ns < 20 * CLOCK_NS_PER_S);
+    assert_true(pg_watch_is_responding(watch));
     pg_pool_destroy(pool);
     pg_watch_destroy(watch);
     close(fd);
+}
+
+/* ---- a proxy in front of the database: TCP, which delays what it forwards, or stops ---- */
+
+enum { MAX_PROXIED = 32, PROXY_LOOK_MS = 20 };
+
+struct proxy {
+    int listen_fd;
+    int port;
+    atomic_int delay_ms; /* in each direction */
+    atomic_bool is_stopped;
+    atomic_bool should_end;
+    pthread_t threads[MAX_PROXIED];
+    int thread_count;
+    char socket_path[108];
+};
+
+static void forward(const struct proxy *proxy, const int fds[2])
+{
+    char bytes[16 << 10];
+    while (!atomic_load(&proxy->should_end)) {
+        struct pollfd polled[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+        if (poll(polled, 2, PROXY_LOOK_MS) <= 0)
+            continue;
+        for (int i = 0; i < 2; i++) {
+            if (!polled[i].revents)
+                continue;
+            const ssize_t size = read(fds[i], bytes, sizeof(bytes));
+            clock_sleep_ms(atomic_load(&proxy->delay_ms));
+            while (atomic_load(&proxy->is_stopped) && !atomic_load(&proxy->should_end))
+                clock_sleep_ms(PROXY_LOOK_MS);
+            if (size <= 0 || send(fds[1 - i], bytes, (size_t)size, MSG_NOSIGNAL) != size)
+                return;
+        }
+    }
+}
+
+struct proxied {
+    struct proxy *proxy;
+    int fd;
+};
+
+static void *proxied_main(void *context)
+{
+    struct proxied *proxied = context;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, proxied->proxy->socket_path, sizeof(address.sun_path));
+    const int fds[2] = {proxied->fd, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    if (connect(fds[1], (struct sockaddr *)&address, sizeof(address)) == 0)
+        forward(proxied->proxy, fds);
+    close(fds[0]);
+    close(fds[1]);
+    free(proxied);
+    return NULL;
+}
+
+/* Accepts in the first thread. */
+static void *proxy_main(void *context)
+{
+    struct proxy *proxy = context;
+    while (!atomic_load(&proxy->should_end) && proxy->thread_count < MAX_PROXIED) {
+        struct pollfd polled = {proxy->listen_fd, POLLIN, 0};
+        if (poll(&polled, 1, PROXY_LOOK_MS) <= 0)
+            continue;
+        struct proxied *proxied = malloc(sizeof(*proxied));
+        *proxied = (struct proxied){proxy, accept(proxy->listen_fd, NULL, NULL)};
+        pthread_create(&proxy->threads[proxy->thread_count++], NULL, proxied_main, proxied);
+    }
+    return NULL;
+}
+
+static const char *option_of(const char *name, char *ret_value, size_t size)
+{
+    const char *at = strstr(database(), name);
+    assert_non_null(at);
+    at += strlen(name);
+    snprintf(ret_value, size, "%.*s", (int)strcspn(at, " "), at);
+    return ret_value;
+}
+
+static void proxy_start(struct proxy *proxy, const char *host, char ret_conninfo[256])
+{
+    char folder[80], name[64], user[64], ignored[64];
+    proxy->listen_fd = listen_silently(ignored);
+    struct sockaddr_in address;
+    socklen_t size = sizeof(address);
+    getsockname(proxy->listen_fd, (struct sockaddr *)&address, &size);
+    proxy->port = ntohs(address.sin_port);
+    snprintf(proxy->socket_path, sizeof(proxy->socket_path), "%s/.s.PGSQL.5432",
+             option_of("host=", folder, sizeof(folder)));
+    snprintf(ret_conninfo, 256, "host=%s port=%d dbname=%s user=%s", host, proxy->port,
+             option_of("dbname=", name, sizeof(name)), option_of("user=", user, sizeof(user)));
+    assert_int_equal(
+        pthread_create(&proxy->threads[proxy->thread_count++], NULL, proxy_main, proxy), 0);
+}
+
+static void proxy_end(struct proxy *proxy)
+{
+    atomic_store(&proxy->should_end, true);
+    for (int i = 0; i < proxy->thread_count; i++)
+        pthread_join(proxy->threads[i], NULL);
+    close(proxy->listen_fd);
+}
+
+/* A round trip takes 0.4 s, connecting several of them. */
+static void a_distant_database_is_usable(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct proxy proxy = {.delay_ms = 200};
+    char conninfo[256];
+    proxy_start(&proxy, "127.0.0.1", conninfo);
+    struct pg_watch *watch;
+    assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &fixture->err), ERR_NONE);
+    struct pg_pool *pool = pg_pool_create(conninfo, "door_test_role", 1);
+    pg_pool_set_deadlines(pool, 60000, watch);
+    struct pg_connection *connection;
+    if (pg_take(pool, &connection, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(ask_text(fixture, connection, "SELECT 'far', pg_sleep(1)"), "far");
+    assert_true(pg_watch_is_responding(watch));
+    pg_give(connection);
+    assert_int_equal(pg_pool_failure_count(pool), 0);
+    pg_pool_destroy(pool);
+    pg_watch_destroy(watch);
+    proxy_end(&proxy);
+}
+
+struct sleeper {
+    struct pg_connection *connection;
+    enum err_code code;
+    atomic_bool has_ended;
+};
+
+static void *sleep_in_database(void *context)
+{
+    struct sleeper *sleeper = context;
+    arena_auto arena = arena_create();
+    struct err err;
+    sleeper->code = pg_query(sleeper->connection, PG_NO_TENANT, "SELECT pg_sleep(4)", NULL, 0,
+                             arena, NULL, &err);
+    atomic_store(&sleeper->has_ended, true);
+    return NULL;
+}
+
+static void wait_for_probe(struct fixture *fixture, struct pg_connection *connection)
+{
+    const char *const sql = "SELECT (count(*) = 2)::text FROM pg_stat_activity WHERE state = 'idle'"
+                            " AND query = 'SELECT 1' AND datname = current_database()";
+    const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
+    while (strcmp(ask_text(fixture, connection, sql), "true") != 0) {
+        assert_true(clock_monotonic_ns() < until_ns);
+        clock_sleep_ms(10);
+    }
+    clock_sleep_ms(500); /* its replies are on their way */
+}
+
+/* The probes stop at the proxy, the pool's connections do not. */
+static void replies_to_the_pools_keep_the_breaker_closed(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct proxy proxy = {0};
+    char conninfo[256];
+    proxy_start(&proxy, "127.0.0.1", conninfo);
+    struct pg_watch *watch;
+    assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &fixture->err), ERR_NONE);
+    struct pg_pool *pool = pg_pool_create(database(), NULL, 2);
+    pg_pool_set_deadlines(pool, 60000, watch);
+    struct pg_connection *busy;
+    struct sleeper sleeper = {0};
+    pthread_t thread;
+    assert_int_equal(pg_take(pool, &busy, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_take(pool, &sleeper.connection, &fixture->err), ERR_NONE);
+    wait_for_probe(fixture, busy);
+    atomic_store(&proxy.is_stopped, true);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_in_database, &sleeper), 0);
+    while (!atomic_load(&sleeper.has_ended)) {
+        assert_string_equal(ask_text(fixture, busy, "SELECT 'alive'"), "alive");
+        clock_sleep_ms(10);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(sleeper.code, ERR_NONE);
+    assert_true(pg_watch_is_responding(watch));
+    /* Without other replies, a statement of the same kind is given up. */
+    assert_int_equal(pg_query(busy, PG_NO_TENANT, "SELECT pg_sleep(60)", NULL, 0, fixture->arena,
+                              NULL, &fixture->err),
+                     ERR_DATABASE);
+    assert_false(pg_watch_is_responding(watch));
+    atomic_store(&proxy.is_stopped, false);
+    pg_give(busy);
+    pg_give(sleeper.connection);
+    pg_pool_destroy(pool);
+    pg_watch_destroy(watch);
+    proxy_end(&proxy);
+}
+
+/* ---- a name with two addresses, of which the first drops all packets ---- */
+
+enum { FILLERS = 4 };
+
+/* Takes the place of the C library's: both find the name in no file or name server. */
+int getaddrinfo(const char *restrict name, const char *restrict service,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict ret_list)
+{
+    int (*find)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&find = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!name || strcmp(name, "database.test") != 0)
+        return find(name, service, hints, ret_list);
+    const int failure = find("127.0.0.2", service, hints, ret_list);
+    return failure ? failure : find("127.0.0.1", service, hints, &(*ret_list)->ai_next);
+}
+
+/* Its queue of connections is full. */
+static void fill_address(int port, int fds[FILLERS + 1])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1),
+                                  .sin_port = htons((uint16_t)port)};
+    for (int i = 0; i <= FILLERS; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fds[0], (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fds[0], 0), 0);
+    for (int i = 1; i <= FILLERS; i++)
+        (void)!connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+    clock_sleep_ms(100);
+}
+
+static void a_silent_address_is_left_for_the_next_one(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct proxy proxy = {0};
+    char conninfo[256];
+    int fds[FILLERS + 1];
+    proxy_start(&proxy, "database.test", conninfo);
+    fill_address(proxy.port, fds);
+    struct pg_watch *watch;
+    assert_int_equal(pg_watch_create(conninfo, NULL, &watch, &fixture->err), ERR_NONE);
+    struct pg_pool *pools[2] = {pg_pool_create(conninfo, NULL, 1),
+                                pg_pool_create(conninfo, NULL, 1)};
+    pg_pool_set_deadlines(pools[1], 60000, watch);
+    for (int i = 0; i < 2; i++) {
+        struct pg_connection *connection;
+        if (pg_take(pools[i], &connection, &fixture->err))
+            fail_msg("%s", fixture->err.message);
+        assert_string_equal(ask_text(fixture, connection, "SELECT 'found'"), "found");
+        pg_give(connection);
+        pg_pool_destroy(pools[i]);
+    }
+    pg_watch_destroy(watch);
+    for (int i = 0; i <= FILLERS; i++)
+        close(fds[i]);
+    proxy_end(&proxy);
 }
 
 static void no_database_is_an_error_that_says_so(void **state)
@@ -629,7 +886,10 @@ int main(void)
         TEST(a_statement_without_a_reply_in_time_costs_its_connection),
         TEST(a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database),
         TEST(scripts_have_no_deadline_and_a_limit_ends_with_the_loan),
-        cmocka_unit_test(a_server_that_never_replies_opens_the_breaker),
+        TEST(a_distant_database_is_usable),
+        TEST(replies_to_the_pools_keep_the_breaker_closed),
+        TEST(a_silent_address_is_left_for_the_next_one),
+        cmocka_unit_test(a_server_that_never_replied_is_refused_without_the_breaker),
         cmocka_unit_test(no_database_is_an_error_that_says_so),
         cmocka_unit_test(a_password_is_taken_out_of_a_url),
     };
