@@ -755,8 +755,23 @@ static int compare_groups(void *context, uint32_t one, uint32_t other)
     return order;
 }
 
+/* Data that is read again counts once, in the statistics and against the limit of bytes. */
+static enum err_code read_again(struct range *range, uint64_t opening_bytes)
+{
+    struct store_statistics *statistics = &range->walk->statistics;
+    const struct store_statistics first = *statistics;
+    range->is_second_pass = true;
+    statistics->bytes_read = opening_bytes;
+    const enum err_code code = read_pass(range);
+    statistics->granule_count = first.granule_count;
+    statistics->row_count = first.row_count;
+    statistics->bytes_read = first.bytes_read;
+    return code;
+}
+
 static enum err_code read_all(struct range *range)
 {
+    const uint64_t opening_bytes = range->walk->statistics.bytes_read;
     walk_sort_by_series(range->walk);
     if (range->rule == STORE_MEAN)
         moments_find_shared(range->walk);
@@ -764,8 +779,7 @@ static enum err_code read_all(struct range *range)
     range->unknown_count = range->spread.unknown_count;
     if (code || !range_groups_choose(range->groups, compare_groups, range))
         return code;
-    range->is_second_pass = true;
-    return read_pass(range);
+    return read_again(range, opening_bytes);
 }
 
 /* ---- the answer ---- */

@@ -261,6 +261,20 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         assert ("raised" in note) == (step == "7s")
 
 
+def test_groups_that_are_read_twice_count_once_in_the_statistics(server):
+    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again, whichever it is."""
+    client = Tenant(server).api("ingest", "read")
+    for pod in range(150):
+        push(client, [(BEGIN + i * MINUTE, MINUTE, (pod + 1) * MINUTE) for i in range(10)], pod=f"p{pod:03}")
+    window = BEGIN, BEGIN + 10_000 * SECOND
+    for focus in ({}, {"focus": "main"}):
+        all_groups = ask(client, *window, step="1s", group_by="pod", limit=200, **focus)
+        largest = ask(client, *window, step="1s", group_by="pod", limit=1, **focus)
+        assert largest["group_count"] == 150 and largest["series"][0]["labels"] == {"pod": "p149"}
+        for name in ("profiles", "rows", "granules", "bytes"):
+            assert largest["statistics"][name] == all_groups["statistics"][name], name
+
+
 @pytest.mark.parametrize("way", ["pprof", "otlp"])
 def test_a_profile_without_a_time_ended_when_it_came(server, way):
     client = Tenant(server).api("ingest", "read")
