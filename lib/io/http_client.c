@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@ enum {
     PROGRESS_MS = 100,
     MAX_HEADER_BYTES = 1 << 20, /* with those of interim and redirecting answers before it */
     DEFAULT_ANSWER_BYTES = 64 << 20,
+    MAX_CA_BYTES = 16 << 20, /* a system's bundle has 200 to 300 KB */
+    CA_PIECE_BYTES = 64 << 10,
 };
 
 struct http_client {
@@ -23,6 +26,7 @@ struct http_client {
     CURLM *multi; /* of that handle alone; keeps its connections */
     struct http_client_settings settings;
     char *ca_file;
+    struct buf cas; /* with keeps_system_cas: the system's bundle and ca_file */
     char *user_agent;
     char *proxy;
 };
@@ -93,6 +97,55 @@ static void start_curl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* False with errno when the file cannot be read. */
+static bool append_file(struct buf *buf, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    uint8_t *room;
+    if (!file)
+        return false;
+    while ((room = buf_reserve(buf, CA_PIECE_BYTES))) {
+        const size_t size = fread(room, 1, CA_PIECE_BYTES, file);
+        buf_commit(buf, size);
+        if (size == 0)
+            break;
+    }
+    const bool is_read = !ferror(file);
+    const int error = errno;
+    fclose(file);
+    errno = error;
+    return is_read;
+}
+
+enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
+                                   struct buf *ret_cas, struct err *err)
+{
+    if (system_file && !append_file(ret_cas, system_file))
+        buf_clear(ret_cas);
+    if (ret_cas->size)
+        buf_append_byte(ret_cas, '\n');
+    if (!append_file(ret_cas, ca_file))
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO,
+                             "reading the CA file %s", ca_file);
+    if (buf_failed(ret_cas))
+        return err_set(err, ERR_TOO_LARGE,
+                       "the CA file %s and the system's CAs are larger than %d MiB together",
+                       ca_file, MAX_CA_BYTES >> 20);
+    return ERR_NONE;
+}
+
+/* libcurl takes one bundle: CURLOPT_CAINFO would replace the system's, which is all that the system
+ * has where its CAs are in no folder. */
+static enum err_code join_system_cas(struct http_client *client, struct err *err)
+{
+    char *system_file = NULL;
+    buf_init(&client->cas, MAX_CA_BYTES);
+    if (!client->ca_file || !client->settings.keeps_system_cas)
+        return ERR_NONE;
+    curl_easy_getinfo(client->curl, CURLINFO_CAINFO, &system_file);
+    return http_client_join_cas(system_file, client->ca_file, &client->cas, err);
+}
+
 enum err_code http_client_create(const struct http_client_settings *settings,
                                  struct http_client **ret_client, struct err *err)
 {
@@ -115,6 +168,11 @@ enum err_code http_client_create(const struct http_client_settings *settings,
     client->ca_file = settings->ca_file ? mem_strdup(settings->ca_file) : NULL;
     client->user_agent = mem_strdup(settings->user_agent ? settings->user_agent : "perfolio");
     client->proxy = settings->proxy ? mem_strdup(settings->proxy) : NULL;
+    const enum err_code code = join_system_cas(client, err);
+    if (code) {
+        http_client_destroy(client);
+        return code;
+    }
     *ret_client = client;
     return ERR_NONE;
 }
@@ -126,6 +184,7 @@ void http_client_destroy(struct http_client *client)
     curl_easy_cleanup(client->curl);
     curl_multi_cleanup(client->multi);
     mem_free(client->ca_file);
+    buf_fini(&client->cas);
     mem_free(client->user_agent);
     mem_free(client->proxy);
     mem_free(client);
@@ -308,6 +367,19 @@ static void set_body(CURL *curl, const struct http_client_request *request,
     }
 }
 
+/* A TLS library that takes no bundle from memory takes the file, and the system's folder. */
+static void set_cas(CURL *curl, const struct http_client *client)
+{
+    struct curl_blob blob = {
+        .data = client->cas.data, .len = client->cas.size, .flags = CURL_BLOB_NOCOPY};
+    if (client->settings.keeps_system_cas &&
+        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK)
+        return;
+    curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
+    if (!client->settings.keeps_system_cas)
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
+}
+
 static void set_policy(CURL *curl, const struct http_client *client)
 {
     const struct http_client_settings *settings = &client->settings;
@@ -328,11 +400,8 @@ static void set_policy(CURL *curl, const struct http_client *client)
     curl_easy_setopt(curl, CURLOPT_USERAGENT, client->user_agent);
     if (client->proxy)
         curl_easy_setopt(curl, CURLOPT_PROXY, client->proxy);
-    if (client->ca_file) {
-        curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
-        if (!settings->keeps_system_cas)
-            curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
-    }
+    if (client->ca_file)
+        set_cas(curl, client);
 }
 
 /* "https://host:port" of a URL for messages: paths and user information may hold secrets. */

@@ -30,7 +30,7 @@ enum { HTTP_CLIENT_NO_FD = -1 };
 
 struct http_client_settings {
     const char *ca_file;    /* PEM file to trust instead of the system's; NULL: the system's */
-    bool keeps_system_cas;  /* ca_file is trusted beside the system's folder of CAs */
+    bool keeps_system_cas;  /* ca_file is trusted beside the system's bundle and folder of CAs */
     const char *user_agent; /* NULL: "perfolio" */
     int connect_timeout_ms; /* name look-up, TCP and TLS; 0: 15 s */
     int stall_timeout_s;    /* nothing sent or received for this long; 0: 60 s */
@@ -41,6 +41,14 @@ struct http_client_settings {
     bool (*may_connect)(void *context, const struct sockaddr *address);
     void *may_connect_context;
 };
+
+/*
+ * Both PEM files, one behind the other, for clients that trust them together. system_file may be
+ * NULL or absent, as where the system has a folder of CAs alone. The caller has initialised
+ * ret_cas. Handles: ERR_NOT_FOUND, ERR_IO (ca_file cannot be read), ERR_TOO_LARGE.
+ */
+enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
+                                   struct buf *ret_cas, struct err *err) MUST_USE;
 
 struct http_client_field {
     const char *name;

@@ -361,6 +361,40 @@ static void redirects_are_followed_only_when_allowed(void **state)
     end(&fixture);
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_ca_file_is_added_to_the_bundle_of_the_system(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/perfolio-cas-XXXXXX", bundle[64], own[64];
+    struct err err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(bundle, sizeof(bundle), "%s/bundle.pem", folder);
+    snprintf(own, sizeof(own), "%s/own.pem", folder);
+    write_file(bundle, "public CAs");
+    write_file(own, "own CA\n");
+    buf_auto cas;
+    buf_init(&cas, 1 << 20);
+    assert_int_equal(http_client_join_cas(bundle, own, &cas, &err), ERR_NONE);
+    assert_true(span_equal_text(buf_span(&cas), "public CAs\nown CA\n"));
+    const char *const absent[] = {NULL, "/no/such.pem"};
+    for (int i = 0; i < 2; i++) {
+        buf_clear(&cas);
+        assert_int_equal(http_client_join_cas(absent[i], own, &cas, &err), ERR_NONE);
+        assert_true(span_equal_text(buf_span(&cas), "own CA\n"));
+    }
+    assert_int_equal(http_client_join_cas(bundle, "/no/such.pem", &cas, &err), ERR_NOT_FOUND);
+    unlink(bundle);
+    unlink(own);
+    rmdir(folder);
+}
+
 static void a_missing_ca_file_is_named(void **state)
 {
     (void)state;
@@ -393,6 +427,7 @@ int main(void)
         cmocka_unit_test(wrong_requests_and_cancelling_are_told_apart),
         cmocka_unit_test(redirects_are_followed_only_when_allowed),
         cmocka_unit_test(a_missing_ca_file_is_named),
+        cmocka_unit_test(a_ca_file_is_added_to_the_bundle_of_the_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
