@@ -182,7 +182,9 @@ static void append_window(struct buf *buf, int64_t start_ns, int64_t end_ns)
     struct tm start, end;
     split(start_ns, &start);
     split(end_ns, &end);
-    const bool is_short = end_ns - start_ns < 120 * CLOCK_NS_PER_S;
+    int64_t length_ns;
+    const bool is_short =
+        !__builtin_sub_overflow(end_ns, start_ns, &length_ns) && length_ns < 120 * CLOCK_NS_PER_S;
     const bool is_one_day = start.tm_year == end.tm_year && start.tm_yday == end.tm_yday;
     append_moment(buf, &start, true, is_short);
     buf_append_text(buf, "–");

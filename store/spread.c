@@ -84,9 +84,9 @@ static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
 
 static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __int128 value)
 {
-    const struct spread_sum *last = &spread->sums[spread->last_sum];
     uint32_t number = spread->last_sum;
-    if (number >= spread->sum_count || last->group != group || last->step != step) {
+    const struct spread_sum *last = number < spread->sum_count ? &spread->sums[number] : NULL;
+    if (!last || last->group != group || last->step != step) {
         const uint64_t key = (uint64_t)group << 32 | step;
         number = map_u64_add(&spread->sum_numbers, key, spread->sum_count);
     }
