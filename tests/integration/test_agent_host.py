@@ -95,6 +95,14 @@ def wait_for_sending(agent, build_ids, seconds=480):
         time.sleep(0.2)
 
 
+def wait_for_waiting(agent):
+    """Until a batch waits for the server that is away."""
+    deadline = time.monotonic() + 180
+    while not ("could not be sent and waits" in agent.log() and agent.waiting()):
+        assert time.monotonic() < deadline, agent.log()
+        time.sleep(0.1)
+
+
 def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_path, loads):
     server = start_server()
     tenant = Tenant(server)
@@ -106,7 +114,7 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
         time.sleep(SECONDS / 3)
         server.stop()
         time.sleep(SECONDS / 3)
-        assert "could not be sent and waits" in agent.log() and agent.waiting()
+        wait_for_waiting(agent)
         server.start()
         time.sleep(SECONDS / 3)
         used = end_all(processes)
