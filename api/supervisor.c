@@ -29,7 +29,7 @@ enum {
     STOP_GRACE_MS = 10000, /* past shutdown-timeout: the last round of background work */
     SAME_STOP_MS = 1000,
     DATABASE_LOG_MAX_BYTES = 16 << 20,
-    EXTRA_CONNECTIONS = 12, /* background work, backup, psql */
+    EXTRA_CONNECTIONS = 16, /* background work, the watch, backup, psql, those for superusers */
 };
 
 static int64_t after_ms(int64_t duration_ms)
