@@ -101,6 +101,7 @@ struct pg_pool {
     _Atomic uint64_t failure_count;
     atomic_bool cannot_connect; /* the last attempt to connect got no reply in time */
     pthread_mutex_t mutex;      /* guards what follows */
+    int64_t silent_ns;          /* when the last such attempt was given up */
     int64_t may_connect_ns;     /* while cannot_connect: when the next attempt may begin */
     int64_t failing_since_ns;   /* monotonic; 0: the last attempt to connect succeeded */
     int64_t failed_last_ns;
@@ -111,7 +112,8 @@ struct pg_pool {
 
 /* A pool of a connection for each request of a probe. */
 struct pg_watch {
-    atomic_bool has_replied; /* to any probe of this process */
+    atomic_bool has_replied;      /* to any probe of this process */
+    _Atomic int64_t recovered_ns; /* when the breaker last closed; 0: it has not been open */
     struct pg_pool *pool;
     struct breaker *breaker;
     void (*report)(bool is_responding);
@@ -561,7 +563,8 @@ static void note_connecting(struct pg_pool *pool, bool has_timed_out)
 {
     if (has_timed_out) {
         pthread_mutex_lock(&pool->mutex);
-        pool->may_connect_ns = clock_monotonic_ns() + RECONNECT_PAUSE_MS * CLOCK_NS_PER_MS;
+        pool->silent_ns = clock_monotonic_ns();
+        pool->may_connect_ns = pool->silent_ns + RECONNECT_PAUSE_MS * CLOCK_NS_PER_MS;
         pthread_mutex_unlock(&pool->mutex);
     }
     atomic_store(&pool->cannot_connect, has_timed_out);
@@ -811,7 +814,8 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
 
 /*
  * While attempts to connect get no reply, one thread at a time finds out whether they do again; the
- * others would only wait. Connections that are open may work all the same.
+ * others would only wait. Connections that are open may work all the same. An attempt that was
+ * given up before the breaker closed says nothing about a server that responds again.
  */
 static bool may_connect(struct pg_pool *pool)
 {
@@ -819,8 +823,9 @@ static bool may_connect(struct pg_pool *pool)
         return true;
     const int64_t now_ns = clock_monotonic_ns();
     pthread_mutex_lock(&pool->mutex);
-    const bool may_try = now_ns >= pool->may_connect_ns;
-    if (may_try)
+    const bool has_recovered = atomic_load(&pool->watch->recovered_ns) > pool->silent_ns;
+    const bool may_try = has_recovered || now_ns >= pool->may_connect_ns;
+    if (may_try && !has_recovered)
         pool->may_connect_ns = now_ns + pool->connect_silence_ms * CLOCK_NS_PER_MS;
     pthread_mutex_unlock(&pool->mutex);
     return may_try;
@@ -1364,7 +1369,9 @@ static void limit_to(int *value, int most)
 
 static void report(void *context, bool is_open)
 {
-    const struct pg_watch *watch = context;
+    struct pg_watch *watch = context;
+    if (!is_open)
+        atomic_store(&watch->recovered_ns, clock_monotonic_ns());
     if (watch->report)
         watch->report(!is_open);
 }

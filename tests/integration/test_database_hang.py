@@ -115,9 +115,8 @@ def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_res
     wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
     if os.environ.get("PERFOLIO_PRINT_SECONDS"):
         print(f"ready again after {time.monotonic() - begun:.2f} s")
-    # After an attempt to connect without a reply, requests fail at once for a quarter of a second.
-    wait_for(lambda: server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200, 60)
-    wait_for(lambda: server.api().get(f"/api/v1/shares/{share}").status == 200, 60)
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    assert server.api().get(f"/api/v1/shares/{share}").status == 200
     assert "\nperfolio_database_responding 1\n" in server.anonymous().get("/metrics").text
     assert "the database responds again" in server.log()
 
