@@ -2,6 +2,7 @@
 
 #include "api/server.h"
 #include "api/share.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
@@ -104,8 +105,10 @@ static enum err_code copy_part(struct request *request, const struct integrity_o
     while (!code && done < size) {
         size_t wanted = size - done < CHUNK_BYTES ? (size_t)(size - done) : CHUNK_BYTES;
         ssize_t count = os_pread(fd, chunk, wanted, (off_t)done);
-        if (count <= 0)
-            return err_set_errno(err, ERR_IO, "reading a part");
+        if (count < 0)
+            return object_fail_reading(err, "cannot read object", object->key);
+        if (count == 0)
+            return err_set(err, ERR_CORRUPT, "object %s ended early", object->key);
         struct span bytes = span_of(chunk, (size_t)count);
         integrity_stream_append(check, bytes);
         digest_stream_append(digest, bytes);
@@ -115,8 +118,64 @@ static enum err_code copy_part(struct request *request, const struct integrity_o
     return code ? code : integrity_stream_finish(check, err);
 }
 
+/* Is it the stored part that cannot be used, and not the object that is written? */
+static bool is_of_part(const struct err *err)
+{
+    return err->code == ERR_CORRUPT || err->code == ERR_LOST ||
+           (err->code == ERR_IO && err->is_unreadable);
+}
+
+/*
+ * Deletes the row of a part that cannot be used, so that the part counts as missing and the client
+ * sends it again. With the row goes the problem that integrity_report listed for operators, since
+ * the upload is no longer damaged. The role of background jobs may change both tables.
+ */
+static enum err_code drop_part(struct request *request, const struct integrity_object *object,
+                               struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    char text[ERR_MESSAGE_BYTES * 2];
+    if (err->code == ERR_IO)
+        integrity_report(request->server, object, err);
+    log_event(LOG_WARN, "a stored part of an upload was dropped: the client has to send it again",
+              "request_id=%s object=%s tenant=%" PRId64 " error=%s", request->id, object->key,
+              object->tenant_id, log_quote(err->message, text, sizeof(text)));
+    enum err_code code = pg_take(request->server->jobs_database, &connection, err);
+    return code ? code
+                : pg_query_values(connection, PG_NO_TENANT,
+                                  "WITH part AS (DELETE FROM upload_part WHERE upload_id = $1::text"
+                                  "  AND object_key = $2::text)"
+                                  " DELETE FROM object_problem WHERE object_key = $2::text",
+                                  request->arena, &result, err, PG_TEXT(object->row),
+                                  PG_TEXT(object->key));
+}
+
+/* Copies all parts. Those behind a dropped one are read, too, so that one answer names all that
+ * have to be sent again. */
+static enum err_code copy_parts(struct request *request, const struct upload *upload,
+                                struct upload_parts *parts, struct object_writer *writer,
+                                struct digest_stream *digest, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    int64_t dropped_count = 0;
+    uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
+    for (int64_t part = 0; !code && part < upload->part_count; part++) {
+        code = copy_part(request, &parts->objects[part], writer, digest, chunk, err);
+        if (code && is_of_part(err)) {
+            code = drop_part(request, &parts->objects[part], err);
+            dropped_count++;
+        }
+    }
+    if (code || dropped_count == 0)
+        return code;
+    code = read_all_parts(request, upload, parts, err);
+    return code ? err_add(err, "stored parts were damaged or lost, and have been dropped")
+                : err_set(err, ERR_CONFLICT, "parts were put again meanwhile: complete again");
+}
+
 static enum err_code join_parts(struct request *request, const struct upload *upload,
-                                const struct upload_parts *parts, const char *key,
+                                struct upload_parts *parts, const char *key,
                                 uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
 {
     struct object_store *objects = request->server->objects;
@@ -125,9 +184,7 @@ static enum err_code join_parts(struct request *request, const struct upload *up
     if (code)
         return code;
     struct digest_stream *digest = digest_stream_create();
-    uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
-    for (int64_t part = 0; !code && part < upload->part_count; part++)
-        code = copy_part(request, &parts->objects[part], writer, digest, chunk, err);
+    code = copy_parts(request, upload, parts, writer, digest, err);
     digest_stream_finish(digest, ret_sha256);
     digest_stream_destroy(digest);
     if (!code && upload->sha256.size &&
@@ -186,11 +243,8 @@ enum err_code upload_join(struct request *request, const struct upload *upload, 
     code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
     if (!code)
         code = join_parts(request, upload, &parts, key, ret_sha256, err);
-    if (code) {
-        /* Not for ever: the client can put a part again that cannot be read. */
-        err->is_unreadable = false;
+    if (code)
         upload_unclaim(request, upload);
-    }
     return code;
 }
 

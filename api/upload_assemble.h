@@ -38,10 +38,11 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
 
 /*
  * Claims the upload, streams its parts into the share's object (1 MiB of memory at a time), checks
- * the SHA-256 if the client gave one, and makes the share. What fails leaves the parts as they are,
- * to be completed again. Handles: ERR_CONFLICT (parts are missing, or another request completes
- * it), ERR_INVALID (SHA-256 differs), ERR_CORRUPT and ERR_LOST (a stored part is damaged or lost:
- * it has to be put again), and what share_create handles.
+ * the SHA-256 if the client gave one, and makes the share. A failure leaves the parts as they are,
+ * to be completed again, except for stored parts that are damaged, lost or unreadable: they are
+ * logged, counted and dropped, so that they are missing from then on and the client sends them
+ * again. Handles: ERR_CONFLICT (parts are missing or were dropped, or another request completes
+ * it), ERR_INVALID (SHA-256 differs), and what share_create handles.
  */
 enum err_code upload_assemble(struct request *request, const struct upload *upload,
                               const struct share_settings *settings, const char *delete_token,

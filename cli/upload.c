@@ -17,6 +17,7 @@ enum {
     MAX_QUERY_BYTES = 128 << 10,
     COMPLETE_TRIES = 30, /* while another request completes the same upload */
     COMPLETE_PAUSE_MS = 1000,
+    SEND_ROUNDS = 3, /* while the server finds that it has lost parts */
     MAX_PART_COUNT = 1 << 20,
 };
 
@@ -131,14 +132,15 @@ static uint64_t size_of_part(const struct parts *parts, uint64_t part)
     return left < parts->part_bytes ? left : parts->part_bytes;
 }
 
-/* Asks what an upload that was begun earlier has; ERR_NOT_FOUND when there is none to go on with.
- */
+/* Asks which parts the server has of an upload that was begun earlier; ERR_NOT_FOUND when there is
+ * none to go on with. */
 static enum err_code look_up(struct parts *parts, struct err *err)
 {
     struct client_request request;
     json_auto_t *answer = NULL;
     const json_t *number;
     size_t i;
+    parts->sent_before = 0;
     if (!parts->state.id)
         return ERR_NOT_FOUND;
     request_init(&request, "GET",
@@ -165,9 +167,6 @@ static enum err_code look_up(struct parts *parts, struct err *err)
         parts->is_received[part] = true;
         parts->sent_before += size_of_part(parts, (uint64_t)part);
     }
-    if (parts->sent_before)
-        terminal_note(parts->terminal, "going on with an upload that was interrupted (%.0f%%)",
-                      100 * (double)parts->sent_before / (double)parts->input->bytes);
     return ERR_NONE;
 }
 
@@ -228,10 +227,91 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
     return code;
 }
 
-/* Completing may be repeated: a second time, the server names the share that it became. */
-static enum err_code complete(struct parts *parts, const struct upload_settings *settings,
-                              json_t **ret_share, struct err *err)
+/* For whoever interrupts it from here on. */
+static void announce_keeping(const struct parts *parts)
 {
+    buf_auto name;
+    buf_init(&name, MAX_QUERY_BYTES);
+    terminal_append_clean(&name, span_text(parts->input->name));
+    buf_append_byte(&name, 0);
+    if (!parts->terminal->is_quiet && !buf_failed(&name))
+        interrupt_set_text(arena_printf(parts->arena, KEPT_TEXT "\n", (const char *)name.data));
+}
+
+static enum err_code resume_or_begin(struct parts *parts, const char *filename, struct err *err)
+{
+    enum err_code code = look_up(parts, err);
+    if (code == ERR_NOT_FOUND)
+        code = begin(parts, filename, err);
+    else if (!code && parts->sent_before)
+        terminal_note(parts->terminal, "going on with an upload that was interrupted (%.0f%%)",
+                      100 * (double)parts->sent_before / (double)parts->input->bytes);
+    if (!code)
+        announce_keeping(parts);
+    return code;
+}
+
+static enum err_code put_missing(struct parts *parts, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    for (uint64_t part = 0; !code && part < parts->part_count; part++) {
+        if (!parts->is_received[part])
+            code = put_part(parts, part, err);
+    }
+    return code;
+}
+
+/* Does the server lack parts that it had? It drops those that it finds damaged in its storage. */
+static bool has_lost_parts(struct parts *parts)
+{
+    struct err ignored;
+    uint64_t lost_count = 0;
+    if (look_up(parts, &ignored))
+        return false;
+    for (uint64_t part = 0; part < parts->part_count; part++)
+        lost_count += !parts->is_received[part];
+    if (lost_count)
+        terminal_note(parts->terminal,
+                      "the server has lost %llu of %llu parts of the upload: sending them again",
+                      (unsigned long long)lost_count, (unsigned long long)parts->part_count);
+    return lost_count > 0;
+}
+
+static void end_parts(const struct parts *parts, enum err_code code)
+{
+    /* What can go on later is kept; what the server refuses for good is not. */
+    if (!code || code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
+        code == ERR_NOT_FOUND || code == ERR_GONE)
+        upload_state_forget(&parts->state);
+    else if (parts->state.id)
+        terminal_note(parts->terminal, KEPT_TEXT, parts->input->name);
+    interrupt_set_text(NULL);
+}
+
+typedef enum err_code complete_parts(struct parts *parts, const void *context, json_t **ret_answer,
+                                     struct err *err);
+
+static enum err_code send_parts(struct parts *parts, const char *filename, complete_parts *complete,
+                                const void *context, json_t **ret_answer, struct err *err)
+{
+    enum err_code code = resume_or_begin(parts, filename, err);
+    for (int round = 1; !code; round++) {
+        code = put_missing(parts, err);
+        if (!code)
+            code = complete(parts, context, ret_answer, err);
+        if (code != ERR_CONFLICT || round == SEND_ROUNDS || !has_lost_parts(parts))
+            break;
+        code = ERR_NONE;
+    }
+    end_parts(parts, code);
+    return code;
+}
+
+/* Completing may be repeated: a second time, the server names the share that it became. */
+static enum err_code complete_share(struct parts *parts, const void *context, json_t **ret_share,
+                                    struct err *err)
+{
+    const struct upload_settings *settings = context;
     buf_auto path;
     buf_init(&path, MAX_QUERY_BYTES);
     enum err_code code =
@@ -253,52 +333,51 @@ static enum err_code complete(struct parts *parts, const struct upload_settings 
     return code;
 }
 
-/* For whoever interrupts it from here on. */
-static void announce_keeping(const struct parts *parts)
+/* Where a debug file goes, and how the server shall call it. */
+struct debuginfo_target {
+    const char *path;
+    const char *file;
+};
+
+/* upload_id may be NULL. */
+static enum err_code make_debuginfo_path(struct buf *path, const struct debuginfo_target *target,
+                                         const char *upload_id, struct err *err)
 {
-    buf_auto name;
-    buf_init(&name, MAX_QUERY_BYTES);
-    terminal_append_clean(&name, span_text(parts->input->name));
-    buf_append_byte(&name, 0);
-    if (!parts->terminal->is_quiet && !buf_failed(&name))
-        interrupt_set_text(arena_printf(parts->arena, KEPT_TEXT "\n", (const char *)name.data));
+    buf_append_text(path, target->path);
+    client_append_parameter(path, "file", target->file);
+    client_append_parameter(path, "upload", upload_id);
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the name %s is too long", target->file)
+                            : ERR_NONE;
 }
 
-static enum err_code put_parts(struct parts *parts, const char *filename, struct err *err)
+static enum err_code complete_debuginfo(struct parts *parts, const void *context,
+                                        json_t **ret_answer, struct err *err)
 {
-    enum err_code code = look_up(parts, err);
-    if (code == ERR_NOT_FOUND) {
-        parts->sent_before = 0;
-        code = begin(parts, filename, err);
-    }
-    if (!code)
-        announce_keeping(parts);
-    for (uint64_t part = 0; !code && part < parts->part_count; part++) {
-        if (!parts->is_received[part])
-            code = put_part(parts, part, err);
-    }
-    return code;
+    struct client_request request;
+    buf_auto path;
+    buf_init(&path, MAX_QUERY_BYTES);
+    enum err_code code = make_debuginfo_path(&path, context, parts->state.id, err);
+    request_init(&request, "POST", (const char *)path.data);
+    return code ? code : client_send_json(parts->client, &request, ret_answer, err);
 }
 
-static void end_parts(const struct parts *parts, enum err_code code)
+static enum err_code post_debuginfo(struct client *client, const struct input *input,
+                                    const struct debuginfo_target *target,
+                                    struct progress *progress, json_t **ret_answer, struct err *err)
 {
-    /* What can go on later is kept; what the server refuses for good is not. */
-    if (!code || code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
-        code == ERR_NOT_FOUND || code == ERR_GONE)
-        upload_state_forget(&parts->state);
-    else if (parts->state.id)
-        terminal_note(parts->terminal, KEPT_TEXT, parts->input->name);
-    interrupt_set_text(NULL);
-}
-
-static enum err_code send_parts(struct parts *parts, const struct upload_settings *settings,
-                                json_t **ret_share, struct err *err)
-{
-    enum err_code code = put_parts(parts, settings->filename, err);
-    if (!code)
-        code = complete(parts, settings, ret_share, err);
-    end_parts(parts, code);
-    return code;
+    struct client_request request;
+    buf_auto path;
+    buf_init(&path, MAX_QUERY_BYTES);
+    enum err_code code = make_debuginfo_path(&path, target, NULL, err);
+    request_init(&request, "POST", (const char *)path.data);
+    request.http.body_kind = HTTP_CLIENT_BODY_FILE;
+    request.http.body_fd = input->fd;
+    request.http.body_bytes = input->bytes;
+    request.is_repeatable = true; /* the same bytes again change nothing */
+    progress_of_upload(progress, &request.http);
+    client_request_add(&request, "Content-Type", "application/octet-stream");
+    return code ? code : client_send_json(client, &request, ret_answer, err);
 }
 
 enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
@@ -306,7 +385,7 @@ enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                                json_t **ret_answer, struct err *err)
 {
     arena_auto arena = arena_create();
-    const bool has_parts = input->bytes > UPLOAD_PART_BYTES;
+    const struct debuginfo_target target = {.path = path, .file = file};
     struct progress progress = {
         .terminal = terminal, .name = input->filename, .total = input->bytes};
     struct parts parts = {.client = client,
@@ -314,36 +393,16 @@ enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                           .input = input,
                           .arena = arena,
                           .path = "/api/v1/debuginfo/uploads"};
-    struct client_request request;
-    buf_auto target;
-    buf_init(&target, MAX_QUERY_BYTES);
-    buf_append_text(&target, path);
-    client_append_parameter(&target, "file", file);
-    enum err_code code = ERR_NONE;
-    if (has_parts)
+    enum err_code code;
+    if (input->bytes <= UPLOAD_PART_BYTES) {
+        code = post_debuginfo(client, input, &target, &progress, ret_answer, err);
+    } else {
         code = upload_state_find(arena_printf(arena, "%s debuginfo", client_base(client)), input,
                                  arena, &parts.state, err);
-    if (!code && has_parts)
-        code = put_parts(&parts, input->filename, err);
-    if (!code && has_parts)
-        client_append_parameter(&target, "upload", parts.state.id);
-    buf_append_byte(&target, 0);
-    if (!code && buf_failed(&target))
-        code = err_set(err, ERR_TOO_LARGE, "the name of %s is too long", input->name);
-    if (!code) {
-        request_init(&request, "POST", (const char *)target.data);
-        if (!has_parts) {
-            request.http.body_kind = HTTP_CLIENT_BODY_FILE;
-            request.http.body_fd = input->fd;
-            request.http.body_bytes = input->bytes;
-            request.is_repeatable = true; /* the same bytes again change nothing */
-            progress_of_upload(&progress, &request.http);
-            client_request_add(&request, "Content-Type", "application/octet-stream");
-        }
-        code = client_send_json(client, &request, ret_answer, err);
+        if (!code)
+            code =
+                send_parts(&parts, input->filename, complete_debuginfo, &target, ret_answer, err);
     }
-    if (has_parts)
-        end_parts(&parts, code);
     terminal_progress_end(terminal);
     return code;
 }
@@ -377,7 +436,7 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
                               .path = "/api/v1/uploads"};
         code = upload_state_find(client_base(client), input, arena, &parts.state, err);
         if (!code)
-            code = send_parts(&parts, settings, ret_share, err);
+            code = send_parts(&parts, settings->filename, complete_share, settings, ret_share, err);
     }
     terminal_progress_end(terminal);
     if (code)

@@ -5,7 +5,8 @@
  * outcome is not known (the connection broke after it was sent): the server makes one share and
  * answers again. Larger inputs go in parts, each of which may be repeated; which upload belongs to
  * which bytes is kept in $XDG_STATE_HOME/perfolio/uploads, so that the same bytes pushed again to
- * the same server go on where an earlier push broke off.
+ * the same server go on where an earlier push broke off. Parts that the server finds damaged or
+ * lost when it joins them are sent again.
  */
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H

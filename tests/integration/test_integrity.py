@@ -139,28 +139,83 @@ def test_a_lost_share_is_told_from_a_deleted_one(start_server):
     refuses(server.api(), f"/api/v1/shares/{lost}/flame", "lost")
 
 
-@pytest.mark.parametrize("damage, kind", [("flip", "damaged"), ("truncate", "damaged"), ("delete", "lost")])
-def test_a_damaged_part_is_not_joined_and_can_be_put_again(start_server, damage, kind):
-    server = start_server()
-    api = server.api()
-    body = folded(PART + 1000)
-    upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
-    parts = f"/api/v1/uploads/{upload}/parts"
-    for number, begin in enumerate(range(0, len(body), PART)):
-        assert api.put(f"{parts}/{number}", body[begin:begin + PART]).status == 204
-    key, = [key for key in server.objects.keys("part/") if key.startswith(f"part/{upload}.0.")]
+def spoil(server, damage, key):
+    path = server.data_dir / "objects" / key
     if damage == "delete":
-        (server.data_dir / "objects" / key).unlink()
+        path.unlink()
+    elif damage == "unreadable":
+        path.chmod(0)
     else:
         server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
-    answer = api.post(f"/api/v1/uploads/{upload}/complete")
-    assert answer.status == 500 and answer.json()["type"] == f"/problems/{kind}", answer
-    name = "damaged" if kind == "damaged" else "lost"
-    assert metric(api, f"perfolio_objects_{name}_total", kind="part") == 1
-    assert api.put(f"{parts}/0", body[:PART]).status == 204
-    answer = api.post(f"/api/v1/uploads/{upload}/complete")
+
+
+@pytest.mark.parametrize("damage, metric_name", [("flip", "damaged"), ("truncate", "damaged"), ("unreadable", "damaged"),
+                                                 ("delete", "lost")])
+def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_name):
+    server = start_server("--jobs-interval", "1s")
+    api = server.api()
+    body = folded(2 * PART + 1000)
+    upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
+    where = f"/api/v1/uploads/{upload}"
+    for number, begin in enumerate(range(0, len(body), PART)):
+        assert api.put(f"{where}/parts/{number}", body[begin:begin + PART]).status == 204
+    keys = [key for key in server.objects.keys("part/") if key.startswith((f"part/{upload}.0.", f"part/{upload}.2."))]
+    for key in keys:
+        spoil(server, damage, key)
+    answer = api.post(f"{where}/complete")
+    assert answer.status == 409 and answer.json()["type"] == "/problems/conflict", answer
+    assert "dropped: 2 of 3 parts are missing: 0, 2" in answer.json()["detail"], answer
+    assert "retry-after" not in answer.headers
+    assert api.get(where).json()["parts_received"] == [1]
+    assert metric(api, f"perfolio_objects_{metric_name}_total", kind="part") == 2
+    for key in keys:
+        assert [line for line in server.log().splitlines() if "part of an upload was dropped" in line and key in line]
+    assert api.get("/api/v1/admin/scrub").json()["problems"] == []
+    for number in (0, 2):
+        assert api.put(f"{where}/parts/{number}", body[number * PART:(number + 1) * PART]).status == 204
+    answer = api.post(f"{where}/complete")
     assert answer.status == 201, answer
     assert api.get(f"/api/v1/shares/{answer.json()['id']}/raw").body == body
+    until(lambda: not server.objects.keys("part/"), "the parts are not deleted")
+
+
+def test_the_cli_sends_damaged_parts_again(start_server, tmp_path):
+    """An upload that was interrupted before it was completed: the parts are stored, then one is damaged and one lost."""
+    server = start_server()
+    large = tmp_path / "large.folded"
+    large.write_bytes(folded(2 * PART + 1000))
+    home = {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
+    with server.database().cursor() as cursor:
+        cursor.execute("ALTER TABLE share RENAME TO away")
+        broken = server.cli("push", large, environment=home)
+        assert broken.returncode != 0 and len(server.objects.keys("part/")) == 3, broken
+        cursor.execute("ALTER TABLE away RENAME TO share")
+    first, second, _ = sorted(server.objects.keys("part/"))
+    spoil(server, "flip", first)
+    spoil(server, "delete", second)
+    pushed = server.cli("push", large, environment=home)
+    assert pushed.returncode == 0 and b"lost 2 of 3 parts" in pushed.stderr, pushed
+    assert server.cli("get", pushed.stdout.decode().strip(), "-o", tmp_path / "copy").returncode == 0
+    assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_the_cli_sends_damaged_parts_of_a_debug_file_again(start_server, tmp_path):
+    server = start_server()
+    api = server.api()
+    program = compile_with_id(tmp_path, "ab01d0", "program", "-static")
+    with program.open("ab") as file:  # sections end before it
+        file.write(bytes(2 * PART))
+    home = {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
+    with server.database().cursor() as cursor:
+        cursor.execute("ALTER TABLE debug_file ADD CONSTRAINT none CHECK (false)")
+        broken = server.cli("debuginfo", "upload", "--executable", program, environment=home)
+        assert broken.returncode != 0 and server.objects.keys("part/"), broken
+        cursor.execute("ALTER TABLE debug_file DROP CONSTRAINT none")
+    spoil(server, "truncate", min(server.objects.keys("part/")))
+    sent = server.cli("debuginfo", "upload", "--executable", program, environment=home)
+    assert sent.returncode == 0, sent
+    wait_built(api, "ab01d0")
+    assert api.get("/buildid/ab01d0/executable").body == program.read_bytes()
 
 
 def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_path):
