@@ -78,7 +78,8 @@ static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char 
 {
     char hex[DIGEST_HEX_BYTES];
     uint64_t bytes;
-    fd_auto from_fd = os_openat(from_folder_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+    struct stat status;
+    fd_auto from_fd = os_open_file(from_folder_fd, name, &status);
     if (from_fd < 0)
         return errno == ENOENT ? ERR_NONE /* deleted since it was listed */
                                : err_set_errno(err, ERR_IO, "cannot open %s", path);
@@ -170,7 +171,8 @@ enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char 
 {
     char hex[DIGEST_HEX_BYTES];
     uint64_t bytes;
-    fd_auto fd = os_openat(folder_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+    struct stat status;
+    fd_auto fd = os_open_file(folder_fd, path, &status);
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open %s", path);
     enum err_code code = hash_and_copy(fd, -1, path, &bytes, hex, err);
@@ -220,7 +222,8 @@ static enum err_code check_line(int folder_fd, struct span line, struct err *err
         !span_parse_u64(size, &wanted_bytes) || !is_safe_path(path))
         return err_set(err, ERR_CORRUPT, "manifest.txt has a line that is not one of a manifest");
     snprintf(name, sizeof(name), "%.*s", SPAN_PRINT(path));
-    fd_auto fd = os_openat(folder_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+    struct stat status;
+    fd_auto fd = os_open_file(folder_fd, name, &status);
     if (fd < 0)
         return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", name);
     enum err_code code = hash_and_copy(fd, -1, name, &bytes, got, err);
@@ -232,10 +235,10 @@ static enum err_code check_line(int folder_fd, struct span line, struct err *err
 static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *err)
 {
     struct stat status;
-    fd_auto fd = os_openat(folder_fd, "manifest.txt", O_RDONLY | O_NOFOLLOW, 0);
+    fd_auto fd = os_open_file(folder_fd, "manifest.txt", &status);
     if (fd < 0 && errno == ENOENT)
         return err_set(err, ERR_NOT_FOUND, "there is no manifest.txt: this is not a backup");
-    if (fd < 0 || fstat(fd, &status) != 0)
+    if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open manifest.txt");
     uint8_t *room = buf_reserve(text, (size_t)status.st_size);
     ssize_t got = room ? os_pread(fd, room, (size_t)status.st_size, 0) : -1;

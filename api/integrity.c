@@ -217,6 +217,8 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
         object_open_within(server->objects, object->key, patience, &fd, &bytes, err);
     if (code == ERR_NOT_FOUND)
         return fail_missing(server, object, err);
+    if (code == ERR_CORRUPT)
+        integrity_report(server, object, err);
     if (code)
         return code;
     if (bytes != object->bytes) {

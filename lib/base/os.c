@@ -246,6 +246,20 @@ int os_openat(int directory_fd, const char *path, int flags, mode_t mode)
     return fd;
 }
 
+int os_open_file(int directory_fd, const char *path, struct stat *ret_status)
+{
+    /* Without O_NONBLOCK, opening a FIFO waits until somebody writes to it. */
+    const int fd = os_openat(directory_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    int error = fstat(fd, ret_status) != 0 ? errno : S_ISREG(ret_status->st_mode) ? 0 : EMEDIUMTYPE;
+    if (!error)
+        return fd;
+    os_close(fd);
+    errno = error;
+    return -1;
+}
+
 int os_mkdirat(int directory_fd, const char *path, mode_t mode)
 {
     int error = next_fault(OS_CALL_MKDIR);

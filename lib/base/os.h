@@ -19,8 +19,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct stat;
+
 /* Opens relative to directory_fd (or AT_FDCWD), always with O_CLOEXEC. */
 int os_openat(int directory_fd, const char *path, int flags, mode_t mode);
+/* Opens a regular file to read, and looks at it. Anything else of that name is neither waited for
+ * nor followed: -1 with ELOOP (symbolic link), ENXIO (socket) or EMEDIUMTYPE (FIFO, device,
+ * folder). */
+int os_open_file(int directory_fd, const char *path, struct stat *ret_status);
 int os_mkdirat(int directory_fd, const char *path, mode_t mode);
 /* May write less than size, as write(2). */
 ssize_t os_write(int fd, const void *data, size_t size);

@@ -62,8 +62,9 @@ enum err_code object_writer_commit(struct object_writer *writer, struct err *err
 void object_writer_abort(struct object_writer *writer);
 
 /* A read-only file descriptor at offset 0, closed by the caller. On S3 that of an unlinked
- * temporary file with a copy of the whole object. Handles: ERR_NOT_FOUND, ERR_TOO_LARGE (S3: past
- * the size that the options allow). */
+ * temporary file with a copy of the whole object. Handles: ERR_NOT_FOUND, ERR_CORRUPT (folder:
+ * something else than a regular file has its name), ERR_TOO_LARGE (S3: past the size that the
+ * options allow). */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err) MUST_USE;
 /* The same for somebody who does not wait for ever: with S3, ERR_CANCELLED once the patience is
@@ -71,11 +72,12 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 enum err_code object_open_within(struct object_store *store, const char *key,
                                  const struct patience *patience, int *ret_fd, uint64_t *ret_size,
                                  struct err *err) MUST_USE;
-/* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_TOO_LARGE (past buf's maximum). */
+/* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (past buf's
+ * maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err) MUST_USE;
 /* Exactly size bytes from offset appended to buf; on failure buf keeps what it had. Size 0 reads
- * nothing and does not look. Handles: ERR_NOT_FOUND, ERR_CORRUPT (the object ends before
+ * nothing and does not look. Handles: ERR_NOT_FOUND, ERR_CORRUPT (also: the object ends before
  * offset + size), ERR_TOO_LARGE (past buf's maximum). */
 enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, struct buf *buf, struct err *err) MUST_USE;
@@ -84,7 +86,7 @@ enum err_code object_read_range_within(struct object_store *store, const char *k
                                        size_t size, const struct patience *patience,
                                        struct buf *buf, struct err *err) MUST_USE;
 /* Reads a byte of it, from where it is kept and not from memory. Handles: ERR_NOT_FOUND,
- * ERR_CANCELLED. */
+ * ERR_CORRUPT, ERR_CANCELLED. */
 enum err_code object_probe(struct object_store *store, const char *key,
                            const struct patience *patience, struct err *err) MUST_USE;
 /* Fails with ERR_IO and errno's text: "what name: …". Of reading an object, or its copy. */

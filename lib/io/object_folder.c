@@ -285,18 +285,13 @@ static enum err_code folder_open(struct object_store *store, const char *key,
     if (code)
         return code == ERR_NOT_FOUND ? err_set(err, code, "there is no object %s", key) : code;
     struct stat status;
-    int fd = os_openat(parent_fd, name, O_RDONLY | O_NOFOLLOW, 0);
+    const int fd = os_open_file(parent_fd, name, &status);
     if (fd < 0 && errno == ENOENT)
         return err_set(err, ERR_NOT_FOUND, "there is no object %s", key);
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        object_fail_reading(err, "cannot open object", key);
-        os_close(fd);
-        return ERR_IO;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        os_close(fd);
-        return err_set(err, ERR_NOT_FOUND, "there is no object %s", key);
-    }
+    if (fd < 0 && (errno == EMEDIUMTYPE || errno == ELOOP || errno == ENXIO))
+        return err_set(err, ERR_CORRUPT, "object %s is damaged: it is not a regular file", key);
+    if (fd < 0)
+        return object_fail_reading(err, "cannot open object", key);
     *ret_fd = fd;
     *ret_size = (uint64_t)status.st_size;
     return ERR_NONE;

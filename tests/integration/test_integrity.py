@@ -3,7 +3,11 @@ are told apart, counted and logged."""
 
 import hashlib
 import http.client
+import json
+import os
 import re
+import socket
+import stat
 import subprocess
 
 import pytest
@@ -11,6 +15,7 @@ import pytest
 import sample_profiles as samples
 import stored
 from people import Tenant
+from test_backup import run
 from test_debuginfo import compile_with_id, path, wait_built
 from test_store import BEGIN, HOUR, compact, until
 from test_store_deletion import push as push_profile
@@ -85,6 +90,52 @@ def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
         refuses(api, f"/api/v1/shares/{share}/{view}", "damaged")
     assert api.get(f"/p/{share}.svg").status == 500
     assert api.get(f"/api/v1/shares/{whole}/flame").status == 200
+
+
+def make_socket(path):
+    """By way of the folder: the path is longer than an address of a socket may be."""
+    folder = os.open(path.parent, os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+    os.close(folder)
+
+
+OTHER_FILES = {"fifo": os.mkfifo, "socket": make_socket, "folder": os.mkdir, "link": lambda path: path.symlink_to("/etc/passwd"),
+               "device": lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))}
+
+
+@pytest.mark.parametrize("what", [
+    name if name != "device" else pytest.param(name, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices"))
+    for name in OTHER_FILES])
+def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, what):
+    server = start_server("--jobs-interval", "1s")
+    api, tenant = server.api(), Tenant(server)
+    client = tenant.api("ingest", "read")
+    share, whole = push(api, samples.FOLDED), push(api, folded(1000))
+    push_profile(client, "pod=a", BEGIN)
+    push_profile(client, "pod=a", BEGIN + 25 * HOUR)
+    compact(server)
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
+    block = min(server.objects.keys("block/"))
+    for key in (f"share/{share}", block):
+        path = server.data_dir / "objects" / key
+        path.unlink()
+        OTHER_FILES[what](path)
+    server.restart()
+    api = server.api()
+    refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
+    refuses(api, f"/api/v1/shares/{share}/flame", "damaged")
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") == 2
+    assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
+    client.close()
+    answer = client.get("/api/v1/query", query={"query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
+                                                "start": BEGIN, "end": BEGIN + 100 * HOUR})
+    assert answer.status == 200 and "perfolio-warning" in answer.headers, answer
+    assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 1
+    printed = run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout
+    assert {(one["object"], one["problem"]) for one in json.loads(printed)["problems"]} == {
+        (f"share/{share}", "broken"), (block, "broken")}
 
 
 def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):

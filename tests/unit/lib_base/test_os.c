@@ -68,6 +68,28 @@ static bool is_there(const struct fixture *fixture, const char *name)
     return faccessat(fixture->fd, name, F_OK, 0) == 0;
 }
 
+static void opens_regular_files_alone_and_waits_for_nothing(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct stat status;
+    os_close(create(fixture, "file", "12345"));
+    assert_int_equal(mkfifoat(fixture->fd, "fifo", 0600), 0);
+    assert_int_equal(mkdirat(fixture->fd, "folder", 0700), 0);
+    assert_int_equal(symlinkat("file", fixture->fd, "link"), 0);
+    const int fd = os_open_file(fixture->fd, "file", &status);
+    assert_true(fd >= 0);
+    assert_int_equal(status.st_size, 5);
+    os_close(fd);
+    assert_int_equal(os_open_file(fixture->fd, "fifo", &status), -1);
+    assert_int_equal(errno, EMEDIUMTYPE);
+    assert_int_equal(os_open_file(fixture->fd, "folder", &status), -1);
+    assert_int_equal(errno, EMEDIUMTYPE);
+    assert_int_equal(os_open_file(fixture->fd, "link", &status), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(os_open_file(fixture->fd, "none", &status), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
 static void fails_the_nth_call_only(void **state)
 {
     const struct fixture *fixture = *state;
@@ -176,6 +198,8 @@ static void undoes_renames_and_removals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(opens_regular_files_alone_and_waits_for_nothing, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(fails_the_nth_call_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stays_broken_when_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_short_write_is_continued, set_up, tear_down),
