@@ -100,37 +100,85 @@ static void append_value(struct buf *output, int64_t value, unsigned decimals)
         buf_printf(output, ".%0*" PRIu64, (int)decimals, fraction);
 }
 
-static void append_line(const struct view *view, uint32_t stack,
-                        const int64_t sums[VIEW_SIDE_COUNT], unsigned decimals, struct buf *output)
+/* One line of the output. */
+struct line {
+    uint32_t stack; /* the first of those with these frames */
+    int64_t sums[VIEW_SIDE_COUNT];
+};
+
+static void append_line(const struct view *view, const struct line *line, unsigned decimals,
+                        struct buf *output)
 {
-    uint64_t start = view->stack_start[stack], end = view->stack_start[stack + 1];
+    uint64_t start = view->stack_start[line->stack], end = view->stack_start[line->stack + 1];
     for (uint64_t at = start; at < end; at++) {
         if (at > start)
             buf_append_byte(output, ';');
         append_name(output, view->frames[view->entries[at]].name);
     }
     if (view->is_diff)
-        append_value(output, sums[VIEW_SIDE_A], decimals);
-    append_value(output, sums[VIEW_SIDE_B], decimals);
+        append_value(output, line->sums[VIEW_SIDE_A], decimals);
+    append_value(output, line->sums[VIEW_SIDE_B], decimals);
     buf_append_byte(output, '\n');
 }
 
-static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t count,
-                          struct buf *output)
+/* The least that a line takes, with a value of one digit; append_name writes as many bytes as a
+ * name has, or more. */
+static uint64_t count_line_bytes(struct order *order, uint32_t stack)
+{
+    const struct view *view = order->view;
+    const uint64_t start = view->stack_start[stack], end = view->stack_start[stack + 1];
+    uint64_t bytes = sizeof(" 0") - 1;
+    for (uint64_t at = start; at < end; at++)
+        bytes += view->frames[view->entries[at]].name.size + 1;
+    add_steps(order, end - start);
+    return bytes;
+}
+
+/* Sums equal stacks, which are neighbours in sorted. Returns how many lines there are, and in
+ * *ret_bytes what they take at least. */
+static uint32_t make_lines(struct order *order, const uint32_t *sorted, uint32_t count,
+                           struct line *lines, uint64_t *ret_bytes)
+{
+    uint32_t line_count = 0;
+    *ret_bytes = 0;
+    for (uint32_t i = 0; i < count && !order->is_late;) {
+        struct line line = {.stack = sorted[i]};
+        do {
+            int64_t *sum = &line.sums[order->view->value_side[sorted[i]]];
+            *sum = view_add(*sum, order->view->values[sorted[i++]]);
+        } while (i < count && compare_stacks(&line.stack, &sorted[i], order) == 0);
+        if (line.sums[VIEW_SIDE_A] == 0 && line.sums[VIEW_SIDE_B] == 0)
+            continue;
+        view_scale_sums(order->view, line.sums);
+        *ret_bytes += count_line_bytes(order, line.stack);
+        lines[line_count++] = line;
+    }
+    return line_count;
+}
+
+/* Reserving room for the whole output refuses what is past the maximum before any of it is written:
+ * a small profile of deep stacks and long names makes a very large file, and clients may request it
+ * again and again. */
+static enum err_code append_lines(struct order *order, const uint32_t *sorted, uint32_t count,
+                                  struct buf *output, struct err *err)
 {
     const unsigned decimals = folded_unit_decimals(view_unit(order->view));
-    for (uint32_t i = 0; i < count && !buf_failed(output);) {
-        int64_t sums[VIEW_SIDE_COUNT] = {0};
-        uint32_t first = i;
-        do {
-            int64_t *sum = &sums[order->view->value_side[sorted[i]]];
-            *sum = view_add(*sum, order->view->values[sorted[i++]]);
-        } while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
-        if (sums[VIEW_SIDE_A] == 0 && sums[VIEW_SIDE_B] == 0)
-            continue;
-        view_scale_sums(order->view, sums);
-        append_line(order->view, sorted[first], sums, decimals, output);
+    struct line *lines = mem_new(struct line, count);
+    uint64_t bytes;
+    const uint32_t line_count = make_lines(order, sorted, count, lines, &bytes);
+    if (!order->is_late)
+        buf_reserve(output, bytes);
+    for (uint32_t i = 0; i < line_count && !order->is_late && !buf_failed(output); i++)
+        append_line(order->view, &lines[i], decimals, output);
+    mem_free(lines);
+    if (order->is_late) {
+        *err = order->err;
+        return order->err.code;
     }
+    if (buf_failed(output))
+        return err_set(err, ERR_TOO_LARGE, "folded stacks of more than %zu bytes",
+                       output->max_size);
+    return ERR_NONE;
 }
 
 enum err_code export_folded(const struct view *view, struct buf *output, struct err *err)
@@ -144,15 +192,8 @@ enum err_code export_folded(const struct view *view, struct buf *output, struct 
             sorted[count++] = i;
     }
     qsort_r(sorted, count, sizeof(*sorted), compare_stacks, &order);
-    append_stacks(&order, sorted, count, output);
+    const enum err_code code = append_lines(&order, sorted, count, output, err);
     mem_free(sorted);
     mem_free(order.rank);
-    if (order.is_late) {
-        *err = order.err;
-        return order.err.code;
-    }
-    if (buf_failed(output))
-        return err_set(err, ERR_TOO_LARGE, "folded stacks of more than %zu bytes",
-                       output->max_size);
-    return ERR_NONE;
+    return code;
 }

@@ -68,6 +68,7 @@ static void an_export_that_does_not_fit_is_refused(void **state)
     struct err err;
     buf_init(&text, 8);
     assert_int_equal(export_folded(view, &text, &err), ERR_TOO_LARGE);
+    assert_int_equal(text.size, 0); /* refused before anything was written */
     buf_clear(&text);
     assert_int_equal(export_json(flame_of(arena, view), 0, (struct span){0}, &text, &err),
                      ERR_TOO_LARGE);
