@@ -18,6 +18,7 @@
 #include "lib/base/compress.h"
 #include "lib/base/crew.h"
 #include "lib/base/flight_cache.h"
+#include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/labels.h"
@@ -475,6 +476,9 @@ static enum err_code write_gated(const struct report *report, struct buf *body, 
 struct making {
     const struct report *report;
     bool is_zstd;
+    struct share_answer *answer; /* being written */
+    enum err_code code;
+    struct err *err;
 };
 
 /* Compressors reserve for the worst case; what is kept shall be as large as it is. */
@@ -489,20 +493,34 @@ static void shrink(struct buf *body)
     *body = exact;
 }
 
+static void write_answer(void *context)
+{
+    struct making *making = context;
+    struct share_answer *answer = making->answer;
+    making->code = write_gated(making->report, &answer->body, making->err);
+    answer->plain_bytes = answer->body.size;
+    if (making->code || !making->is_zstd)
+        return;
+    struct buf plain = answer->body;
+    buf_init(&answer->body, REPORT_MAX_BYTES);
+    making->code =
+        compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &answer->body, making->err);
+    buf_fini(&plain);
+}
+
 static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
-    const struct making *making = context;
+    struct making *making = context;
     struct share_answer *answer = mem_new(struct share_answer, 1);
     buf_init(&answer->body, making->report->max_bytes);
-    enum err_code code = write_gated(making->report, &answer->body, err);
-    answer->plain_bytes = answer->body.size;
-    if (!code && making->is_zstd) {
-        struct buf plain = answer->body;
-        buf_init(&answer->body, REPORT_MAX_BYTES);
-        code = compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &answer->body, err);
-        buf_fini(&plain);
-    }
+    making->answer = answer;
+    making->err = err;
+    if (making->report->is_anonymous)
+        low_priority_call(write_answer, making);
+    else
+        write_answer(making);
+    const enum err_code code = making->code;
     if (code) {
         buf_fini(&answer->body);
         mem_free(answer);

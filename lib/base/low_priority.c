@@ -1,0 +1,35 @@
+#include "lib/base/low_priority.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+struct call {
+    void (*function)(void *context);
+    void *context;
+};
+
+/* On Linux a nice value belongs to a thread; 0 names the calling one. */
+static void *run_call(void *argument)
+{
+    struct call *call = argument;
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + LOW_PRIORITY_NICE);
+    call->function(call->context);
+    return NULL;
+}
+
+void low_priority_call(void (*function)(void *context), void *context)
+{
+    struct call call = {.function = function, .context = context};
+    pthread_t thread;
+    /* Signals are for the main thread. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failure = pthread_create(&thread, NULL, run_call, &call);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failure)
+        function(context);
+    else
+        pthread_join(thread, NULL);
+}

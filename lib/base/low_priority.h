@@ -1,0 +1,20 @@
+/*
+ * low_priority: runs a function on a thread that yields the processors to all other threads.
+ *
+ * Hashing of passwords and rendering for anonymous clients take processor time that an attacker can
+ * request at will. At nice LOW_PRIORITY_NICE such work takes the processors that are idle, and
+ * about a tenth of one that ordinary requests compete for. A thread cannot raise its priority again
+ * without CAP_SYS_NICE, so each call has a thread of its own; creating one takes about 30 us, so
+ * that calls of less than a millisecond are not worth it. Threads that the function creates
+ * (lib/base/crew.h) inherit the priority. Threads: any.
+ */
+#ifndef LIB_BASE_LOW_PRIORITY_H
+#define LIB_BASE_LOW_PRIORITY_H
+
+enum { LOW_PRIORITY_NICE = 10 };
+
+/* Calls function(context) on a thread of low priority and returns when it has returned. Without
+ * resources for a thread the caller's thread runs it. */
+void low_priority_call(void (*function)(void *context), void *context);
+
+#endif
