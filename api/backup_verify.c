@@ -14,12 +14,9 @@ struct findings {
     char first[OBJECT_KEY_MAX_BYTES + 1];
 };
 
-/* An object that nothing names is copied, too, and harms no restore. */
 static void note(void *context, const struct object_problem *problem)
 {
     struct findings *findings = context;
-    if (problem->problem == STORE_PROBLEM_ORPHAN)
-        return;
     if (findings->count++ == 0)
         snprintf(findings->first, sizeof(findings->first), "%s", problem->key);
     object_problem_print(stderr, problem);

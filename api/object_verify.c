@@ -13,9 +13,10 @@ enum { PAGE_ROWS = 500, ALL_ROWS = INT32_MAX };
 const char *object_problem_name(enum store_problem problem)
 {
     static const char *const names[STORE_PROBLEM_COUNT] = {
-        [STORE_PROBLEM_BROKEN] = "broken",   [STORE_PROBLEM_UNREADABLE] = "unreadable",
-        [STORE_PROBLEM_MISSING] = "missing", [STORE_PROBLEM_DIFFERS] = "differs",
-        [STORE_PROBLEM_ORPHAN] = "orphan",
+        [STORE_PROBLEM_BROKEN] = "broken",
+        [STORE_PROBLEM_UNREADABLE] = "unreadable",
+        [STORE_PROBLEM_MISSING] = "missing",
+        [STORE_PROBLEM_DIFFERS] = "differs",
     };
     return names[problem];
 }
@@ -308,6 +309,109 @@ enum err_code object_verify_all(const struct object_verify *verify,
                                       result, err);
     }
     return code ? code : verify_store(verify, NULL, NULL, 0, result, err);
+}
+
+/* ---- what no row refers to ---- */
+
+enum { NAMES_AT_ONCE = 1000, NAMES_MAX_BYTES = 1 << 20 };
+
+struct unknown_scan {
+    struct pg_pool *database;
+    struct object_store *objects;
+    object_verify_found_unknown *found;
+    void *context;
+    uint64_t found_count;
+    struct arena *arena; /* of the names, which a batch ends */
+    struct object_unknown names[NAMES_AT_ONCE];
+    uint32_t count;
+};
+
+/* The key that the name is or, of something else than a regular file, that it takes the place of.
+ * In arena; "" where no row can refer to it. */
+static const char *key_of(struct arena *arena, const char *name)
+{
+    if (object_is_key(name))
+        return name;
+    const char *key = arena_strndup(arena, name, strlen(name) - (*name != 0));
+    return object_is_key(key) ? key : "";
+}
+
+static enum err_code find_rows(struct unknown_scan *scan, struct pg_result **ret_rows,
+                               struct err *err)
+{
+    pg_auto connection = NULL;
+    buf_auto keys;
+    buf_init(&keys, NAMES_MAX_BYTES);
+    buf_append_byte(&keys, '{');
+    for (uint32_t i = 0; i < scan->count; i++)
+        buf_printf(&keys, "%s\"%s\"", i ? "," : "", key_of(scan->arena, scan->names[i].name));
+    buf_append_byte(&keys, '}');
+    enum err_code code = pg_take(scan->database, &connection, err);
+    return code ? code
+                : pg_query_values(
+                      connection, PG_NO_TENANT,
+                      "SELECT k = 'database-id'"
+                      " OR EXISTS (SELECT FROM share WHERE id = substr(k, 7) AND object_key = k)"
+                      " OR EXISTS (SELECT FROM upload_part WHERE upload_id = substr(k, 6, 22)"
+                      "  AND object_key = k)"
+                      " OR EXISTS (SELECT FROM debug_file WHERE object_key = k)"
+                      " OR EXISTS (SELECT FROM symbol_table WHERE object_key = k)"
+                      " OR EXISTS (SELECT FROM symbol_table_public WHERE object_key = k)"
+                      " OR EXISTS (SELECT FROM segment WHERE object_key = k)"
+                      " OR EXISTS (SELECT FROM block WHERE object_key = k)"
+                      " OR EXISTS (SELECT FROM object_trash WHERE object_key = k)"
+                      " FROM unnest($1::text[]) WITH ORDINALITY AS u (k, n) ORDER BY n",
+                      scan->arena, ret_rows, err, PG_SPAN(buf_span(&keys)));
+}
+
+/* An object that was deleted since it was listed, with its row, is not unknown. */
+static bool is_gone(const struct unknown_scan *scan, const char *name)
+{
+    struct err ignored;
+    return object_is_key(name) &&
+           object_probe(scan->objects, name, NULL, &ignored) == ERR_NOT_FOUND;
+}
+
+static enum err_code check_names(struct unknown_scan *scan, struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code = scan->count ? find_rows(scan, &rows, err) : ERR_NONE;
+    for (uint32_t i = 0; !code && i < scan->count; i++) {
+        if (pg_get_bool(rows, (int)i, 0) || is_gone(scan, scan->names[i].name))
+            continue;
+        scan->found(scan->context, &scan->names[i]);
+        scan->found_count++;
+    }
+    arena_destroy(scan->arena);
+    scan->arena = arena_create();
+    scan->count = 0;
+    return code;
+}
+
+static enum err_code note_name(void *context, const char *name, uint64_t size, int64_t modified_ns,
+                               struct err *err)
+{
+    struct unknown_scan *scan = context;
+    scan->names[scan->count++] = (struct object_unknown){
+        .name = arena_strdup(scan->arena, name), .bytes = size, .modified_ns = modified_ns};
+    return scan->count == NAMES_AT_ONCE ? check_names(scan, err) : ERR_NONE;
+}
+
+enum err_code object_verify_unknown(struct pg_pool *database, struct object_store *objects,
+                                    object_verify_found_unknown *found, void *context,
+                                    uint64_t *ret_count, struct err *err)
+{
+    struct unknown_scan *scan = mem_new(struct unknown_scan, 1);
+    *scan = (struct unknown_scan){
+        .database = database, .objects = objects, .found = found, .context = context};
+    scan->arena = arena_create();
+    enum err_code code = object_list_all(objects, note_name, scan, err);
+    if (!code)
+        code = check_names(scan, err);
+    *ret_count = scan->found_count;
+    arena_destroy(scan->arena);
+    mem_free(scan);
+    return code;
 }
 
 /* ---- copies ---- */

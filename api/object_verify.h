@@ -30,6 +30,13 @@ struct object_problem {
     const char *detail;
 };
 
+/* Something in the object store that no row refers to. */
+struct object_unknown {
+    const char *name; /* as object_list_all has it; it may hold any bytes */
+    uint64_t bytes;
+    int64_t modified_ns; /* wall time */
+};
+
 /* "broken", "missing", … */
 const char *object_problem_name(enum store_problem problem);
 /* One line: problem, key, tenant, detail. */
@@ -62,6 +69,17 @@ struct object_verify_result {
  * Handles: what objects and database do. */
 enum err_code object_verify_all(const struct object_verify *verify,
                                 struct object_verify_result *result, struct err *err) MUST_USE;
+
+/*
+ * Calls found for everything in the object store that no row refers to. It is no damage: an
+ * operation that runs puts its objects before the rows that name them, and an operation that was
+ * interrupted leaves them behind. Objects that wait for their deletion (object_trash) have a row.
+ * *ret_count: how many. Handles: what objects and database do.
+ */
+typedef void object_verify_found_unknown(void *context, const struct object_unknown *unknown);
+enum err_code object_verify_unknown(struct pg_pool *database, struct object_store *objects,
+                                    object_verify_found_unknown *found, void *context,
+                                    uint64_t *ret_count, struct err *err) MUST_USE;
 
 enum { OBJECT_VERIFY_CURSOR_BYTES = 400 };
 

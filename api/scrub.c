@@ -398,8 +398,6 @@ static void register_metrics(struct scrub *scrub)
         metrics_counter(metrics, "perfolio_scrub_bytes_total", "",
                         "Bytes of stored objects that the scrub has read and found whole.");
     for (int i = 0; i < STORE_PROBLEM_COUNT; i++) {
-        if (i == STORE_PROBLEM_ORPHAN)
-            continue;
         snprintf(labels, sizeof(labels), "problem=\"%s\"",
                  object_problem_name((enum store_problem)i));
         metrics_gauge(metrics, "perfolio_object_problems", labels,

@@ -6,6 +6,8 @@
 #include "api/objects.h"
 #include "api/pairing.h"
 #include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
@@ -52,6 +54,42 @@ static void note_problem(void *context, const struct object_problem *problem)
     answer_close(report->json, '}');
 }
 
+/* "3 d" */
+static void format_age(int64_t age_s, char text[24])
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    size_t i = 0;
+    while (i + 1 < sizeof(units) / sizeof(units[0]) && age_s < 2 * units[i].seconds)
+        i++;
+    snprintf(text, 24, "%" PRId64 " %s", age_s / units[i].seconds, units[i].name);
+}
+
+static void note_unknown(void *context, const struct object_unknown *unknown)
+{
+    const struct report *report = context;
+    char name[2 * OBJECT_KEY_MAX_BYTES], age[24], modified[CLOCK_TEXT_BYTES];
+    int64_t age_s = (clock_wall_ns() - unknown->modified_ns) / CLOCK_NS_PER_S;
+    age_s = age_s > 0 ? age_s : 0;
+    clear_progress(report);
+    if (!report->json) {
+        format_age(age_s, age);
+        printf("unknown  %s: no row refers to it; %" PRIu64 " bytes, written %s ago\n",
+               object_is_key(unknown->name) ? unknown->name
+                                            : log_quote(unknown->name, name, sizeof(name)),
+               unknown->bytes, age);
+        return;
+    }
+    answer_open(report->json, NULL, '{');
+    answer_text(report->json, "object", unknown->name);
+    answer_i64(report->json, "bytes", (int64_t)unknown->bytes);
+    answer_text(report->json, "modified_at", clock_format(unknown->modified_ns, modified));
+    answer_i64(report->json, "age_s", age_s);
+    answer_close(report->json, '}');
+}
+
 static void note_progress(void *context, uint64_t object_count, uint64_t byte_count)
 {
     const struct report *report = context;
@@ -60,7 +98,8 @@ static void note_progress(void *context, uint64_t object_count, uint64_t byte_co
                 (double)byte_count / 1e6);
 }
 
-static uint64_t write_result(const struct report *report, const struct object_verify_result *result)
+static uint64_t write_result(const struct report *report, const struct object_verify_result *result,
+                             uint64_t unknown_count)
 {
     const uint64_t problems = object_verify_problems(result);
     const uint64_t objects = object_verify_objects(result);
@@ -78,6 +117,9 @@ static uint64_t write_result(const struct report *report, const struct object_ve
             printf(", %" PRIu64 " %s", result->problem_counts[i],
                    object_problem_name((enum store_problem)i));
     printf("%s\n", problems ? "" : ": all is whole");
+    if (unknown_count)
+        printf("%" PRIu64 " unknown: no row refers to them, so nothing that is served is missing\n",
+               unknown_count);
     if (result->unmarked_count)
         printf("%" PRIu64 " parts that could not be read once are merged from now on\n",
                result->unmarked_count);
@@ -94,18 +136,25 @@ static enum err_code run_verify(struct pg_pool *pool, struct object_store *objec
                                          .found = note_problem,
                                          .progress = note_progress,
                                          .context = &report};
+    uint64_t unknown_count = 0;
     if (json)
         answer_open(json, "problems", '[');
     enum err_code code = object_verify_all(&verify, &result, err);
     clear_progress(&report);
+    if (json) {
+        answer_close(json, ']');
+        answer_open(json, "unknown", '[');
+    }
+    if (!code)
+        code = object_verify_unknown(pool, objects, note_unknown, &report, &unknown_count, err);
     if (json)
         answer_close(json, ']');
     if (code)
         return code;
-    const uint64_t problems = write_result(&report, &result);
+    const uint64_t problems = write_result(&report, &result, unknown_count);
     return problems ? err_set(err, ERR_CORRUPT,
-                              "%" PRIu64 " stored objects, or parts of them, are damaged, lost or "
-                              "unknown: restore them from a backup",
+                              "%" PRIu64 " stored objects, or parts of them, are damaged or lost: "
+                              "restore them from a backup",
                               problems)
                     : ERR_NONE;
 }

@@ -220,10 +220,10 @@ const struct admin_program admin_programs[] = {
     {.noun = "store",
      .arguments = "verify|stats [--json] [SETTINGS]",
      .summary = "read and check all stored objects, or show how much the store holds",
-     .text = "verify ends with status 1 when an object is broken, missing, different from the\n"
-             "catalogue or unknown to it; what could not be read once and is whole now is merged "
-             "from then\n"
-             "on. --json prints the answer for programs.\n\n" SETTINGS_TEXT},
+     .text = "verify ends with status 1 when an object is broken, missing or different from the\n"
+             "catalogue. It also lists what no row refers to (unknown), which is no damage. What\n"
+             "could not be read once and is whole now is merged from then on. --json prints the\n"
+             "answer for programs.\n\n" SETTINGS_TEXT},
     {0},
 };
 

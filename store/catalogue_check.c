@@ -102,37 +102,6 @@ enum err_code catalogue_knows(struct pg_pool *database, const char *object_key, 
     return code;
 }
 
-enum err_code catalogue_find_orphans(struct pg_pool *database, struct arena *arena,
-                                     const char *const *keys, uint32_t count,
-                                     const char *const **ret_keys, uint32_t *ret_count,
-                                     struct err *err)
-{
-    buf_auto list;
-    buf_init(&list, LIST_MAX_BYTES);
-    write_keys(keys, count, &list);
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT k FROM unnest($1::text[]) AS k"
-                               " WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k)"
-                               " AND NOT EXISTS (SELECT FROM block WHERE object_key = k)"
-                               " AND NOT EXISTS (SELECT FROM object_trash WHERE object_key = k)"
-                               " AND NOT EXISTS (SELECT FROM store_writer WHERE ended_at IS NULL"
-                               "  AND id::text = split_part(k, '/', 2)) ORDER BY k",
-                               arena, &result, err, PG_SPAN(buf_span(&list)));
-    if (code)
-        return code;
-    const int rows = pg_row_count(result);
-    const char **found = arena_new(arena, const char *, (size_t)rows);
-    for (int row = 0; row < rows; row++)
-        found[row] = pg_get_text(result, row, 0);
-    *ret_keys = found;
-    *ret_count = (uint32_t)rows;
-    return ERR_NONE;
-}
-
 enum err_code store_measure(struct pg_pool *database, struct arena *arena,
                             const struct store_measure **ret_measures, uint32_t *ret_count,
                             struct err *err)

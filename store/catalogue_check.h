@@ -31,10 +31,5 @@ enum err_code catalogue_knows(struct pg_pool *database, const char *object_key, 
 /* The tenant's part of the object is whole: merges take it, if it was marked. */
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
                                       int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;
-/* Of these keys those that neither a row, nor the trash, nor a writer that has not ended knows. */
-enum err_code catalogue_find_orphans(struct pg_pool *database, struct arena *arena,
-                                     const char *const *keys, uint32_t count,
-                                     const char *const **ret_keys, uint32_t *ret_count,
-                                     struct err *err) MUST_USE;
 
 #endif

@@ -499,16 +499,15 @@ enum store_problem {
     STORE_PROBLEM_UNREADABLE, /* the disk or the bucket refuses it */
     STORE_PROBLEM_MISSING,    /* the catalogue names it, and there is none */
     STORE_PROBLEM_DIFFERS,    /* whole, but not what the catalogue says */
-    STORE_PROBLEM_ORPHAN,     /* nobody knows it: of a server that ended */
     STORE_PROBLEM_COUNT
 };
 
 struct store_check {
     struct pg_pool *database; /* of who may see all tenants */
     struct object_store *objects;
-    const char *const *keys; /* only these objects are read; NULL: all, and orphans are reported */
+    const char *const *keys; /* only these objects are read; NULL: all */
     uint32_t key_count;
-    /* Called for each; tenant_id is 0 of orphans. */
+    /* Called for each. */
     void (*found)(void *context, enum store_problem problem, const char *object_key,
                   int64_t tenant_id, const char *detail);
     /* Called before each part of an object; may be NULL. */
@@ -526,9 +525,9 @@ struct store_check_result {
 
 /*
  * Reads every byte that the catalogue names, verifies all checksums and compares what is there with
- * what the catalogue says. What is merged or deleted meanwhile is no problem, nor what a server
- * that runs has just put. What could not be read once, and is whole now, is merged from then on.
- * Handles: what objects and database do; problems are no errors.
+ * what the catalogue says. What is merged or deleted meanwhile is no problem. What could not be
+ * read once, and is whole now, is merged from then on. Handles: what objects and database do;
+ * problems are no errors.
  */
 enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
                            struct err *err) MUST_USE;
@@ -539,8 +538,8 @@ struct store_catalogue;
 enum err_code store_catalogue_read(struct pg_pool *database, struct arena *arena,
                                    const struct store_catalogue **ret_catalogue,
                                    struct err *err) MUST_USE;
-/* As store_verify, of a copy: every difference is a problem, orphans are not looked for, and
- * nothing is written to the database. check->database and check->keys are not used. */
+/* As store_verify, of a copy: every difference is a problem, and nothing is written to the
+ * database. check->database and check->keys are not used. */
 enum err_code store_verify_copy(const struct store_check *check,
                                 const struct store_catalogue *catalogue,
                                 struct store_check_result *ret_result, struct err *err) MUST_USE;

@@ -1,13 +1,12 @@
 #include "store/verify.h"
 
 #include "lib/base/mem.h"
-#include "lib/io/object.h"
 #include "store/catalogue_check.h"
 #include "store/open_blocks.h"
 
 #include <inttypes.h>
 
-enum { KEYS_AT_ONCE = 1000, CACHE_BYTES = 1 << 20 };
+enum { CACHE_BYTES = 1 << 20 };
 
 struct store_catalogue {
     const struct catalogue_entry *entries;
@@ -21,8 +20,6 @@ struct verification {
     struct arena *arena;
     struct store_check_result result;
     struct err *err;
-    const char *keys[KEYS_AT_ONCE]; /* of objects that are there */
-    uint32_t key_count;
 };
 
 static void tell(struct verification *verification, enum store_problem problem,
@@ -160,43 +157,6 @@ static enum err_code verify_entries(struct verification *verification,
     return code;
 }
 
-/* ---- what the catalogue does not know ---- */
-
-static enum err_code look_at_keys(struct verification *verification)
-{
-    const char *const *orphans;
-    uint32_t count;
-    enum err_code code = catalogue_find_orphans(verification->check->database, verification->arena,
-                                                verification->keys, verification->key_count,
-                                                &orphans, &count, verification->err);
-    verification->key_count = 0;
-    for (uint32_t i = 0; !code && i < count; i++)
-        tell(verification, STORE_PROBLEM_ORPHAN, orphans[i], 0,
-             "nothing in the catalogue names it");
-    return code;
-}
-
-static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,
-                           struct err *err)
-{
-    (void)size;
-    (void)modified_ns;
-    (void)err;
-    struct verification *verification = context;
-    verification->keys[verification->key_count++] = arena_strdup(verification->arena, key);
-    return verification->key_count == KEYS_AT_ONCE ? look_at_keys(verification) : ERR_NONE;
-}
-
-static enum err_code find_orphans(struct verification *verification)
-{
-    struct object_store *objects = verification->check->objects;
-    enum err_code code = object_list(objects, "segment/", visit, verification, verification->err);
-    if (!code)
-        code = object_list(objects, "block/", visit, verification, verification->err);
-    return code ? code : look_at_keys(verification);
-}
-
-/* catalogue is not that of a copy: objects that nothing names are looked for, too. */
 static enum err_code run(const struct store_check *check, const struct store_catalogue *catalogue,
                          bool is_copy, struct arena *arena, struct store_check_result *ret_result,
                          struct err *err)
@@ -208,8 +168,6 @@ static enum err_code run(const struct store_check *check, const struct store_cat
     verification->err = err;
     verification->blocks = open_blocks_create(check->objects, CACHE_BYTES);
     enum err_code code = verify_entries(verification, catalogue->entries, catalogue->count);
-    if (!code && !is_copy && !check->keys)
-        code = find_orphans(verification);
     open_blocks_destroy(verification->blocks);
     *ret_result = verification->result;
     return code;

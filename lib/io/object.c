@@ -166,6 +166,14 @@ enum err_code object_list(struct object_store *store, const char *prefix, object
     return store->backend->list(store, prefix, visit, context, err);
 }
 
+enum err_code object_list_all(struct object_store *store, object_visit *visit, void *context,
+                              struct err *err)
+{
+    const struct object_backend *backend = store->backend;
+    return backend->list_all ? backend->list_all(store, visit, context, err)
+                             : backend->list(store, "", visit, context, err);
+}
+
 enum err_code object_sweep_temporary(struct object_store *store, struct err *err)
 {
     return store->backend->sweep(store, err);

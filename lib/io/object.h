@@ -102,6 +102,16 @@ enum err_code object_delete_many(struct object_store *store, const char *const *
  * that is not ERR_NONE and returns it. visit may use the store. */
 enum err_code object_list(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err) MUST_USE;
+/*
+ * As object_list of all objects, and in a folder also of every other name that object_list passes
+ * over because no object has it. The name of something else than a regular file ends as `ls -F`
+ * marks it: "/" (folder, of which nothing inside is visited), "|", "=", "@" or "%". Passed over
+ * are names in the top folder that begin with a dot (unfinished writes) and lost+found.
+ */
+enum err_code object_list_all(struct object_store *store, object_visit *visit, void *context,
+                              struct err *err) MUST_USE;
+/* Can it be an object's key? See above. */
+bool object_is_key(const char *key);
 /* Deletes what ended writers left. Folder: all, so before the first writer; S3: uploads too old to
  * belong to a living writer, of any node. */
 enum err_code object_sweep_temporary(struct object_store *store, struct err *err) MUST_USE;

@@ -36,6 +36,8 @@ struct object_backend {
                                  struct err *err);
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err);
+    enum err_code (*list_all)(struct object_store *store, object_visit *visit, void *context,
+                              struct err *err); /* NULL: nothing but objects is visible */
     enum err_code (*sweep)(struct object_store *store, struct err *err);
     bool (*is_responding)(const struct object_store *store); /* NULL: always */
 };
@@ -47,8 +49,5 @@ struct object_store {
 struct object_writer {
     struct object_store *store;
 };
-
-/* Is it a key, of 1 to 200 bytes? */
-bool object_is_key(const char *key);
 
 #endif

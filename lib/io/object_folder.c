@@ -403,8 +403,12 @@ static enum err_code folder_delete_many(struct object_store *store, const char *
     return ERR_NONE;
 }
 
+/* A name in a folder whose path can be a key's. */
+enum { LISTED_BYTES = KEY_BYTES + NAME_MAX + 1 };
+
 struct listing {
     const char *prefix;
+    bool has_foreign; /* visit also names that no object can have */
     object_visit *visit;
     void *context;
 };
@@ -419,6 +423,30 @@ static bool may_match(const char *key, const char *prefix)
 static enum err_code list_folder(const struct listing *listing, int folder_fd, const char *path,
                                  int depth, struct err *err);
 
+/* As `ls -F` has it; "" of a regular file. */
+static const char *mark_of(mode_t mode)
+{
+    return S_ISREG(mode)    ? ""
+           : S_ISDIR(mode)  ? "/"
+           : S_ISFIFO(mode) ? "|"
+           : S_ISSOCK(mode) ? "="
+           : S_ISLNK(mode)  ? "@"
+                            : "%";
+}
+
+static enum err_code visit_entry(const struct listing *listing, const char *key,
+                                 const struct stat *status, struct err *err)
+{
+    char name[LISTED_BYTES + 1];
+    const bool is_object = S_ISREG(status->st_mode) && object_is_key(key);
+    if ((!is_object && !listing->has_foreign) ||
+        strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
+        return ERR_NONE;
+    const int64_t modified_ns = status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
+    snprintf(name, sizeof(name), "%s%s", key, mark_of(status->st_mode));
+    return listing->visit(listing->context, name, (uint64_t)status->st_size, modified_ns, err);
+}
+
 static enum err_code list_entry(const struct listing *listing, int folder_fd, const char *name,
                                 const char *key, int depth, struct err *err)
 {
@@ -428,17 +456,20 @@ static enum err_code list_entry(const struct listing *listing, int folder_fd, co
     if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? ERR_NONE /* deleted meanwhile */
                                : err_set_errno(err, ERR_IO, "cannot look at object %s", key);
-    if (S_ISREG(status.st_mode)) {
-        if (strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
-            return ERR_NONE;
-        int64_t modified_ns = status.st_mtim.tv_sec * CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
-        return listing->visit(listing->context, key, (uint64_t)status.st_size, modified_ns, err);
-    }
-    if (!S_ISDIR(status.st_mode) || depth + 1 >= OBJECT_KEY_MAX_PARTS)
-        return ERR_NONE;
+    if (!S_ISDIR(status.st_mode) || depth + 1 >= OBJECT_KEY_MAX_PARTS || !object_is_key(key))
+        return visit_entry(listing, key, &status, err);
     int inner_fd = -1;
     enum err_code code = open_folder(folder_fd, name, &inner_fd, err);
     return code ? code : list_folder(listing, inner_fd, key, depth + 1, err);
+}
+
+/* Names that begin with a dot are no objects'; those of the top folder are of unfinished writes. */
+static bool is_passed_over(const struct listing *listing, const char *name, int depth)
+{
+    if (name[0] == '.')
+        return depth == 0 || !listing->has_foreign || strcmp(name, ".") == 0 ||
+               strcmp(name, "..") == 0;
+    return depth == 0 && strcmp(name, "lost+found") == 0; /* the top folder is a file system */
 }
 
 /* Takes folder_fd over. */
@@ -452,24 +483,38 @@ static enum err_code list_folder(const struct listing *listing, int folder_fd, c
     }
     enum err_code code = ERR_NONE;
     for (struct dirent *entry; !code && (entry = readdir(folder));) {
-        char key[KEY_BYTES];
-        if (entry->d_name[0] == '.')
+        char key[LISTED_BYTES];
+        if (is_passed_over(listing, entry->d_name, depth))
             continue;
         int size = snprintf(key, sizeof(key), "%s%s%s", path, *path ? "/" : "", entry->d_name);
-        if (size >= 0 && size < KEY_BYTES)
+        if (size >= 0 && size < LISTED_BYTES)
             code = list_entry(listing, dirfd(folder), entry->d_name, key, depth, err);
     }
     closedir(folder);
     return code;
 }
 
+static enum err_code list_store(struct object_store *store, const struct listing *listing,
+                                struct err *err)
+{
+    int fd = -1;
+    enum err_code code = open_folder(folder_of(store)->fd, ".", &fd, err);
+    return code ? code : list_folder(listing, fd, "", 0, err);
+}
+
 static enum err_code folder_list(struct object_store *store, const char *prefix,
                                  object_visit *visit, void *context, struct err *err)
 {
     const struct listing listing = {.prefix = prefix, .visit = visit, .context = context};
-    int fd = -1;
-    enum err_code code = open_folder(folder_of(store)->fd, ".", &fd, err);
-    return code ? code : list_folder(&listing, fd, "", 0, err);
+    return list_store(store, &listing, err);
+}
+
+static enum err_code folder_list_all(struct object_store *store, object_visit *visit, void *context,
+                                     struct err *err)
+{
+    const struct listing listing = {
+        .prefix = "", .has_foreign = true, .visit = visit, .context = context};
+    return list_store(store, &listing, err);
 }
 
 static enum err_code folder_sweep(struct object_store *store, struct err *err)
@@ -517,6 +562,7 @@ static const struct object_backend folder_backend = {
     .probe = folder_probe,
     .delete_many = folder_delete_many,
     .list = folder_list,
+    .list_all = folder_list_all,
     .sweep = folder_sweep,
 };
 

@@ -2,14 +2,19 @@
 named, beside a server that runs and one that does not; what is whole is called so."""
 
 import json
+import os
+import re
 import subprocess
+import time
 
 import pytest
 
+import sample_profiles as samples
 import stored
 from conftest import PERFOLIOD
 from people import Tenant
 from test_backup import run
+from test_debuginfo import compile_with_id, wait_built
 from test_store import BEGIN, HOUR, compact, objects_of, rows_of, until
 from test_store_deletion import push
 
@@ -66,11 +71,65 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
     with server.database().cursor() as cursor:
         cursor.execute("UPDATE block SET row_count = row_count + 1 WHERE object_key = %s", [blocks[2]])
     server.stop()
-    assert found(server) == {("missing", blocks[1]), ("differs", blocks[2]),
-                             ("orphan", f"block/{writer}/of-nobody")}
+    assert found(server) == {("missing", blocks[1]), ("differs", blocks[2])}
     text = run("store", "verify", "--data-dir", server.data_dir, check=False)
     assert text.returncode == 1 and f"missing  {blocks[1]} (tenant {tenant.id})" in text.stdout
-    assert "1 missing, 1 differs, 1 orphan" in text.stdout
+    assert "1 missing, 1 differs\n1 unknown: " in text.stdout
+    assert f"unknown  block/{writer}/of-nobody: no row refers to it; 1 bytes, written " in text.stdout
+
+
+def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
+    """As unknown and not as damage: an interrupted operation leaves such objects, and they miss nowhere."""
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "share", "debuginfo")
+    push(client, "pod=a", BEGIN)
+    assert client.post("/api/v1/shares", samples.FOLDED).status == 201
+    upload = client.post("/api/v1/uploads", json={"size": 9}).json()["id"]
+    assert client.put(f"/api/v1/uploads/{upload}/parts/0", b"main;a 1\n").status == 204
+    program = compile_with_id(tmp_path, "ab01ef").read_bytes()
+    assert client.post("/api/v1/debuginfo/ab01ef/executable", body=program).status == 202
+    wait_built(client, "ab01ef")
+    deleted = client.post("/api/v1/shares", samples.FOLDED + b"b 1\n").json()["id"]
+    assert client.delete(f"/api/v1/shares/{deleted}").status == 204
+    # From here on nothing is swept for an hour, unless the server is started again.
+    until(lambda: not server.objects.has(f"share/{deleted}"), "the jobs do not run")
+
+    def unknown():
+        done = run("store", "verify", "--json", "--data-dir", server.data_dir)
+        answer = json.loads(done.stdout)
+        assert answer["problems"] == [] and done.returncode == 0
+        return {one["object"]: one for one in answer["unknown"]}
+
+    assert unknown() == {}
+    root = server.data_dir / "objects"
+    writer, = (root / "segment").iterdir()
+    names = ["share/" + "A" * 22, "part/" + "A" * 22 + ".0." + "B" * 22, "symbols/x", "debuginfo/x", f"block/{writer.name}/x",
+             f"segment/{writer.name}/x", "foo/bar", "foo/bar/baz", "stray", "share/no key", "share/.hidden", 'share/a"b,{c}']
+    paths = {name: root / name.replace("foo/bar/baz", "foo2/bar/baz") for name in names}
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    os.mkfifo(root / "share/fifo")
+    (root / "share/link").symlink_to("/etc/passwd")
+    (root / "a/b/c/d").mkdir(parents=True)
+    (root / ".tmp/unfinished").write_bytes(b"x")
+    listed = unknown()
+    expected = {str(path.relative_to(root)) for path in paths.values()} | {"share/fifo|", "share/link@", "a/b/c/"}
+    assert set(listed) == expected
+    of_foo = listed["foo/bar"]
+    assert of_foo["bytes"] == 5 and of_foo["modified_at"].startswith("2023-11-14T22:13:20"), of_foo
+    assert abs(time.time() - 1_700_000_000 - of_foo["age_s"]) < 600
+    text = run("store", "verify", "--data-dir", server.data_dir).stdout
+    assert ": all is whole\n15 unknown: no row refers to them" in text, text
+    assert re.search(r"^unknown  foo/bar: no row refers to it; 5 bytes, written \d+ d ago$", text, re.M), text
+    server.stop()
+    assert set(unknown()) == expected
+    # Names that no object can have stop no sweep: the others go after an hour.
+    server.start()
+    until(lambda: not paths["share/" + "A" * 22].exists() and not paths["symbols/x"].exists(), "nothing is swept", 60)
+    assert paths["share/no key"].exists() and paths["foo/bar"].exists()
 
 
 @pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
