@@ -488,12 +488,21 @@ static void note_services(struct admission *admission, const struct batch *batch
 
 /* ---- batches ---- */
 
+/* A profile without samples costs about what one of a sample does, and counts as that. */
+static uint64_t count_samples(const struct batch *batch)
+{
+    uint64_t count = batch->sample_count;
+    for (uint32_t i = 0; i < batch->profile_count; i++)
+        count += batch->profiles[i].sample_count == 0;
+    return count;
+}
+
 static enum err_code put(struct admission *admission, const struct batch *batch,
                          const uint8_t *batch_id, struct err *err)
 {
     if (batch->profile_count == 0)
         return ERR_NONE;
-    admission->sample_count += batch->sample_count;
+    admission->sample_count += count_samples(batch);
     admission->cut_string_count += batch->tables->cut_string_count;
     naming_note(admission->request->server->naming, admission->request->principal.tenant_id,
                 batch->tables);

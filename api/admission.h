@@ -2,9 +2,9 @@
  * admission: how profiles of a request get into the store: within the limits of their tenant.
  *
  * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a bucket
- * that fills at the tenant's rate, series that have had a profile in the last hour. So they are of
- * this server and begin anew with it; checking them costs no database. Who is over a limit is told
- * its name, its value and where it is set.
+ * that fills at the tenant's rate, where a profile without samples counts as one; series that have
+ * had a profile in the last hour. So they are of this server and begin anew with it; checking them
+ * costs no database. Who is over a limit is told its name, its value and where it is set.
  *
  * What came of which service is noted in the request, for api/senders.h.
  *

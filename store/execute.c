@@ -298,6 +298,10 @@ static enum err_code add_tasks(struct merge *merge)
     for (uint32_t i = 0; i < count && !code; i++) {
         struct walk_task *task = tasks[i];
         walk_read_ahead_of(walk, tasks, count, i);
+        if (!task->granule->row_count) { /* its series was idle */
+            code = task->is_broken ? ERR_NONE : note_read(merge, task, 0, ERR_NONE);
+            continue;
+        }
         row_labels_begin(merge->labels, task->block, task->granule);
         if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
             code = add_rows(merge, task);

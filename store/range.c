@@ -63,7 +63,8 @@ struct range {
     /* The series in hand: */
     int64_t snapshot_interval_ns; /* of gauges; 0: not known */
     struct spread spread;
-    bool has_left_out;         /* a task of it was not read: no row of it is wanted */
+    bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
+    bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
     uint32_t *snapshot_counts; /* per step */
     struct moments moments;    /* of snapshots that are not counted there yet */
     struct differences differences;
@@ -341,7 +342,8 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task, 
     return add_profiles(range, task, group, profiles, has_filter ? range->values : NULL);
 }
 
-/* The labels of none of its rows are wanted: its snapshots, or the time that it covers, count. */
+/* It has no rows, or the labels of none are wanted: its snapshots, or the time that it covers,
+ * count. */
 static enum err_code read_times(struct range *range, struct walk_task *task)
 {
     struct walk *walk = range->walk;
@@ -350,6 +352,11 @@ static enum err_code read_times(struct range *range, struct walk_task *task)
     if (range->rule == STORE_MEAN && is_enough(range, task)) {
         range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
         return ERR_NONE;
+    }
+    if (is_enough(range, task)) {
+        spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
+                          granule->longest_ns);
+        return walk_note_read(walk, task, 0, 0, ERR_NONE);
     }
     enum err_code code = find_profiles(range, task, &profiles);
     if (!code)
@@ -450,8 +457,10 @@ static enum err_code add_deltas(struct range *range, const struct walk_task *tas
             continue;
         const uint32_t group = group_of_row(range, rows, i);
         const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
-        if (group == ROW_LABELS_LEFT_OUT)
+        if (group == ROW_LABELS_LEFT_OUT) {
+            range->has_lost_rows = true;
             continue;
+        }
         if (moment_count && range->query->is_by_moments) {
             add_moments(range, group, value, moments, moment_count);
             code = check_work(range);
@@ -513,6 +522,13 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
     return ERR_NONE;
 }
 
+/* Deltas without a row say nothing of labels that rows have: they are time in which the groups of
+ * the series have 0, whichever those are. */
+static bool is_idle(const struct range *range, const struct walk_task *task)
+{
+    return range->rule == STORE_SUM && !task->granule->row_count;
+}
+
 static enum err_code read_task(struct range *range, struct walk_task *task)
 {
     if (is_cut(range, task)) {
@@ -521,6 +537,10 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
         if (range->rule != STORE_DIFFERENCE)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
+    }
+    if (is_idle(range, task)) {
+        range->has_left_out = true;
+        return ERR_NONE;
     }
     row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels =
@@ -625,29 +645,53 @@ static void begin_series(struct range *range)
     spread_begin_series(&range->spread);
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
-    range->has_left_out = false;
+    range->has_left_out = range->has_lost_rows = false;
     memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
 }
 
+static bool has_sums(const struct range *range)
+{
+    return range->spread.sum_count || range->spread.unknown_sums;
+}
+
+/* No row of the granule is wanted, or it has none. */
+static bool is_left_out(struct range *range, const struct walk_task *task)
+{
+    if (task->is_broken || is_cut(range, task))
+        return false;
+    if (is_idle(range, task))
+        return true;
+    row_labels_begin(range->labels, task->block, task->granule);
+    return (task->are_totals || !row_labels_wants_rows(range->labels, task->granule)) &&
+           row_labels_group(range->labels, 0) == ROW_LABELS_LEFT_OUT;
+}
+
 /* Where some rows of the series are wanted, its other granules are time in which there were none.
- */
+ * A series without any row in the window is in the group of its own labels. */
 static enum err_code read_left_out(struct range *range, struct walk_task *tasks, uint32_t begin,
                                    uint32_t end)
 {
     enum err_code code = ERR_NONE;
-    const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
-    for (uint32_t i = begin; i < end && !code && is_there && range->has_left_out; i++) {
+    const bool is_there = has_sums(range);
+    for (uint32_t i = begin; i < end && !code && range->has_left_out; i++) {
         struct walk_task *task = &tasks[i];
-        if (task->is_broken)
-            continue;
-        row_labels_begin(range->labels, task->block, task->granule);
-        const bool is_read =
-            !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
-        if (!is_read && !is_cut(range, task) &&
-            row_labels_group(range->labels, 0) == ROW_LABELS_LEFT_OUT)
+        if (is_left_out(range, task) && (is_there || is_idle(range, task)))
             code = read_times(range, task);
     }
     return code;
+}
+
+/* Its profiles have no rows in the window: the first moment that they cover has its group. */
+static void add_idle_series(struct range *range, const struct walk_task *task)
+{
+    const struct coverage *covered = &range->spread.covered;
+    if (range->rule != STORE_SUM || has_sums(range) || range->has_lost_rows || !covered->count)
+        return;
+    row_labels_begin(range->labels, task->block, task->granule);
+    const uint32_t group = row_labels_group(range->labels, 0);
+    const struct coverage_span *first = &covered->spans[0];
+    if (group != ROW_LABELS_LEFT_OUT)
+        spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
 }
 
 static void note_interval(int64_t distance_ns, int64_t *interval_ns)
@@ -706,6 +750,7 @@ static enum err_code read_series(struct range *range, struct walk_task *tasks, u
     differences_fini(&range->differences);
     moments_tell(&range->moments, count_moment, range);
     spread_end_series(&range->spread);
+    add_idle_series(range, &tasks[begin]);
     note_series_interval(range);
     if (!code)
         add_to_groups(range, tasks[begin].series);

@@ -38,6 +38,8 @@ struct making {
     const char *notice; /* of the batch, in scratch */
     enum use *uses;     /* of each value type */
     uint32_t *counts;   /* of samples; by group, then value type */
+    bool *is_in_group;  /* per group: some sample is in it; of group 0 also where there are none */
+    bool leaves_idle;   /* deltas without samples are left out */
 };
 
 /* ---- series ---- */
@@ -224,12 +226,22 @@ static uint32_t set_of(const struct making *making, uint32_t sample, uint32_t va
     return sets ? sets[sample] : 0;
 }
 
-/* A snapshot in which all is 0 says so; of a delta that is nothing. */
+/* A profile in which all is 0 says so. */
+static bool is_idle(const struct making *making, uint32_t group, uint32_t value_type)
+{
+    const uint32_t type_count = making->profile->value_type_count;
+    if (making->counts[(size_t)group * type_count + value_type])
+        return false;
+    if (making->uses[value_type] == SNAPSHOT)
+        return group == 0;
+    return making->uses[value_type] == DELTA && making->is_in_group[group] && !making->leaves_idle;
+}
+
 static bool makes_series(const struct making *making, uint32_t group, uint32_t value_type)
 {
     const uint32_t type_count = making->profile->value_type_count;
     return making->counts[(size_t)group * type_count + value_type] ||
-           (group == 0 && making->uses[value_type] == SNAPSHOT);
+           is_idle(making, group, value_type);
 }
 
 static bool is_repeated(const struct profile *profile, uint32_t value_type)
@@ -272,13 +284,35 @@ static bool has_use(const struct making *making, enum use use)
     return false;
 }
 
+/* Group 0 is there for lists that have none of the names, which need not be a sample's. */
+static void find_groups(struct making *making)
+{
+    const uint32_t *groups = making->sample_labels.group_of_sample;
+    const uint32_t group_count = making->sample_labels.group_count;
+    making->is_in_group = arena_new(making->scratch, bool, group_count);
+    for (uint32_t i = groups ? 1 : 0; i < group_count; i++)
+        making->is_in_group[i] = true;
+    for (uint32_t i = 0; groups && i < making->profile->sample_count; i++)
+        making->is_in_group[0] |= groups[i] == 0;
+}
+
+static uint64_t count_series(const struct making *making)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
+        for (uint32_t j = 0; j < making->profile->value_type_count; j++)
+            count += makes_series(making, i, j);
+    }
+    return count;
+}
+
 /* How many samples each group has of each type; 0 for types that do not count. */
 static enum err_code count_samples(struct making *making, struct err *err)
 {
     const struct profile *profile = making->profile;
     const uint32_t type_count = profile->value_type_count;
-    const uint32_t group_count = making->sample_labels.group_count;
-    uint32_t *counts = arena_new(making->scratch, uint32_t, (size_t)group_count * type_count);
+    const size_t place_count = (size_t)making->sample_labels.group_count * type_count;
+    uint32_t *counts = arena_new(making->scratch, uint32_t, place_count);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
         for (uint32_t j = 0; j < type_count; j++)
@@ -286,12 +320,13 @@ static enum err_code count_samples(struct making *making, struct err *err)
                 values[j] != 0 && making->uses[j] != LEFT_OUT;
     }
     making->counts = counts;
-    uint64_t sample_count = 0, series_count = 0;
-    for (uint32_t j = 0; j < type_count; j++) {
-        for (uint32_t i = 0; i < group_count; i++) {
-            sample_count += counts[(size_t)i * type_count + j];
-            series_count += makes_series(making, i, j);
-        }
+    find_groups(making);
+    uint64_t sample_count = 0, series_count = count_series(making);
+    for (size_t i = 0; i < place_count; i++)
+        sample_count += counts[i];
+    if (series_count > making->limits.series) {
+        making->leaves_idle = true;
+        series_count = count_series(making);
     }
     if (series_count > making->limits.series)
         return err_set(err, ERR_TOO_LARGE, "%llu series in one profile; the limit is %u",

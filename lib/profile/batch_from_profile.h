@@ -3,15 +3,18 @@
  *
  * Each value type of the profile becomes a series, named by lib/profile/batch_type.h, of which the
  * profile is one. It has a duration and is_delta where its values are of the profile's time alone.
- * Values that are 0 make no sample. A delta without samples makes no series, so a batch may be
- * empty; a level or counter (batch_type.h) without samples is a snapshot of 0: a profile that has
- * none. Of value types that are equal in type and unit the first counts.
+ * Values that are 0 make no sample. A profile without samples is one all the same: a delta says
+ * that its series was idle for its duration, a level or counter (batch_type.h) is a snapshot of 0.
+ * Of value types that are equal in type and unit the first counts.
  *
  * Labels of samples stay with them, as label sets: equal lists are one. Two kinds are taken out:
  * texts under "span_id" (16 hexadecimal digits) and "trace_id" (32) become the set's link, and the
  * names that the options list become labels of series, whose samples then are a series of their
  * own; they replace labels of that name which the source has. That is so of deltas alone: levels
  * and counters keep them with their samples, since means and gains of a part need its zeros, too.
+ * A series with the labels of some sample is idle where all values of a type are 0 there; one that
+ * no sample of the profile has is not known here. Idle series are left out where the batch would
+ * have more series than the limit with them.
  *
  * Nothing of the profile is copied but the array of its strings (labels and names of types are
  * added to them), its stacks' starts and the labels of its different label sets: stack i + 1 is

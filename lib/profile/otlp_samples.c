@@ -261,15 +261,15 @@ static int64_t begin_of(const struct otlp_decoder *decoder, const struct filling
     return duration_ns < now_ns ? now_ns - duration_ns : now_ns;
 }
 
-/* One profile of the batch for each variant. A level or counter without a sample is a snapshot of
- * 0; of a delta that is nothing. */
+/* One profile of the batch for each variant. Without a sample a level or counter is a snapshot of
+ * 0, and a delta says that nothing happened in its time. */
 static enum err_code add_profiles(struct otlp_decoder *decoder, const struct filling *filling)
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
     struct batch_profile profile = {.first_sample = first, .time_ns = begin_of(decoder, filling)};
     if (profile.time_ns >= BATCH_TIME_END_NS)
         return err_set(decoder->problem, ERR_INVALID, "its time is after 2262-04-10");
-    if (count == 0 && !filling->type.is_delta)
+    if (count == 0)
         return add_profile(decoder, filling, filling->first_variant, &profile);
     for (uint32_t i = 0, end; i < count; i = end) {
         const uint32_t variant = decoder->sample_variants[i];

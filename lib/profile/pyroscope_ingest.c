@@ -7,6 +7,7 @@
 #include "lib/profile/format.h"
 #include "lib/profile/json_tree.h"
 #include "lib/profile/multipart.h"
+#include "lib/profile/profile_builder.h"
 #include "lib/profile/stack_lines.h"
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
@@ -310,6 +311,29 @@ static enum err_code finish_typed(struct arena *arena, const struct pyroscope_in
 
 /* ---- the whole ---- */
 
+/* No stack was counted in the time that the request names. */
+static enum err_code make_idle(struct arena *arena, const struct pyroscope_ingest_query *query,
+                               const struct profile_limits *limits, struct batch_source *source,
+                               struct err *err)
+{
+    profile_builder_auto builder = profile_builder_create(limits);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    enum err_code code = profile_builder_take(builder, &source->profile, err);
+    if (code)
+        return code;
+    code = finish_counts(arena, query, source, err);
+    if (code)
+        profile_destroy(source->profile);
+    return code;
+}
+
+/* Says an empty body that there was nothing to count? Types of pprof are not known without it. */
+static bool is_idle(const struct pyroscope_ingest_query *query, struct span profile)
+{
+    return span_trim(profile).size == 0 && query->until_ns > query->from_ns &&
+           !span_equal_text(query->format, "pprof");
+}
+
 static enum err_code decode_profile(struct arena *arena, const struct pyroscope_ingest_query *query,
                                     const struct form *form, const struct profile_limits *limits,
                                     struct batch_source *source, struct err *err)
@@ -344,7 +368,9 @@ enum err_code pyroscope_ingest_decode(struct arena *arena,
     if (query->until_ns > query->from_ns &&
         __builtin_sub_overflow(query->until_ns, query->from_ns, &source.duration_ns))
         source.duration_ns = 0;
-    if (form.profile.size)
+    if (is_idle(query, form.profile))
+        code = make_idle(arena, query, limits, &source, err);
+    else if (form.profile.size)
         code = decode_profile(arena, query, &form, limits, &source, err);
     if (!code)
         *ret_source = source;

@@ -21,7 +21,9 @@
  *
  * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
  * over:
- * - profile: it, compressed or not; once. An empty one is no error to agents that have nothing.
+ * - profile: it, compressed or not; once. An empty one with from and until is folded stacks of
+ * which there were none in that time, unless format is pprof; else it is passed over, without an
+ * error.
  * - prev_profile: refused, since agents of before 2023 sent counters to be subtracted.
  * - sample_type_config: JSON: {type: {"units", "display-name", "aggregation", "cumulative",
  *   "sampled"}}. What is displayed may name the profile (batch_type.h), "average" makes a type a
@@ -75,9 +77,8 @@ struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query)
 
 /*
  * The profile of body, ready for batch_from_profile: the caller owns ret_source->profile, which is
- * NULL when it is empty (that is no error to
- * Pyroscope's agents); the rest lies in arena. limits may be NULL. Handles: ERR_INVALID,
- * ERR_UNSUPPORTED, ERR_TOO_LARGE.
+ * NULL when it is empty and says nothing (that is no error to Pyroscope's agents); the rest lies in
+ * arena. limits may be NULL. Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE.
  */
 enum err_code pyroscope_ingest_decode(struct arena *arena,
                                       const struct pyroscope_ingest_query *query,

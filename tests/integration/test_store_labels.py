@@ -69,7 +69,8 @@ def send(client, oracle, source, time_ns):
             samples.append((stack, list(labels), [value, rng.randrange(value + 1)]))
     else:
         has_labels = rng.random() < 0.8  # some profiles, and so some granules, have none
-        for _ in range(rng.randrange(1, 15)):
+        is_idle = rng.random() < 0.15
+        for _ in range(0 if is_idle else rng.randrange(1, 15)):
             count = rng.randint(1, 9)
             labels = some_labels(rng, False) if has_labels else []
             samples.append((source.stack(), labels, [count, count * 10_000_000]))
@@ -91,8 +92,7 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
             key = stack, tuple(map(text_of, labels))
             rows[key] = rows.get(key, 0) + values[i]
         rows = {key: value for key, value in rows.items() if value}
-        if rows or store_oracle.rule_of(name) != "sum":
-            oracle.add(source.labels, name, time_ns, rows)
+        oracle.add(source.labels, name, time_ns, rows)
 
 
 def has(name, *values):

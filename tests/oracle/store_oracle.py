@@ -154,7 +154,7 @@ class Oracle:
         for name, labels, time_ns, rows, _ in self.profiles:
             if self.are_totals(name, labels, time_ns):
                 continue
-            if start_ns <= time_ns < end_ns and matches(name, labels) and (rows or rule_of(name) != "sum"):
+            if start_ns <= time_ns < end_ns and matches(name, labels):
                 profile = found[time_ns, name, tuple(sorted(labels.items()))]
                 for stack, _, value in rows:
                     profile[stack] += value
@@ -215,6 +215,10 @@ class Oracle:
                 continue
             for group, value in values.items():
                 steps.spread(group, time_ns, duration_ns, value)
+        is_idle = not any(rows for _, _, rows in profiles)
+        if profiles and is_idle and (key := key_of(labels, (), ())):  # its labels alone are known
+            groups.add(key[0])
+            steps.add(key[0], steps.of(max(profiles[0][0], steps.start_ns)), 0)
         for hour in hours.values():  # a sum is all that is known: parts by durations
             all_ns = sum(duration_ns for _, duration_ns, _ in hour)
             for group, value in sum((values for _, _, values in hour), collections.Counter()).items():

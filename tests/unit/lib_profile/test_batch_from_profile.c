@@ -157,6 +157,7 @@ static void chosen_labels_split_series(void **state)
     struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 1};
     batch_auto batch = convert(&source, &options);
     assert_batch(batch,
+                 "process_cpu:samples:count:::delta{service_name=app} 1700000000000000000 0 0\n"
                  "process_cpu:cpu:nanoseconds:::delta{service_name=app} 1700000000000000000 0 0\n"
                  "  main;c endpoint=4 9\n"
                  "process_cpu:samples:count:::delta{endpoint=/a,service_name=app}"
@@ -170,6 +171,8 @@ static void chosen_labels_split_series(void **state)
                  "process_cpu:samples:count:::delta{endpoint=/b,service_name=app}"
                  " 1700000000000000000 0 0\n"
                  "  main;a thread=1 3\n"
+                 "process_cpu:cpu:nanoseconds:::delta{endpoint=/b,service_name=app}"
+                 " 1700000000000000000 0 0\n"
                  "process_cpu:samples:count:::delta{service_name=mine}"
                  " 1700000000000000000 0 0\n"
                  "  main;b 5\n"
@@ -275,25 +278,62 @@ static void a_type_that_repeats_counts_once(void **state)
                         "x:x:bytes:::delta{} 1700000000000000000 0 0\n  main;a 5\n");
 }
 
-static void deltas_of_zeros_are_an_empty_batch_and_snapshots_are_profiles(void **state)
+static void profiles_without_samples_are_profiles(void **state)
 {
     (void)state;
     struct maker maker = NEW_MAKER("cpu/ns");
-    struct batch_source source = {.profile = take(&maker)};
+    struct batch_source source = {.profile = take(&maker), .duration_ns = 5};
     batch_auto batch = convert(&source, NULL);
-    assert_batch(batch, "");
+    assert_batch(batch, "process_cpu:cpu:ns:::delta{} 1700000000000000000 5 0\n");
     assert_int_equal(batch->stack_count, 1);
     assert_int_equal(batch->label_set_count, 1);
-    struct maker zeros = NEW_MAKER("cpu/ns");
+    struct maker zeros = NEW_MAKER("cpu/ns", "/", "x/count");
     put_text(&zeros, "a", "b");
-    ADD(&zeros, "a", 0);
+    ADD(&zeros, "a", 0, 0, 1);
     struct batch_source other = {.profile = take(&zeros)};
-    batch_auto nothing = convert(&other, NULL);
-    assert_batch(nothing, "");
+    batch_auto idle = convert(&other, NULL);
+    assert_batch(idle, "process_cpu:cpu:ns:::delta{} 1700000000000000000 0 0\n"
+                       "process_cpu:::::delta{} 1700000000000000000 0 0\n"
+                       "process_cpu:x:count:::delta{} 1700000000000000000 0 0\n"
+                       "  main;a a=b 1\n");
     struct maker snapshot = NEW_MAKER("goroutine/count");
     struct batch_source level = {.profile = take(&snapshot)};
     batch_auto of_zero = convert(&level, NULL);
     assert_batch(of_zero, "goroutines:goroutine:count::{} 1700000000000000000 0 0\n");
+}
+
+/* Those of labels that no sample has are unknown, and the series without labels is only where some
+ * sample has none. More series than the limit are no reason to refuse the profile. */
+static void series_of_labels_are_idle_where_samples_have_them(void **state)
+{
+    (void)state;
+    const struct span chosen[] = {SPAN_LITERAL("endpoint")};
+    struct batch_limits limits = {.series = 3};
+    struct batch_options options = {.series_labels = chosen, .series_label_count = 1};
+    for (int is_limited = 0; is_limited < 2; is_limited++) {
+        struct maker maker = NEW_MAKER("cpu/ns", "wait/ns");
+        put_text(&maker, "endpoint", "/a");
+        ADD(&maker, "a", 1, 0);
+        put_text(&maker, "endpoint", "/b");
+        ADD(&maker, "b", 2, 3);
+        struct batch_source source = {.profile = take(&maker)};
+        options.limits = is_limited ? &limits : NULL;
+        batch_auto batch = convert(&source, &options);
+        assert_batch(
+            batch, is_limited ? "process_cpu:cpu:ns:::delta{endpoint=/a} 1700000000000000000 0 0\n"
+                                "  main;a 1\n"
+                                "process_cpu:cpu:ns:::delta{endpoint=/b} 1700000000000000000 0 0\n"
+                                "  main;b 2\n"
+                                "process_cpu:wait:ns:::delta{endpoint=/b} 1700000000000000000 0 0\n"
+                                "  main;b 3\n"
+                              : "process_cpu:cpu:ns:::delta{endpoint=/a} 1700000000000000000 0 0\n"
+                                "  main;a 1\n"
+                                "process_cpu:wait:ns:::delta{endpoint=/a} 1700000000000000000 0 0\n"
+                                "process_cpu:cpu:ns:::delta{endpoint=/b} 1700000000000000000 0 0\n"
+                                "  main;b 2\n"
+                                "process_cpu:wait:ns:::delta{endpoint=/b} 1700000000000000000 0 0\n"
+                                "  main;b 3\n");
+    }
 }
 
 /* Type, name given or NULL, duration; then the whole id. */
@@ -631,7 +671,8 @@ int main(void)
         cmocka_unit_test(time_comes_from_outside_where_there_is_none),
         cmocka_unit_test(a_time_whose_day_is_no_whole_one_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
-        cmocka_unit_test(deltas_of_zeros_are_an_empty_batch_and_snapshots_are_profiles),
+        cmocka_unit_test(profiles_without_samples_are_profiles),
+        cmocka_unit_test(series_of_labels_are_idle_where_samples_have_them),
         cmocka_unit_test(names_and_kinds_follow_the_rules),
         cmocka_unit_test(a_wall_type_names_the_whole_profile),
         cmocka_unit_test(the_senders_word_on_kinds_counts),

@@ -182,6 +182,36 @@ static void check_steps(const struct one_series *series, uint32_t series_count,
     }
 }
 
+/* Of each series some windows, or runs of them, become idle ones. */
+static void make_idle(uint64_t *seed, struct one_series *series, uint32_t series_count)
+{
+    for (uint32_t i = 0; i < series_count; i++) {
+        bool is_idle = random_below(seed, 4) == 0;
+        for (uint32_t j = 0; j < series[i].count; j++) {
+            is_idle ^= random_below(seed, 5) == 0;
+            if (is_idle)
+                series[i].profiles[j].value = 0;
+        }
+    }
+}
+
+/* The time of idle windows is covered as if they had values, in each step and together. */
+static void check_idle(uint64_t *seed, struct one_series *series, uint32_t series_count,
+                       const struct spread_steps *steps, const struct sums *busy)
+{
+    static struct sums idle;
+    make_idle(seed, series, series_count);
+    sum_up(series, series_count, steps, &idle);
+    assert_true(idle.all_covered_ns == busy->all_covered_ns);
+    assert_true(idle.total == plain_sum(series, series_count, steps->start_ns, steps->end_ns));
+    for (uint32_t i = 0; i < idle.step_count; i++) {
+        int64_t begin_ns, end_ns;
+        spread_find_step(steps, i, &begin_ns, &end_ns);
+        assert_true(idle.covered_ns[i] == busy->covered_ns[i]);
+        assert_true(idle.sums[i] == plain_sum(series, series_count, begin_ns, end_ns));
+    }
+}
+
 static void sums_are_the_same_in_all_steps(void **state)
 {
     static struct one_series series[SERIES_MAX];
@@ -218,6 +248,7 @@ static void sums_are_the_same_in_all_steps(void **state)
         assert_true(differs_ns <= (double)coarse.all_covered_ns * 2 / SPREAD_SLACK_PART +
                                       (double)(to_ns - from_ns) / SPREAD_SLACK_PART);
         assert_true(fine.total == plain_sum(series, count, from_ns, to_ns));
+        check_idle(&seed, series, count, &steps, &coarse);
     }
 }
 
@@ -279,6 +310,13 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
             const double per_ns = (double)sums.sums[i] / SPREAD_UNIT / (double)sums.covered_ns[i];
             assert_true(!sums.covered_ns[i] ? sums.sums[i] == 0 : fabs(per_ns / 1.95 - 1) <= 0.01);
         }
+        make_idle(&seed, &series, 1);
+        total = 0;
+        for (uint32_t i = 0; i < series.count; i++)
+            total += series.profiles[i].value;
+        sum_up(&series, 1, &steps, &sums);
+        assert_true(sums.total == (__int128)total * SPREAD_UNIT);
+        assert_true(sums.all_covered_ns == (uint64_t)(60 * interval_ns));
     }
 }
 
