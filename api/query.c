@@ -463,10 +463,8 @@ void query_explain_labels(struct request *request, struct response *response,
         return;
     response_add(request, response, "perfolio-warning",
                  arena_printf(request->arena,
-                              "no series has the label %.*s: to filter by a label of samples, use "
-                              "the parameter label=%.*s=VALUE (perfolio query --label "
-                              "%.*s=VALUE)",
-                              SPAN_PRINT(name), SPAN_PRINT(name), SPAN_PRINT(name)));
+                              "no series and no sample of this window has the label %.*s",
+                              SPAN_PRINT(name)));
 }
 
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)

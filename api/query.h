@@ -78,11 +78,8 @@ void query_add_fields(struct request *request, struct response *response,
 /* Of them those that any answer of the store has: Perfolio-Statistics, Perfolio-Warning. */
 void query_add_statistics(struct request *request, struct response *response,
                           const struct store_statistics *read, int64_t begin_ns);
-/*
- * Adds a Perfolio-Warning when the query found nothing and its selector requires a label that no
- * series of the window has. A selector finds series by their own labels; clients of Pyroscope name
- * labels of samples there as well. The warning names the parameter that filters by those.
- */
+/* Adds a Perfolio-Warning when the query found nothing and its selector requires a label that
+ * neither a series nor a sample of the window has. */
 void query_explain_labels(struct request *request, struct response *response,
                           const struct store_query *query, const struct store_statistics *read);
 

@@ -6,6 +6,7 @@
 #include "lib/base/patience.h"
 #include "lib/profile/label_filter.h"
 #include "lib/profile/profile.h"
+#include "store/selector.h"
 #include "store/walk.h"
 
 #include <inttypes.h>
@@ -65,6 +66,8 @@ static void append_question(const struct walk *walk, struct buf *words)
         append_word(words, query->label_names[i]);
     if (query->label_filter)
         label_filter_append_rules(query->label_filter, words);
+    for (size_t i = 0; walk->row_selectors && i < walk->row_selectors->count; i++)
+        selector_append_canonical(walk->row_selectors->selectors[i], words);
 }
 
 /* A block by its name when it changes, else which of a granule's profiles. */

@@ -563,6 +563,8 @@ static enum err_code add_all(struct merge *merge)
         code = add_means(merge);
     else
         code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
+    if (!code)
+        code = row_labels_check(merge->labels, merge->walk->err);
     uint32_t count;
     merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
     if (!code && count)
@@ -574,8 +576,8 @@ static enum err_code make_answer(struct walk *walk, struct store_answer *ret_ans
 {
     const struct store_query *query = walk->query;
     struct merge merge = {.walk = walk};
-    merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
-                                     query->label_name_count,
+    merge.labels = row_labels_create(walk->arena, query->label_filter, walk->row_selectors,
+                                     query->label_names, query->label_name_count,
                                      query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
     enum err_code code = walk_open_all_stacks(walk, true);
     if (!code)

@@ -412,6 +412,8 @@ static enum err_code write_all(struct export *export)
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++)
         code = add_task(export, &walk->tasks[i]);
+    if (!code)
+        code = row_labels_check(export->labels, walk->err);
     return code ? code
                 : parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), walk->err);
 }
@@ -442,8 +444,8 @@ static enum err_code answer(struct walk *walk, void *context)
     if (code)
         return code;
     buf_init(&export.text, TEXT_MAX_BYTES);
-    export.labels =
-        row_labels_create(walk->arena, walk->query->label_filter, NULL, 0, ROW_LABELS_EXACT);
+    export.labels = row_labels_create(walk->arena, walk->query->label_filter, walk->row_selectors,
+                                      NULL, 0, ROW_LABELS_EXACT);
     export.writer = parquet_writer_create(
         export.columns.columns, export.columns.count, (struct parquet_limits){0},
         (struct parquet_sink){.append = job->sink->append, .context = job->sink->context});

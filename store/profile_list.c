@@ -1,6 +1,8 @@
 #include "store/profile_list.h"
 
 #include "lib/base/mem.h"
+#include "store/block_read.h"
+#include "store/row_labels.h"
 #include "store/walk.h"
 
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 struct listing {
     const struct store_profile_query *query;
     struct walk *walk;
+    struct row_labels *labels;           /* which samples match where series do not have a label */
     struct store_profile_entry *entries; /* room for twice as many as are wanted */
     uint32_t count;
     uint32_t wanted; /* one more than are shown: is there a next page? */
@@ -79,7 +82,7 @@ static void add(struct listing *listing, uint32_t series, const struct block_pro
         cut(listing);
 }
 
-static enum err_code read_task(struct listing *listing, struct walk_task *task)
+static enum err_code read_profiles(struct listing *listing, struct walk_task *task)
 {
     struct walk *walk = listing->walk;
     const struct block_profile *profiles;
@@ -91,6 +94,48 @@ static enum err_code read_task(struct listing *listing, struct walk_task *task)
         add(listing, task->series, &profiles[i - 1]);
     }
     return walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
+static bool is_match(const struct listing *listing, uint32_t label_set)
+{
+    return row_labels_group(listing->labels, label_set) != ROW_LABELS_LEFT_OUT;
+}
+
+/* Those with a sample whose labels match. */
+static enum err_code read_rows(struct listing *listing, struct walk_task *task)
+{
+    struct walk *walk = listing->walk;
+    const uint32_t *bytes = task->granule->extent_bytes;
+    struct block_rows rows;
+    enum err_code code = walk_open_stacks(walk, task);
+    if (code || task->is_broken)
+        return code;
+    row_labels_begin(listing->labels, task->block, task->granule); /* the block is opened anew */
+    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    if (code)
+        return walk_note_read(walk, task, 0, 0, code);
+    /* A snapshot of nothing is as a row without labels. */
+    enum found { NO_ROW, OTHER_ROWS, MATCH };
+    const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
+    enum found *found = mem_new(enum found, rows.profile_count);
+    for (uint32_t i = 0; i < rows.row_count; i++) {
+        if (found[rows.ordinals[i]] != MATCH)
+            found[rows.ordinals[i]] = is_match(listing, rows.label_sets[i]) ? MATCH : OTHER_ROWS;
+    }
+    for (uint32_t i = task->end; i > task->first; i--) {
+        if ((found[i - 1] ? found[i - 1] : of_none) == MATCH)
+            add(listing, task->series, &rows.profiles[i - 1]);
+    }
+    mem_free(found);
+    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+}
+
+static enum err_code read_task(struct listing *listing, struct walk_task *task)
+{
+    row_labels_begin(listing->labels, task->block, task->granule);
+    if (row_labels_wants_rows(listing->labels, task->granule))
+        return read_rows(listing, task);
+    return is_match(listing, 0) ? read_profiles(listing, task) : ERR_NONE;
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -125,6 +170,8 @@ static enum err_code answer_list(struct walk *walk, void *context)
     struct listing *listing = context;
     enum err_code code = ERR_NONE;
     listing->walk = walk;
+    listing->labels =
+        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
     listing->count = 0;
     listing->is_full = false;
     listing->entries =
@@ -136,8 +183,12 @@ static enum err_code answer_list(struct walk *walk, void *context)
             break;
         code = read_task(listing, &walk->tasks[i]);
         if (!code)
-            code = walk_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries));
+            code = walk_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries) +
+                                               row_labels_memory(listing->labels));
     }
+    if (!code)
+        code = row_labels_check(listing->labels, walk->err);
+    row_labels_destroy(listing->labels);
     cut(listing);
     if (!code)
         make_list(listing);

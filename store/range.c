@@ -1055,9 +1055,11 @@ static enum err_code answer_range(struct walk *walk, void *context)
     memset(range->groups_of_series, 0xff, walk->series_count * sizeof(*range->groups_of_series));
     range->is_second_pass = false;
     range->labels =
-        row_labels_create(walk->arena, range->query->query.label_filter, range->query->group_by,
-                          range->query->group_by_count, ROW_LABELS_TEXTS);
+        row_labels_create(walk->arena, range->query->query.label_filter, walk->row_selectors,
+                          range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
     code = read_all(range);
+    if (!code)
+        code = row_labels_check(range->labels, walk->err);
     if (!code)
         make_answer(range);
     return code;

@@ -4,6 +4,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "store/block_read.h"
+#include "store/selector.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -23,9 +24,12 @@ struct group {
 struct row_labels {
     struct arena *arena;
     const struct label_filter *filter;
+    const struct selector_set *selectors;
     const struct span *names;
     size_t name_count;
     enum row_labels_kind kind;
+    enum err_code code; /* of the first row that could not be compared */
+    struct err err;
     bool *is_seen;      /* per name */
     struct span *shown; /* names that there are, for messages */
     uint32_t shown_count;
@@ -38,6 +42,7 @@ struct row_labels {
     uint32_t series;
     bool has_own;           /* may samples of the block have one of the labels that count? */
     bool goes_by_series;    /* what counts is the same for all its rows */
+    bool is_open;           /* selectors find it, by labels of samples alone */
     uint32_t *group_of_set; /* NOT_KNOWN: not yet looked at */
     uint32_t set_capacity;
     uint32_t *known_sets; /* those that are known */
@@ -90,13 +95,14 @@ static uint32_t add_group(struct row_labels *labels, const struct label_words *w
 }
 
 struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
-                                     const struct span *names, size_t name_count,
-                                     enum row_labels_kind kind)
+                                     const struct selector_set *selectors, const struct span *names,
+                                     size_t name_count, enum row_labels_kind kind)
 {
     assert(name_count <= ROW_LABELS_NAMES_MAX);
     struct row_labels *labels = arena_new(arena, struct row_labels, 1);
     *labels = (struct row_labels){.arena = arena,
                                   .filter = filter,
+                                  .selectors = selectors,
                                   .names = names,
                                   .name_count = name_count,
                                   .kind = kind,
@@ -151,6 +157,10 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
         if (has_key(keys, count, dictionary->tables->strings[dictionary->label_keys[i]]))
             return true;
     }
+    for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
+        if (selector_is_of_samples(labels->selectors->selectors[i], dictionary, false))
+            return true;
+    }
     return false;
 }
 
@@ -184,6 +194,32 @@ static void begin_dictionary(struct row_labels *labels, const struct dictionary 
         labels->group_of_set[i] = NOT_KNOWN;
 }
 
+static void note_failure(struct row_labels *labels, enum err_code code, const struct err *err)
+{
+    if (!code || labels->code)
+        return;
+    labels->code = code;
+    labels->err = *err;
+}
+
+/* A series that a selector finds by its own labels needs no labels of samples. */
+static bool find_open(struct row_labels *labels)
+{
+    struct err err;
+    for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
+        struct selector *selector = labels->selectors->selectors[i];
+        bool matches = false;
+        if (selector_is_open(selector, labels->dictionary, labels->series))
+            continue;
+        note_failure(labels,
+                     selector_matches(selector, labels->dictionary, labels->series, &matches, &err),
+                     &err);
+        if (matches)
+            return false;
+    }
+    return labels->selectors;
+}
+
 void row_labels_begin(struct row_labels *labels, const struct block *block,
                       const struct block_granule *granule)
 {
@@ -193,6 +229,7 @@ void row_labels_begin(struct row_labels *labels, const struct block *block,
     if (labels->dictionary != dictionary)
         begin_dictionary(labels, dictionary);
     labels->series = granule->series;
+    labels->is_open = find_open(labels);
     labels->goes_by_series =
         !labels->has_own && (labels->kind == ROW_LABELS_TEXTS || has_all_names(labels));
     for (uint32_t i = 0; i < labels->known_count; i++)
@@ -202,7 +239,8 @@ void row_labels_begin(struct row_labels *labels, const struct block *block,
 
 bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule)
 {
-    return (labels->filter || labels->name_count || labels->kind == ROW_LABELS_ALL) &&
+    return (labels->filter || labels->is_open || labels->name_count ||
+            labels->kind == ROW_LABELS_ALL) &&
            (granule->flags & BLOCK_HAS_LABEL_SETS) && !labels->goes_by_series;
 }
 
@@ -386,12 +424,33 @@ static uint32_t find_texts(struct row_labels *labels)
     return group;
 }
 
+/* By the row's own labels, which are the words in hand. */
+static bool is_selected(struct row_labels *labels)
+{
+    struct err err;
+    bool matches = false;
+    for (size_t i = 0; !matches && i < labels->selectors->count; i++) {
+        struct selector *selector = labels->selectors->selectors[i];
+        enum err_code code =
+            selector_matches_known(selector, labels->dictionary, labels->series, &matches, &err);
+        if (!code && matches)
+            code = selector_matches_samples(selector, labels->dictionary, labels->series,
+                                            labels->words, labels->word_count, &matches, &err);
+        note_failure(labels, code, &err);
+        matches &= !code;
+    }
+    return matches;
+}
+
 static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
 {
     labels->word_count = 0;
     add_own(labels, label_set);
+    const bool is_chosen = !labels->is_open || is_selected(labels);
     add_of_series(labels);
     note_shown(labels);
+    if (!is_chosen)
+        return ROW_LABELS_LEFT_OUT;
     if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
         return ROW_LABELS_LEFT_OUT;
     buf_clear(&labels->key);
@@ -429,6 +488,13 @@ size_t row_labels_memory(const struct row_labels *labels)
     return labels->bytes + labels->group_capacity * sizeof(*labels->group) +
            labels->groups.capacity * sizeof(struct map_bytes_slot) +
            labels->set_capacity * 2 * sizeof(uint32_t);
+}
+
+enum err_code row_labels_check(const struct row_labels *labels, struct err *err)
+{
+    if (labels->code)
+        *err = labels->err;
+    return labels->code;
 }
 
 const char *row_labels_describe_absent(const struct row_labels *labels)

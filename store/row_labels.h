@@ -1,11 +1,12 @@
 /*
  * row_labels: which labels of a question rows have: whether a row stays, and with which it goes.
  *
- * A row has the labels of its label set, its link as "trace_id" and "span_id" (hexadecimal), and
- * those labels of its series that the set does not name itself. Rows with the same values of the
- * names that a question asks for are one group; group 0 has none of them. What is found out is kept
- * per label set of the series in hand, so the cost is a look into an array per row.
- * Threads: an object belongs to one thread. Private to the room.
+ * Whether a row stays a label filter decides, and selectors where they compare a label that the
+ * row's series does not have. A row has the labels of its label set, its link as "trace_id" and
+ * "span_id" (hexadecimal), and those labels of its series that the set does not name itself. Rows
+ * with the same values of the names that a question asks for are one group; group 0 has none of
+ * them. What is found out is kept per label set of the series in hand, so the cost is a look into
+ * an array per row. Threads: an object belongs to one thread. Private to the room.
  */
 #ifndef STORE_ROW_LABELS_H
 #define STORE_ROW_LABELS_H
@@ -16,6 +17,7 @@ struct arena;
 struct block;
 struct block_granule;
 struct row_labels;
+struct selector_set;
 
 #define ROW_LABELS_LEFT_OUT UINT32_MAX
 
@@ -27,10 +29,10 @@ enum row_labels_kind {
     ROW_LABELS_TEXTS  /* as people read them: "4096 bytes", several with commas between */
 };
 
-/* In arena; filter may be NULL, names are borrowed. */
+/* In arena; filter and selectors may be NULL, names are borrowed. */
 struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
-                                     const struct span *names, size_t name_count,
-                                     enum row_labels_kind kind);
+                                     const struct selector_set *selectors, const struct span *names,
+                                     size_t name_count, enum row_labels_kind kind);
 void row_labels_destroy(struct row_labels *labels); /* what is not in the arena; NULL: a no-op */
 
 /* The granule's rows are asked from now on. */
@@ -46,6 +48,8 @@ uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set);
 const struct label_words *row_labels_get(const struct row_labels *labels, uint32_t group,
                                          uint32_t *ret_count);
 size_t row_labels_memory(const struct row_labels *labels);
+/* Were all rows compared? Else the answer is none. Handles: as selector_matches_samples. */
+enum err_code row_labels_check(const struct row_labels *labels, struct err *err) MUST_USE;
 
 /* Why a name is no label of any row that stayed, and which there are, in the arena; NULL: each is.
  */

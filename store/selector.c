@@ -5,8 +5,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "lib/profile/batch_labels.h"
+#include "lib/profile/label_filter.h"
 #include "store/dictionary.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum {
@@ -26,6 +28,7 @@ struct matcher {
     struct span value;
     enum comparison comparison;
     bool is_of_type;
+    bool takes_none; /* a label that is not there is read as empty: that matches */
     struct regex *regex;
     struct map_bytes known; /* values that regex was asked about: whether they match */
     size_t known_bytes;
@@ -286,11 +289,22 @@ static enum err_code take_value(struct parser *parser, struct matcher *matcher)
     return code;
 }
 
+/* What takes too long for the empty text is no requirement: comparing it is refused. */
+static bool takes_none(const struct matcher *matcher)
+{
+    bool matches = !matcher->value.size;
+    struct err ignored;
+    if (matcher->regex && regex_match(matcher->regex, span_of("", 0), &matches, &ignored))
+        matches = true;
+    return matches == (matcher->comparison == EQUALS || matcher->comparison == MATCHES);
+}
+
 static void add_matcher(struct selector *selector, const struct matcher *matcher)
 {
     struct matcher *kept = &selector->matchers[selector->matcher_count++];
     selector->has_type |= matcher->is_of_type && matcher->comparison == EQUALS;
     *kept = *matcher;
+    kept->takes_none = takes_none(kept);
     if (!kept->regex)
         return;
     map_bytes_init(&kept->known, 0);
@@ -426,7 +440,7 @@ uint32_t selector_required_labels(const struct selector *selector,
     uint32_t count = 0;
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        if (!matcher->is_of_type && matcher->comparison == EQUALS && matcher->value.size)
+        if (!matcher->is_of_type && !matcher->takes_none)
             ret_names[count++] = matcher->name;
     }
     return count;
@@ -571,15 +585,17 @@ static void find_parts(const struct dictionary *dictionary, const struct batch_t
         ret_parts[i] = text_of(dictionary, strings[i]);
 }
 
-static struct span find_label(const struct dictionary *dictionary,
-                              const struct batch_series *series, struct span name)
+static bool find_label(const struct dictionary *dictionary, const struct batch_series *series,
+                       struct span name, struct span *ret_value)
 {
     for (uint32_t i = 0; i < series->label_count; i++) {
         const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
-        if (span_equal(text_of(dictionary, label->name), name))
-            return text_of(dictionary, label->value);
+        if (span_equal(text_of(dictionary, label->name), name)) {
+            *ret_value = text_of(dictionary, label->value);
+            return true;
+        }
     }
-    return (struct span){0};
+    return false;
 }
 
 /* Blocks repeat values: each is matched once, as long as there is room to remember it. */
@@ -654,19 +670,139 @@ enum err_code selector_matches_type(struct selector *selector, const struct span
     return code;
 }
 
-enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
-                               uint32_t series, bool *ret_matches, struct err *err)
+/* Labels that the series does not have: match where the empty value does, or with takes_unknown. */
+static enum err_code match_series(struct selector *selector, const struct dictionary *dictionary,
+                                  uint32_t series, bool takes_unknown, bool *ret_matches,
+                                  struct err *err)
 {
     const struct batch_series *one = &dictionary->series[series];
-    struct span parts[SELECTOR_TYPE_PARTS];
+    struct span parts[SELECTOR_TYPE_PARTS], value;
     bool matches;
     find_parts(dictionary, &one->type, parts);
     enum err_code code = selector_matches_type(selector, parts, one->type.is_delta, &matches, err);
     for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
         struct matcher *matcher = &selector->matchers[i];
-        if (!matcher->is_of_type)
-            code = compare(selector->arena, matcher, find_label(dictionary, one, matcher->name),
-                           &matches, err);
+        if (matcher->is_of_type)
+            continue;
+        value = (struct span){0};
+        if (find_label(dictionary, one, matcher->name, &value) || !takes_unknown)
+            code = compare(selector->arena, matcher, value, &matches, err);
+    }
+    *ret_matches = matches;
+    return code;
+}
+
+enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
+                               uint32_t series, bool *ret_matches, struct err *err)
+{
+    return match_series(selector, dictionary, series, false, ret_matches, err);
+}
+
+enum err_code selector_matches_known(struct selector *selector, const struct dictionary *dictionary,
+                                     uint32_t series, bool *ret_matches, struct err *err)
+{
+    return match_series(selector, dictionary, series, true, ret_matches, err);
+}
+
+/* ---- labels of samples ---- */
+
+bool selector_is_open(const struct selector *selector, const struct dictionary *dictionary,
+                      uint32_t series)
+{
+    struct span value;
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type &&
+            !find_label(dictionary, &dictionary->series[series], matcher->name, &value))
+            return true;
+    }
+    return false;
+}
+
+/* Ids of traces and spans are no texts of the dictionary: any label set may have them. */
+static bool may_have_label(const struct dictionary *dictionary, struct span name)
+{
+    if (span_equal_text(name, "trace_id") || span_equal_text(name, "span_id"))
+        return dictionary->label_set_count > 1;
+    for (uint32_t i = 0; i < dictionary->label_key_count; i++) {
+        if (batch_labels_becomes(text_of(dictionary, dictionary->label_keys[i]), name))
+            return true;
+    }
+    return false;
+}
+
+bool selector_is_of_samples(const struct selector *selector, const struct dictionary *dictionary,
+                            bool are_required)
+{
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type && !(are_required && matcher->takes_none) &&
+            may_have_label(dictionary, matcher->name))
+            return true;
+    }
+    return false;
+}
+
+/* Does it have the value, whatever the sign of the comparison? */
+static enum err_code has_value(struct arena *arena, struct matcher *matcher, struct span value,
+                               bool *ret_has, struct err *err)
+{
+    bool matches;
+    enum err_code code = compare(arena, matcher, value, &matches, err);
+    if (!code)
+        *ret_has = matches == (matcher->comparison == EQUALS || matcher->comparison == MATCHES);
+    return code;
+}
+
+static enum err_code has_word(struct arena *arena, struct matcher *matcher,
+                              const struct label_words *word, bool *ret_has, struct err *err)
+{
+    if (!word->is_numeric)
+        return has_value(arena, matcher, word->text, ret_has, err);
+    buf_auto text;
+    buf_init(&text, TYPE_MAX_BYTES);
+    buf_printf(&text, "%" PRId64, word->number);
+    enum err_code code = has_value(arena, matcher, buf_span(&text), ret_has, err);
+    if (code || *ret_has || !word->unit.size)
+        return code;
+    buf_append_byte(&text, ' ');
+    buf_append_span(&text, word->unit);
+    return has_value(arena, matcher, buf_span(&text), ret_has, err);
+}
+
+static enum err_code compare_words(struct arena *arena, struct matcher *matcher,
+                                   const struct label_words *words, uint32_t word_count,
+                                   bool *ret_matches, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    const bool is_positive = matcher->comparison == EQUALS || matcher->comparison == MATCHES;
+    bool is_there = false, has = false;
+    for (uint32_t i = 0; !has && !code && i < word_count; i++) {
+        const bool has_any = words[i].is_numeric || words[i].text.size;
+        if (!has_any || !batch_labels_becomes(words[i].key, matcher->name))
+            continue;
+        is_there = true;
+        code = has_word(arena, matcher, &words[i], &has, err);
+    }
+    if (!is_there)
+        return compare(arena, matcher, (struct span){0}, ret_matches, err);
+    *ret_matches = has == is_positive;
+    return code;
+}
+
+enum err_code selector_matches_samples(struct selector *selector,
+                                       const struct dictionary *dictionary, uint32_t series,
+                                       const struct label_words *words, uint32_t word_count,
+                                       bool *ret_matches, struct err *err)
+{
+    const struct batch_series *one = &dictionary->series[series];
+    struct span value;
+    bool matches = true;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; matches && !code && i < selector->matcher_count; i++) {
+        struct matcher *matcher = &selector->matchers[i];
+        if (!matcher->is_of_type && !find_label(dictionary, one, matcher->name, &value))
+            code = compare_words(selector->arena, matcher, words, word_count, &matches, err);
     }
     *ret_matches = matches;
     return code;

@@ -2,6 +2,8 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "store/block_read.h"
+#include "store/row_labels.h"
 #include "store/selector.h"
 #include "store/walk.h"
 
@@ -9,6 +11,11 @@
 #include <string.h>
 
 enum { TEXT_MAX_BYTES = 4 << 20 };
+
+struct job {
+    struct store_series_list list;
+    bool may_be_of_samples; /* no series matches, but samples may */
+};
 
 /* ---- series ---- */
 
@@ -126,22 +133,104 @@ static void order_series(const struct walk *walk, struct store_series_list *list
 
 static enum err_code make_list(struct walk *walk, void *context)
 {
-    struct store_series_list *list = context;
+    struct job *job = context;
     uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
-    order_types(walk, list, type_numbers);
-    order_series(walk, list, type_numbers);
-    list->statistics = walk->statistics;
+    order_types(walk, &job->list, type_numbers);
+    order_series(walk, &job->list, type_numbers);
+    job->list.statistics = walk->statistics;
+    job->may_be_of_samples = walk->may_be_of_samples;
     return ERR_NONE;
+}
+
+/* ---- series whose samples match ---- */
+
+static enum err_code look_at_rows(struct walk *walk, struct row_labels *labels,
+                                  struct walk_task *task, bool *ret_has)
+{
+    const uint32_t *bytes = task->granule->extent_bytes;
+    struct block_rows rows;
+    enum err_code code = walk_open_stacks(walk, task);
+    if (code || task->is_broken)
+        return code;
+    row_labels_begin(labels, task->block, task->granule); /* the block is opened another time */
+    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
+        *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
+                   row_labels_group(labels, rows.label_sets[i]) != ROW_LABELS_LEFT_OUT;
+    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+}
+
+static enum err_code look_at_task(struct walk *walk, struct row_labels *labels,
+                                  struct walk_task *task, bool *ret_has)
+{
+    row_labels_begin(labels, task->block, task->granule);
+    if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
+        return look_at_rows(walk, labels, task, ret_has);
+    *ret_has = row_labels_group(labels, 0) != ROW_LABELS_LEFT_OUT;
+    return ERR_NONE;
+}
+
+static enum err_code find_series(struct walk *walk, bool *are_found)
+{
+    enum err_code code = ERR_NONE;
+    struct row_labels *labels =
+        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        if (!are_found[task->series])
+            code = look_at_task(walk, labels, task, &are_found[task->series]);
+        if (!code)
+            code = walk_check_limits(walk, row_labels_memory(labels));
+    }
+    if (!code)
+        code = row_labels_check(labels, walk->err);
+    row_labels_destroy(labels);
+    return code;
+}
+
+/* Types that no series is left of go with them. */
+static void keep_found(struct walk *walk, const bool *are_found)
+{
+    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
+    bool *are_types = arena_new(walk->arena, bool, walk->type_count);
+    uint32_t series_count = 0, type_count = 0;
+    for (uint32_t i = 0; i < walk->series_count; i++) {
+        if (!are_found[i])
+            continue;
+        are_types[walk->series[i].type] = true;
+        walk->series[series_count++] = walk->series[i];
+    }
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        type_numbers[i] = type_count;
+        if (are_types[i])
+            walk->types[type_count++] = walk->types[i];
+    }
+    for (uint32_t i = 0; i < series_count; i++)
+        walk->series[i].type = type_numbers[walk->series[i].type];
+    walk->series_count = walk->statistics.series_count = series_count;
+    walk->type_count = type_count;
+}
+
+static enum err_code list_series_of_samples(struct walk *walk, void *context)
+{
+    bool *are_found = arena_new(walk->arena, bool, walk->series_count);
+    enum err_code code = find_series(walk, are_found);
+    if (code)
+        return code;
+    keep_found(walk, are_found);
+    return make_list(walk, context);
 }
 
 enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
                                const struct store_query *query, struct store_series_list *ret_list,
                                struct err *err)
 {
-    struct store_series_list list = {0};
-    enum err_code code = walk_run(source, query, WALK_SERIES, arena, make_list, &list, err);
+    struct job job = {.may_be_of_samples = false};
+    enum err_code code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    if (!code && job.may_be_of_samples)
+        code = walk_run(source, query, WALK_TASKS, arena, list_series_of_samples, &job, err);
     if (!code)
-        *ret_list = list;
+        *ret_list = job.list;
     return code;
 }
 
@@ -223,6 +312,10 @@ enum err_code series_list_find_absent_label(const struct walk_source *source, st
     enum err_code code = selector_parse(arena, query->selectors[0], &selector, err);
     const uint32_t required_count = code ? 0 : selector_required_labels(selector, required);
     if (!required_count)
+        return code;
+    struct job job = {.may_be_of_samples = false};
+    code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    if (code || job.may_be_of_samples)
         return code;
     struct store_query of_all = *query;
     of_all.selectors = NULL;

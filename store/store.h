@@ -208,7 +208,8 @@ struct store_memory {
 
 struct store_query {
     int64_t tenant_id;
-    /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
+    /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all. Labels
+     * that no series has may be ones of samples, which are filtered by them (store/walk.h). */
     const struct span *selectors;
     size_t selector_count;
     const char *selectors_name;             /* in messages, its number behind it; NULL: "query" */
@@ -342,8 +343,8 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
                                 struct err *err) MUST_USE;
 
 /*
- * A label that the first selector of the query requires of its series, and that no series with a
- * profile in the window has, whatever its type: it may be one of samples. *ret_name is empty where
+ * A label that the first selector of the query, which finds nothing, requires, and that no series
+ * with a profile in the window has, whatever its type, nor any sample. *ret_name is empty where
  * there is none; it lives in the arena. Handles: as store_list_series.
  */
 enum err_code store_find_absent_label(struct store *store, struct arena *arena,

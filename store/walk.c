@@ -26,8 +26,10 @@ enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TA
 struct walk_state {
     const struct walk_source *source;
     enum walk_kind kind;
-    struct selector **selectors; /* none: every series */
-    size_t selector_count;
+    struct selector_set set;       /* none: every series */
+    bool are_known_enough;         /* a series matches without labels that samples may have */
+    bool is_open;                  /* a series does not have a label that is compared */
+    bool is_of_samples;            /* a label that is required may be one of samples */
     struct flight_entry **entries; /* of open blocks in use */
     struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
     bool *have_no_stacks;          /* of these: they could not be opened with them */
@@ -220,11 +222,15 @@ static enum err_code find_match(struct walk *walk, const struct dictionary *dict
                                 uint32_t series, bool *ret_matches)
 {
     struct walk_state *state = walk->state;
+    const struct selector_set *set = &state->set;
     /* An expression may take long where a block holds many series. */
     enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(walk);
-    *ret_matches = state->selector_count == 0;
-    for (size_t i = 0; !*ret_matches && !code && i < state->selector_count; i++)
-        code = selector_matches(state->selectors[i], dictionary, series, ret_matches, walk->err);
+    *ret_matches = set->count == 0;
+    for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
+        code = (state->are_known_enough ? selector_matches_known : selector_matches)(
+            set->selectors[i], dictionary, series, ret_matches, walk->err);
+        state->is_open |= *ret_matches && selector_is_open(set->selectors[i], dictionary, series);
+    }
     if (code || !*ret_matches)
         return code;
     buf_clear(&state->text);
@@ -366,6 +372,16 @@ static bool has_labels(const struct store_series *series, const struct span *nam
     return true;
 }
 
+/* Series that match with labels of samples lack one that the only selector requires. */
+static bool has_required(const struct walk *walk, const struct store_series *series)
+{
+    struct span names[SELECTOR_MAX_MATCHERS];
+    const struct walk_state *state = walk->state;
+    if (!state->are_known_enough || state->set.count != 1)
+        return true;
+    return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
+}
+
 void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count)
 {
     const struct store_query *query = walk->query;
@@ -376,7 +392,8 @@ void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t n
         const struct walk_task *task = &walk->tasks[i];
         const struct store_series *series = &walk->series[task->series];
         const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
-                                 has_labels(series, names, name_count);
+                                 has_labels(series, names, name_count) &&
+                                 has_required(walk, series);
         walk->statistics.unlabelled_count += task->are_totals && !is_complete;
     }
 }
@@ -503,6 +520,13 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
     return code;
 }
 
+static void note_sample_labels(struct walk *walk, const struct dictionary *dictionary)
+{
+    struct walk_state *state = walk->state;
+    for (size_t i = 0; !state->is_of_samples && i < state->set.count; i++)
+        state->is_of_samples = selector_is_of_samples(state->set.selectors[i], dictionary, true);
+}
+
 static enum err_code look_at_block(struct walk *walk, const struct block *block,
                                    const struct deleted_ids *deletions)
 {
@@ -513,6 +537,7 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
     const int64_t from_ns = reach_back(query);
+    note_sample_labels(walk, block_dictionary(block));
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
         if (granules[i].end_ns >= from_ns && granules[i].begin_ns < query->end_ns)
@@ -779,6 +804,32 @@ static enum err_code look_at_places(struct walk *walk)
     return code;
 }
 
+/* What no series has, samples may: then their labels decide. What was read before counts as read,
+ * what could not be is met again. */
+static enum err_code look_for_samples(struct walk *walk)
+{
+    struct walk_state *state = walk->state;
+    const struct store_statistics before = walk->statistics;
+    state->are_known_enough = true;
+    state->oversized_bytes = state->largest_left_out = 0;
+    walk->statistics =
+        (struct store_statistics){.names = before.names, .bytes_read = before.bytes_read};
+    return look_at_places(walk);
+}
+
+static enum err_code look(struct walk *walk)
+{
+    struct walk_state *state = walk->state;
+    enum err_code code = look_at_places(walk);
+    const bool is_for_samples = !code && !walk->series_count && state->is_of_samples;
+    walk->may_be_of_samples = is_for_samples && state->kind == WALK_SERIES;
+    if (is_for_samples && state->kind == WALK_TASKS)
+        code = look_for_samples(walk);
+    if (state->is_open)
+        walk->row_selectors = &state->set;
+    return code;
+}
+
 /* ---- for answers ---- */
 
 static int compare_names(const void *a, const void *b)
@@ -955,14 +1006,14 @@ static enum err_code parse_selectors(struct walk *walk)
     const struct store_query *query = walk->query;
     struct walk_state *state = walk->state;
     enum err_code code = ERR_NONE;
-    state->selectors = arena_new(walk->arena, struct selector *, query->selector_count);
-    state->selector_count = query->selector_count;
+    struct selector **selectors = arena_new(walk->arena, struct selector *, query->selector_count);
+    state->set = (struct selector_set){.selectors = selectors, .count = query->selector_count};
     for (size_t i = 0; i < query->selector_count && !code; i++) {
         const char *name = query->selectors_name
                                ? arena_printf(walk->arena, "%s %zu", query->selectors_name, i + 1)
                                : "query";
-        code = selector_parse_named(walk->arena, name, query->selectors[i], &state->selectors[i],
-                                    walk->err);
+        code =
+            selector_parse_named(walk->arena, name, query->selectors[i], &selectors[i], walk->err);
     }
     return code;
 }
@@ -1003,7 +1054,7 @@ static enum err_code run_once(struct walk_state *state, const struct store_query
     buf_init(&state->text, SERIES_TEXT_MAX);
     enum err_code code = parse_selectors(&walk);
     if (!code)
-        code = look_at_places(&walk);
+        code = look(&walk);
     if (!code)
         code = answer(&walk, context);
     walk_fini(&walk);

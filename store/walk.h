@@ -2,7 +2,10 @@
  * walk: from a question to what is to be read for it: the blocks of its window, the series that it
  * finds there, and of each the granules with profiles in the window.
  *
- * Every question begins with it. A profile type or a series is there only when a profile of it
+ * Every question begins with it. Where no series matches and a selector requires a label that
+ * samples of the window have, it takes the series that match but for labels which they lack; the
+ * samples' labels decide then (row_selectors), as they do of != and !~ on a label that a series
+ * lacks. A profile type or a series is there only when a profile of it
  * begins in the window, however blocks were compacted: or, for a query with reach_ns, a delta that
  * ends in it or later. What is broken is passed over and counted.
  * Blocks whose strings are out of proportion to their rows (store/oversized.h) take a quarter of
@@ -68,6 +71,10 @@ struct walk {
     int64_t first_ns;     /* begins of the first and last profiles in the window */
     int64_t last_ns;
     struct store_statistics statistics;
+    /* Whose labels some series lack, so that samples decide: of row_labels. NULL: series do. */
+    const struct selector_set *row_selectors;
+    /* WALK_SERIES: no series matches, but samples may have labels that selectors require. */
+    bool may_be_of_samples;
     struct block_cursor *cursor; /* for answers, too */
     const struct frame_resolver *resolver;
     struct err *err;
@@ -134,7 +141,8 @@ void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
 void walk_note_cut(struct walk *walk, const struct walk_task *task);
 
 /* Counts the tasks that are totals of series without a label that the question asks for: of these
- * names, of its filter, or any. Samples may have had it. To be called before the tasks are read. */
+ * names, of its filter, that a selector requires, or any. Samples may have had it. To be called
+ * before the tasks are read. */
 void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count);
 
 /* Is the window all of the task's granule? */

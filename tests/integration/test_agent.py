@@ -144,6 +144,11 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
     by_thread = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
                                                    "report": "folded", "group_by": "thread.name"})
     assert by_thread.status == 200 and by_thread.text.startswith(f"{NAME[:15]};"), by_thread.text
+    for thread, is_there in ((NAME[:15], True), ("none", False)):
+        of_thread = client.get("/api/v1/query", query={
+            "query": selector.removesuffix("}") + f',thread.name="{thread}"}}', "start": begin, "end": now() + HOUR,
+            "report": "folded"})
+        assert of_thread.status == 200 and bool(of_thread.text) == is_there, of_thread
     whole = sum(value for stack, value in rows.items()
                 if ("main" in stack and stack[-3:] == ("outer", "middle", "inner")))
     assert whole > 0.9 * total, rows

@@ -155,7 +155,7 @@ static struct profile *merge(const struct frame_resolver *resolver, struct store
         add_block(stacks, stored[i].block);
     }
     arena_auto arena = arena_create();
-    struct row_labels *labels = row_labels_create(arena, NULL, NULL, 0, ROW_LABELS_EXACT);
+    struct row_labels *labels = row_labels_create(arena, NULL, NULL, NULL, 0, ROW_LABELS_EXACT);
     const struct stack_union_type type = {.sample_type = "cpu",
                                           .sample_unit = "nanoseconds",
                                           .period_type = "",

@@ -1,0 +1,179 @@
+"""A selector compares labels of samples where series do not have them, as Pyroscope's does."""
+
+import json
+
+import pytest
+
+from people import Tenant
+from test_cli import cli  # noqa: F401
+from test_limits import END
+from test_store import BEGIN, compact
+
+from pprof_maker import Maker  # its folder is in the path since test_limits
+
+CPU = "process_cpu:cpu"
+SPAN = "00000000000000aa"
+
+
+def make_labelled(samples):
+    """samples: (name of the function, value, labels)"""
+    maker = Maker([("cpu", "nanoseconds")])
+    for name, value, labels in samples:
+        maker.sample([maker.location([(maker.function(name), 1)])], [value], labels)
+    maker.scalars(time=BEGIN, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+    return maker.bytes()
+
+
+APP = [("a", 10, [("endpoint", "/a"), ("thread.name", "worker-1")]), ("b", 20, [("endpoint", "/b"), ("bytes", 4096, "bytes")]),
+       ("ab", 30, [("endpoint", "/a"), ("endpoint", "/b")]), ("none", 40, []), ("span", 50, [("span_id", SPAN)])]
+OTHER = [("other", 1, [("thread.name", "worker-2")])]
+
+
+@pytest.fixture
+def client(server):
+    tenant = Tenant(server)
+    client = tenant.api("admin", "ingest", "read", "share")
+    client.tenant = tenant
+    for name, samples in (("app", APP), ("other", OTHER)):
+        assert client.post("/api/v1/profiles", make_labelled(samples), query={"label": f"service_name={name}"}).status == 200
+    return client
+
+
+def window(**more):
+    return {"start": str(BEGIN), "end": str(END), **more}
+
+
+def functions(client, selector, **more):
+    answer = client.get("/api/v1/query", query=window(query=CPU + selector, report="top", **more))
+    assert answer.status == 200, answer
+    return {row["name"] for row in answer.json()["functions"]}
+
+
+CASES = [
+    ('{service_name="app",endpoint="/a"}', {"a", "ab"}),
+    ('{service_name="app",endpoint!="/a"}', {"b", "none", "span"}),
+    ('{service_name="app",endpoint=~"/[ac]"}', {"a", "ab"}),
+    ('{service_name="app",endpoint=~"/.*"}', {"a", "ab", "b"}),
+    ('{service_name="app",endpoint!~"/.*"}', {"none", "span"}),
+    ('{service_name="app",endpoint!=""}', {"a", "ab", "b"}),
+    ('{service_name="app",endpoint=""}', {"none", "span"}),
+    ('{service_name="app",endpoint="/a",thread_name="worker-1"}', {"a"}),
+    ('{thread.name=~"worker-.*"}', {"a", "other"}),
+    ('{thread.name="worker-2"}', {"other"}),
+    ('{thread.name!="worker-2"}', {"a", "b", "ab", "none", "span"}),
+    ('{bytes="4096"}', {"b"}),
+    ('{bytes="4096 bytes"}', {"b"}),
+    ('{span_id="00000000000000aa"}', {"span"}),
+    ('{service_name="app",endpoint="/c"}', set()),
+    ('{service_name="app",absent!="x"}', {"a", "b", "ab", "none", "span"}),
+    ('{service_name="none",endpoint="/a"}', set()),
+]
+
+
+@pytest.mark.parametrize("selector, wanted", CASES)
+def test_labels_of_samples_are_compared(client, selector, wanted):
+    assert functions(client, selector) == wanted
+    assert functions(client, selector) == wanted, "the second time it is an answer that was kept"
+    over_time = client.get("/api/v1/query_range", query=window(query=CPU + selector, rate="false")).json()
+    values = {name: value for name, value, _ in APP + OTHER}
+    assert sum(one["total"] for one in over_time["series"]) == sum(values[name] for name in wanted)
+
+
+def test_other_questions_know_them_too(client):
+    selector, by_label = CPU + '{service_name="app",endpoint="/a"}', {"query": CPU + '{service_name="app"}', "label": "endpoint=/a"}
+    for report in ("folded", "json", "flame", "callgraph", "svg"):
+        one, other = (client.get("/api/v1/query", query=window(report=report, **query)) for query in ({"query": selector}, by_label))
+        assert one.status == 200 and one.body == other.body, report
+    grouped = client.get("/api/v1/query", query=window(query=selector, report="folded", group_by="endpoint"))
+    assert grouped.text == client.get("/api/v1/query", query=window(report="folded", group_by="endpoint", **by_label)).text
+    table = client.get("/api/v1/export", query=window(query=selector))
+    assert table.status == 200 and len(table.body) > 500
+    share = client.post("/api/v1/shares", query=window(query=selector))
+    assert share.status == 201, share
+    top = client.get(f"/api/v1/shares/{share.json()['id']}/top", query={}).json()
+    assert {row["name"] for row in top["functions"]} == {"a", "ab"}
+    diff = client.get("/api/v1/diff/top", query={
+        "a_query": selector, "b_query": CPU + '{service_name="app",endpoint="/b"}',
+        **{f"{side}_{name}": value for side in "ab" for name, value in window().items()}})
+    assert diff.status == 200 and (diff.json()["total_a"], diff.json()["total_b"]) == (150, 150), diff
+    assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in diff.json()["functions"]} == {
+        "a": (10, 0), "b": (0, 20), "ab": (30, 30)}
+
+
+def test_commands_know_them(cli, client, tmp_path):  # noqa: F811
+    token = client.tenant.make_token("read", "share")["token"]
+
+    def ask(*arguments):
+        done = cli(*arguments, token=token)
+        assert done.returncode == 0, done.log
+        return done.out
+
+    times = f"@{BEGIN // 10**9}..{END // 10**9}"
+    one, other = (f'{CPU}{{service_name="app",endpoint="/{name}"}}' for name in "ab")
+    found = json.loads(ask("query", one + times, "--json"))
+    assert {row["name"]: row["cum"] for row in found["functions"]} == {"a": 10, "ab": 30}
+    changed = json.loads(ask("diff", "--local", "--json", one + times, other + times))
+    assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in changed["functions"]} == {
+        "a": (10, 0), "b": (0, 20), "ab": (30, 30)}, changed
+    table = tmp_path / "samples.parquet"
+    ask("export", "--parquet", one + times, "-o", table)
+    assert table.stat().st_size > 500
+    share = ask("query", one + times, "--share").strip()
+    assert {row["name"] for row in json.loads(ask("top", "--json", share))["functions"]} == {"a", "ab"}
+
+
+def test_lists_have_what_samples_match(client):
+    def series(*matches):
+        answer = client.get("/api/v1/series", query=[("start", BEGIN), ("end", END), *(("match[]", one) for one in matches)])
+        assert answer.status == 200, answer
+        return [one["service_name"] for one in answer.json()["data"]]
+
+    assert series('{thread.name="worker-1"}') == ["app"]
+    assert series('{thread.name=~"worker.*"}') == ["app", "other"]
+    assert series('{thread.name="worker-3"}') == [] and series('{absent="x"}') == []
+    assert series('{thread.name="worker-2"}', '{endpoint="/b"}') == ["app", "other"]
+    values = client.get("/api/v1/label/service_name/values", query=window(**{"match[]": '{endpoint="/a"}'}))
+    assert values.json()["data"] == ["app"]
+    types = client.get("/api/v1/profile_types", query=window(**{"match[]": '{endpoint="/z"}'}))
+    assert types.json()["data"] == []
+    listed = client.get("/api/v1/profiles", query=window(query='{thread.name="worker-2"}'))
+    assert listed.status == 200 and [one["labels"]["service_name"] for one in listed.json()["data"]] == ["other"]
+
+
+def test_a_label_that_is_nowhere_is_named(client):
+    def warning(selector, path="/api/v1/query"):
+        return client.get(path, query=window(query=CPU + selector)).headers.get("perfolio-warning")
+
+    for path in ("/api/v1/query", "/api/v1/query_range"):
+        assert warning('{service_name="app",endpiont="/a"}', path) == "no series and no sample of this window has the label endpiont"
+        assert warning('{service_name="app",endpoint="/c"}', path) is None, "samples have it, with other values"
+        assert warning('{service_name="none",endpoint="/a"}', path) is None
+        assert warning('{service_name="none"}', path) is None and warning('{endpoint!="/a"}', path) is None
+
+
+def test_a_label_of_series_is_none_of_samples(client):
+    """Where a series has the label, its samples are not asked; where one matches, others' samples neither."""
+    body = make_labelled([("third", 7, [("endpoint", "/a")])])
+    assert client.post("/api/v1/profiles", body, query=[("label", "service_name=third"), ("label", "endpoint=/z")]).status == 200
+    assert functions(client, '{endpoint="/z"}') == {"third"}
+    assert functions(client, '{endpoint="/a"}') == {"a", "ab"}
+    assert functions(client, '{endpoint!="/a",service_name=~"app|third"}') == {"b", "none", "span", "third"}
+
+
+def test_deletions_and_rules_are_of_series(client):
+    answer = client.delete("/api/v1/profiles", query=window(query='{endpoint="/a"}'))
+    assert answer.status == 202, answer
+    assert functions(client, '{service_name="app"}') == {"a", "b", "ab", "none", "span"}
+
+
+def test_merged_blocks_answer_the_same(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for i in range(12):
+        for name, samples in (("app", APP), ("other", OTHER)):
+            body = make_labelled([(f"{function}{i}", *rest) for function, *rest in samples])
+            assert client.post("/api/v1/profiles", body, query={"label": f"service_name={name}"}).status == 200
+    before = [functions(client, selector, limit=1000) for selector, _ in CASES]
+    assert before[0] == {f"{name}{i}" for name in ("a", "ab") for i in range(12)}
+    compact(server)
+    assert [functions(client, selector, limit=1000) for selector, _ in CASES] == before
