@@ -118,7 +118,10 @@ static enum err_code get_metrics(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/healthz", .flags = ROUTE_INLINE, .handle = get_healthz},
-    {.method = HTTP_GET, .pattern = "/readyz", .flags = ROUTE_PROBE, .handle = get_readyz},
+    {.method = HTTP_GET,
+     .pattern = "/readyz",
+     .flags = ROUTE_PROBE | ROUTE_NO_IDENTITY,
+     .handle = get_readyz},
     {.method = HTTP_GET, .pattern = "/metrics", .flags = ROUTE_PROBE, .handle = get_metrics},
 };
 

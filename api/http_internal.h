@@ -141,6 +141,7 @@ struct http_job {
     h2o_linklist_t connection_link;
     atomic_bool is_cancelled;   /* nobody waits for the answer any more */
     bool is_answered;           /* the loop's: h2o has the head of the answer */
+    int64_t queued_ns;          /* monotonic: when it was handed to a pool of workers */
     bool is_closing;            /* the connection ends after this answer */
     h2o_buffer_t *stolen_input; /* the loop's: holds request.body */
     struct request request;

@@ -24,6 +24,7 @@ enum {
     MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
+    QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
@@ -171,6 +172,8 @@ static bool limits_misses(const struct request *request)
 static enum err_code identify(struct request *request, struct err *err)
 {
     enum err_code limit = ERR_NONE;
+    if (request->route->flags & ROUTE_NO_IDENTITY)
+        return ERR_NONE; /* it is anonymous from the start */
     if (limits_misses(request))
         limit = limiter_check(request->server->limiter, LIMIT_MISS_ADDRESS,
                               span_text(request->address), err);
@@ -250,6 +253,25 @@ static void fail_stopping(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_BUSY, "the server is stopping; try again in a few seconds");
+    err.retry_after_s = 5;
+    http_job_fail(job, 0, &err);
+}
+
+/* Requests that wait for the same slow part, such as a locked table, keep all workers of a pool
+ * busy. The others would be handled long after their clients have gone, and each would wait again.
+ */
+static bool has_queued_too_long(const struct http_job *job)
+{
+    return !job->request.turn.is_held &&
+           clock_monotonic_ns() - job->queued_ns > QUEUE_MAX_WAIT_MS * CLOCK_NS_PER_MS;
+}
+
+static void fail_queued(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY,
+            "the request has waited %d s for a worker of the server: try again in a few seconds",
+            QUEUE_MAX_WAIT_MS / 1000);
     err.retry_after_s = 5;
     http_job_fail(job, 0, &err);
 }
@@ -363,6 +385,8 @@ static bool run(struct http_job *job)
         answer_nobody(job);
     else if (turn->is_held && http_server_is_stopping(job->loop->http))
         fail_stopping(job); /* it begins no reports: a turn that was handed on is handed on again */
+    else if (has_queued_too_long(job))
+        fail_queued(job);
     else if (!handle_in_turn(job))
         return false;
     if (turn->is_held)
@@ -398,6 +422,7 @@ enum err_code http_job_submit(struct http_job *job, struct err *err)
     job->work.run = run_on_worker;
     job->request.turn.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
+    job->queued_ns = clock_monotonic_ns();
     job->reference_count++;
     enum err_code code = worker_submit(pool_of(http, &job->request), &job->work, err);
     if (code)

@@ -202,6 +202,7 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_PYROSCOPE, "pyroscope"},
                                              {ROUTE_SIGN_IN, "sign_in"},
                                              {ROUTE_STORES, "stores"},
+                                             {ROUTE_NO_IDENTITY, "no_identity"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

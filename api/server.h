@@ -76,7 +76,7 @@ enum {
     SERVER_DATABASE_WAIT_MS = 1500,
     /* Deadlines of statements while the database responds: of requests, and of background work and
      * operator routes, which delete and count much at once. */
-    SERVER_STATEMENT_MS = 30000,
+    SERVER_STATEMENT_MS = 15000,
     SERVER_JOBS_STATEMENT_MS = 60000,
 };
 

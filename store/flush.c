@@ -17,7 +17,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PARTS_MAX = 4096, SEGMENT_MAX_BYTES = 1 << 30, PAGE_BYTES = 4096 };
+enum {
+    PARTS_MAX = 4096,
+    SEGMENT_MAX_BYTES = 1 << 30,
+    PAGE_BYTES = 4096,
+    STATEMENT_MS =
+        15000, /* requests wait for a flush, not for the minute that other jobs may take */
+};
 
 /* A batch on its way; it lives on the stack of the thread that waits for it. */
 struct waiting {
@@ -219,7 +225,10 @@ static enum err_code write_as_writer(struct flush *flush, struct err *err)
     enum err_code code = writer_get(flusher->options.writer, &flush->writer_id, err);
     if (!code)
         code = pg_take(database, &connection, err);
-    return code ? code : write_segment(flush, connection, err);
+    if (code)
+        return code;
+    pg_limit(connection, STATEMENT_MS);
+    return write_segment(flush, connection, err);
 }
 
 static void write_all(struct flush *flush, struct waiting *first, uint32_t count)

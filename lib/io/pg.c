@@ -44,9 +44,11 @@ enum {
     TYPE_BYTEA = 17, /* pg_type.oid, fixed for ever */
 };
 
-/* statement_timeout ends on the server what a client has given up. Scripts are exempt. */
+/* statement_timeout ends on the server what a client has given up. Scripts are exempt. Locks of the
+ * server's own transactions are short; one held for 10 s is an operator's (VACUUM FULL, REINDEX).
+ */
 #define SESSION_SETTINGS                                                                           \
-    "SET TimeZone = 'UTC'; SET statement_timeout = '%dms'; SET lock_timeout = '20s';"              \
+    "SET TimeZone = 'UTC'; SET statement_timeout = '%dms'; SET lock_timeout = '10s';"              \
     "SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning';"
 
 static const char begin_sql[] = "BEGIN";

@@ -80,9 +80,10 @@ bool pg_watch_is_responding(const struct pg_watch *watch);
 
 /*
  * How long this process waits for the reply to a statement (without this call, 60 s), and the watch
- * (NULL: none). PostgreSQL ends the statement 5 s later, so that none runs for nobody. A connection
- * whose deadline has passed is closed: ERR_DATABASE with err->is_disconnect. Before the pool is
- * shared. pg_script has no deadline.
+ * (NULL: none). A statement that waits for a lock for 10 s fails with ERR_TIMEOUT. PostgreSQL ends
+ * the statement 5 s later, so that none runs for nobody. A connection whose deadline has passed is
+ * closed: ERR_DATABASE with err->is_disconnect. Before the pool is shared. pg_script has no
+ * deadline.
  */
 void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch);
 
