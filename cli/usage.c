@@ -81,6 +81,8 @@ static void print_usage(const struct usage *usage, const json_t *answer)
     printf("%-10s", "total");
     print_cells(json_object_get(answer, "total"), "");
     printf("stored now: %s\n", value_bytes((uint64_t)number(answer, "bytes_stored"), text));
+    printf("names cut:  %s\n",
+           value_count(number(json_object_get(answer, "total"), "cut_strings"), text));
 }
 
 static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct err *err)

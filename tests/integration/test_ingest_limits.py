@@ -8,6 +8,7 @@ import pytest
 
 import sample_profiles
 from people import Tenant
+from test_cli import cli  # noqa: F401
 from test_http_raw import metric
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
 from test_limits import END, WIRES
@@ -84,6 +85,15 @@ def test_long_names_are_cut_stay_different_and_are_counted(server, wire):
     assert only_sender(client)["last_error"] is None
     assert client.get("/api/v1/usage").json()["total"]["cut_strings"] == 3
     assert metric(server, "perfolio_ingest_cut_strings_total") >= before + 3
+
+
+def test_the_command_says_how_many_names_were_cut(server, cli):  # noqa: F811
+    tenant = Tenant(server)
+    token = tenant.make_token("ingest", "read")["token"]
+    for names, count in ((["short"], 0), (["f" * 10**6 + end for end in "ab"], 2)):
+        assert is_taken(post(tenant.api("ingest"), "api", make_raw("api", names)))
+        printed = cli("usage", token=token)
+        assert printed.returncode == 0 and printed.out.splitlines()[-1] == f"names cut:  {count}", printed
 
 
 def test_files_binaries_and_labels_are_cut_too_by_the_teams_own_limit(server):
