@@ -8,6 +8,7 @@
 #include "cli/settings_options.h"
 #include "cli/source.h"
 #include "cli/target.h"
+#include "cli/value.h"
 #include "cli/view_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -148,6 +149,35 @@ static bool is_same(const struct side *a, const struct side *b)
     return strcmp(a->text, b->text) == 0;
 }
 
+static const char *length_text(const struct question_window *window, char text[VALUE_TEXT_BYTES])
+{
+    const double ns = (double)window->end_ns - (double)window->start_ns;
+    return value_format(ns, SPAN_LITERAL("nanoseconds"), text);
+}
+
+/* Sides are compared by their totals, so a longer window has more of everything; what is relative
+ * to now may be some nanoseconds longer by one clock than by another. */
+static void note_lengths(struct diff *diff, const struct side sides[2])
+{
+    char before[VALUE_TEXT_BYTES], after[VALUE_TEXT_BYTES];
+    if (!sides[0].is_question || !sides[1].is_question)
+        return;
+    length_text(&sides[0].window, before);
+    length_text(&sides[1].window, after);
+    if (strcmp(before, after) == 0)
+        return;
+    const char *lengths =
+        arena_printf(diff->cli->arena, "the windows are not equally long, %s before and %s after",
+                     before, after);
+    if (diff->is_normalised)
+        terminal_note(&diff->cli->terminal, "%s: after is scaled to the total of before", lengths);
+    else
+        terminal_warn(&diff->cli->terminal,
+                      "%s: values are totals of a window (of levels: means), not rates; compare "
+                      "windows of one length, or proportions with --normalized",
+                      lengths);
+}
+
 static void print_windows(struct diff *diff, const struct side sides[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -155,6 +185,7 @@ static void print_windows(struct diff *diff, const struct side sides[2])
             question_print_window(diff->cli, i ? "after" : "before", &sides[i].question,
                                   &sides[i].window);
     }
+    note_lengths(diff, sides);
 }
 
 /* What each side is, without a request: equal sides are refused here. */

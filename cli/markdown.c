@@ -150,7 +150,7 @@ static void append_change(struct buf *output, const struct report *report)
                        fabs((double)report->base_total));
     if (report->is_normalised)
         buf_append_text(output, ", after scaled to before's total");
-    if (!top)
+    if (!top || top->flat == top->base_flat)
         return;
     buf_append_text(output, ", most in ");
     markdown_append_text(output, top->name);
@@ -158,14 +158,20 @@ static void append_change(struct buf *output, const struct report *report)
                value_format_delta((double)top->flat - (double)top->base_flat, report->unit, delta));
 }
 
+/* Without functions that have nothing of their own on either side: they call those that have. */
 static void append_change_table(struct buf *output, const struct report *report)
 {
     char from[VALUE_TEXT_BYTES], to[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];
-    buf_append_text(output,
-                    "| before | after | change | function |\n| ---: | ---: | ---: | :--- |\n");
+    bool has_any = false;
     for (size_t i = 0; i < report->row_count && i < MARKDOWN_ROWS; i++) {
         const struct report_row *row = &report->rows[i];
         const double change = (double)row->flat - (double)row->base_flat;
+        if (!row->flat && !row->base_flat)
+            continue;
+        buf_append_text(output, has_any ? ""
+                                        : "| before | after | change | function |\n"
+                                          "| ---: | ---: | ---: | :--- |\n");
+        has_any = true;
         buf_printf(output, "| %s | %s | %s | ",
                    value_format((double)row->base_flat, report->unit, from),
                    value_format((double)row->flat, report->unit, to),

@@ -297,6 +297,8 @@ static const char *service_of(const char *selector, struct arena *arena)
 {
     static const char name[] = "service_name";
     const char *at = strstr(selector, name);
+    while (at && at > selector && !strchr("{, ", at[-1])) /* the end of another name */
+        at = strstr(at + 1, name);
     if (!at)
         return NULL;
     at += strlen(name);
@@ -304,12 +306,13 @@ static const char *service_of(const char *selector, struct arena *arena)
     if (*at++ != '=')
         return NULL;
     at += strspn(at, " ");
-    if (*at != '"')
+    if (*at != '"' && *at != '\'' && *at != '`')
         return NULL;
-    return arena_strndup(arena, at + 1, strcspn(at + 1, "\"\\"));
+    return arena_strndup(arena, at + 1, strcspn(at + 1, (const char[]){*at, '\\', '\0'}));
 }
 
-/* Up to SHOWN_SERVICES of them, those close to wanted if there are any. */
+/* Up to SHOWN_SERVICES of them, those close to wanted if there are any. Where wanted is one of them
+ * the service is none to be doubted: something else of the selector matches nothing. */
 static const char *list_services(const json_t *values, const char *wanted, struct arena *arena)
 {
     size_t i, shown = 0;
@@ -322,6 +325,11 @@ static const char *list_services(const json_t *values, const char *wanted, struc
         const char *text = json_string_value(value);
         if (!text)
             continue;
+        if (strcmp(wanted, text) == 0)
+            return arena_printf(arena,
+                                ", though the service %.80s has profiles in it: look at the "
+                                "profile type and the other labels",
+                                text);
         if (suggest_distance(wanted, text) < SUGGEST_NOT_CLOSE)
             buf_printf(&near, "%s%.80s", near.size ? ", " : "", text);
         if (shown++ < SHOWN_SERVICES)

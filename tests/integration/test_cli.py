@@ -305,7 +305,7 @@ def test_diff_of_a_profile_with_itself_is_refused(cli, before):
             assert refused.returncode == 2 and f"both sides are {pair[0]}" in refused.log, refused.log
 
 
-def test_diff_of_links_uploads_nothing(cli, before, after, admin):
+def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
     a, b = pushed(cli, before), pushed(cli, after)
     result = cli("diff", a, b[-22:])
     assert result.returncode == 0, result.log
@@ -322,10 +322,17 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     assert table.splitlines()[:3] == ["| before | after | change | function |", "| ---: | ---: | ---: | :--- |",
                                       "| 60 | 20 | -40 | `hot` |"], table
     assert len(table.splitlines()) <= 7
+    assert "| 0 | 0 |" not in table, table
     assert cli("diff", "--markdown", "--local", a, b).returncode == 2
     missing = cli("diff", "A" * 22, after)
     assert missing.returncode == 5 and missing.out == ""
     assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
+    files = []
+    for value in (1, 3):
+        files.append(tmp_path / f"{value}.folded")
+        files[-1].write_text(f"main;a;b;c;hot {value}\n")
+    callers = cli("diff", "--markdown", *files)
+    assert callers.out.partition("\n\n")[2].splitlines()[2:] == ["| 1 | 3 | +2 | `hot` |"], callers.out
 
 
 def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, before, admin,

@@ -155,6 +155,18 @@ def test_two_sides_that_are_the_same_query_are_refused(ask, options, windows):
     assert "before: " in result.log and "after: " in result.log
 
 
+@pytest.mark.parametrize("options, said", [(["--local"], "values are totals of a window"),
+                                           (["--markdown"], "values are totals of a window"),
+                                           (["--local", "--normalized"], "after is scaled to the total of before")])
+def test_windows_that_are_not_equally_long_are_pointed_out(ask, options, said):
+    before, after = f"{NAME}@{SECONDS}..{SECONDS + 1800}", f"{NAME}@{SECONDS}..{SECONDS + 3600}"
+    result = ask("diff", *options, before, after)
+    assert result.returncode == 0 and "not equally long, 30.00 min before and 1.00 h after: " in result.log, result.log
+    assert said in result.log and ("warning: " in result.log) == ("--normalized" not in options)
+    same = ask("diff", "--local", f"{NAME}@{SECONDS}", f"{NAME}@{SECONDS + 3600}")
+    assert same.returncode == 0 and "equally long" not in same.log, same.log
+
+
 def test_windows_are_compared_by_a_link(ask, filled):
     a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
     url = ok(ask("diff", a, b)).strip()
@@ -246,6 +258,11 @@ def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  #
         result = cli("query", f'samples:count{{service_name="{typed}"}}', token=token)
         assert result.returncode == 5 and result.log.rstrip().endswith(said), result.log
     assert "did you mean" not in cli("query", 'samples:count{service_name=~"chekout"}', token=token).log
+    for quote in "\"'`":  # what was typed is no suggestion, nor is one that is like it
+        result = cli("query", f"samples:count{{service_name={quote}cart{quote},pod='x'}}", token=token)
+        assert result.returncode == 5 and "did you mean" not in result.log, result.log
+        assert "though the service cart has profiles in it: look at the profile type" in result.log
+    assert "did you mean" not in cli("query", 'samples:count{my_service_name="chekout"}', token=token).log
 
 
 def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa: F811
