@@ -50,6 +50,19 @@ static enum err_code read_outward(const struct s3_store *store, enum err_code co
     return code;
 }
 
+enum err_code s3_store_check_etag(void *context, const struct http_client_answer *answer,
+                                  struct err *err)
+{
+    (void)context;
+    const struct span etag = http_client_answer_field(answer, "ETag");
+    if (etag.size > 0 && etag.size <= S3_STORE_ETAG_MAX_BYTES)
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK,
+                   "the response of status %d has no ETag: it is not of an S3 server; check the "
+                   "endpoint and proxies",
+                   answer->status);
+}
+
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err)
 {
@@ -58,6 +71,7 @@ enum err_code s3_store_put(struct s3_store *store, const char *key, struct span 
     http_client_answer_init(&answer);
     s3_request_init(&request, "put", "PUT", key);
     request.body = bytes;
+    request.check = s3_store_check_etag;
     return s3_client_send(store->client, &request, &answer, err);
 }
 
@@ -83,8 +97,10 @@ static enum err_code s3_put(struct object_store *base, const char *key, struct s
 static enum err_code check_length(void *context, const struct http_client_answer *answer,
                                   struct err *err)
 {
-    (void)context;
     uint64_t size;
+    const enum err_code code = s3_store_check_etag(context, answer, err);
+    if (code)
+        return code;
     if (answer->status == 200 &&
         span_parse_u64(http_client_answer_field(answer, "Content-Length"), &size) &&
         size == answer->answer_bytes)
@@ -160,6 +176,9 @@ static enum err_code check_range(void *context, const struct http_client_answer 
     uint64_t last = request->range_offset + request->range_size - 1;
     char expected[64];
     struct span range, total, first, rest;
+    const enum err_code code = s3_store_check_etag(NULL, answer, err);
+    if (code)
+        return code;
     span_split(http_client_answer_field(answer, "Content-Range"), '/', &range, &total);
     snprintf(expected, sizeof(expected), "bytes %llu-%llu",
              (unsigned long long)request->range_offset, (unsigned long long)last);

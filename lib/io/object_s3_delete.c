@@ -7,12 +7,26 @@
 
 enum { BATCH_KEYS = 1000, BATCH_MAX_BYTES = 2 << 20, ANSWER_MAX_BYTES = 4 << 20 };
 
+/* The response to a deletion has no body; the page of a proxy has one. */
+static enum err_code check_deleted(void *context, const struct http_client_answer *answer,
+                                   struct err *err)
+{
+    (void)context;
+    if (answer->answer_bytes == 0)
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK,
+                   "the response of status %d to a deletion is not of an S3 server; check the "
+                   "endpoint and proxies",
+                   answer->status);
+}
+
 static enum err_code delete_one(struct s3_store *store, const char *key, struct err *err)
 {
     struct s3_request request;
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
     s3_request_init(&request, "delete", "DELETE", key);
+    request.check = check_deleted;
     enum err_code code = s3_client_send(store->client, &request, &answer, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
 }

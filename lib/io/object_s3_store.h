@@ -28,6 +28,15 @@ static inline struct s3_store *s3_store_of(struct object_store *store)
  */
 enum err_code s3_store_outward(const struct s3_store *store, enum err_code code, struct err *err);
 
+/*
+ * For struct s3_request: ERR_NETWORK unless the response has an ETag, as that of an S3 server to
+ * every request for an object has. What answers without one, such as the sign-in page of a proxy
+ * with status 200, neither stores nor holds objects.
+ */
+enum err_code s3_store_check_etag(void *context, const struct http_client_answer *answer,
+                                  struct err *err) MUST_USE;
+enum { S3_STORE_ETAG_MAX_BYTES = 256 };
+
 /* One object in one request, repeated where that helps. */
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err) MUST_USE;

@@ -10,7 +10,6 @@ enum {
     MAX_PARTS = 10000, /* S3's own limit */
     UPLOAD_ID_BYTES = 1024,
     PARTS_MAX_BYTES = 4 << 20, /* the list of parts: about 120 bytes each */
-    ETAG_MAX_BYTES = 256,
 };
 
 struct s3_writer {
@@ -86,16 +85,6 @@ static void write_upload_query(struct buf *query, int part_number, const char *u
     buf_append_byte(query, 0);
 }
 
-static enum err_code check_part(void *context, const struct http_client_answer *answer,
-                                struct err *err)
-{
-    (void)context;
-    struct span etag = http_client_answer_field(answer, "ETag");
-    if (etag.size == 0 || etag.size > ETAG_MAX_BYTES)
-        return err_set(err, ERR_NETWORK, "the S3 server took a part without an ETag");
-    return ERR_NONE;
-}
-
 static enum err_code check_age(const struct s3_writer *writer, struct err *err)
 {
     /* Past it, another node's sweep may take the upload for abandoned. */
@@ -124,7 +113,7 @@ static enum err_code send_part(struct s3_writer *writer, struct err *err)
     s3_request_init(&request, "put", "PUT", writer->key);
     request.query = (const char *)query.data;
     request.body = buf_span(&writer->part);
-    request.check = check_part;
+    request.check = s3_store_check_etag;
     code = s3_client_send(s3_store_of(writer->base.store)->client, &request, &answer, err);
     if (code)
         return code;
@@ -190,6 +179,9 @@ static enum err_code check_size(void *context, const struct http_client_answer *
                                 struct err *err)
 {
     uint64_t size;
+    const enum err_code code = s3_store_check_etag(NULL, answer, err);
+    if (code)
+        return code;
     if (span_parse_u64(http_client_answer_field(answer, "Content-Length"), &size) &&
         size == *(const uint64_t *)context)
         return ERR_NONE;

@@ -95,8 +95,8 @@ class BucketServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port=0, objects=None):
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self, port=0, objects=None, handler=Handler):
+        super().__init__(("127.0.0.1", port), handler)
         self.objects = {} if objects is None else objects
         self.connections = []
         self.responds = threading.Event()

@@ -1,0 +1,173 @@
+"""An S3 server, or something in its place, that responds with what is no answer of S3: pages of proxies.
+
+The server is the small one of test_s3_hang.py; make test-s3 uses real ones.
+"""
+
+import contextlib
+import re
+
+import pytest
+
+import sample_profiles as samples
+import stored
+from conftest import Server, copy_template, make_folder
+from test_integrity import metric
+from test_s3_hang import BucketServer, Handler
+from test_shares import wait_for
+from test_uploads import large_pprof
+
+MIB = 1 << 20
+PAGE = b"<html><body>Sign in to the network</body></html>"
+
+
+class Spoiled(Handler):
+    """As the other one, unless server.spoil(handler, body) responds itself and returns True."""
+
+    def take(self):
+        body, key, query = super().take()
+        self.server.requests.append((self.command, key))
+        return body, key, query
+
+    def respond(self, status, body=b"", **fields):
+        if not self.server.spoil(self):
+            super().respond(status, body, **fields)
+
+    def do_POST(self):
+        """Uploads in parts, which the other one does not know."""
+        body, key, query = self.take()
+        if "uploads" in query:
+            self.server.parts = {}
+            return self.respond(200, b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+        if "uploadId" in query:
+            self.server.objects[key] = b"".join(part for _, part in sorted(self.server.parts.items()))
+            return self.respond(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+        return self.fail(501, "NotImplemented")
+
+    def do_PUT(self):
+        number = re.search(r"partNumber=(\d+)", self.path)
+        if not number:
+            return super().do_PUT()
+        self.server.parts[int(number[1])] = self.take()[0]
+        return self.respond(200, ETag='"part"')
+
+
+class SpoiledServer(BucketServer):
+    def __init__(self):
+        self.requests = []
+        self.spoil = lambda handler: False
+        super().__init__(handler=Spoiled)
+
+    @contextlib.contextmanager
+    def spoiled(self, spoil):
+        self.spoil = spoil
+        try:
+            yield
+        finally:
+            self.spoil = lambda handler: False
+
+
+@pytest.fixture
+def bucket():
+    server = SpoiledServer()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def server(bucket, cluster_template):
+    folder = make_folder()
+    copy_template(cluster_template, folder / "data")
+    environment = {"PERFOLIO_TEST_S3_" + name: value for name, value in {
+        "BUCKET": "bucket", "REGION": "us-east-1", "ENDPOINT": f"http://127.0.0.1:{bucket.server_port}",
+        "ACCESS_KEY": "key", "SECRET_KEY": "secret"}.items()}
+    instance = Server(folder / "data", objects=stored.Bucket("spoiled", environment)).start()
+    yield instance
+    bucket.spoil = lambda handler: False
+    assert instance.stop() == 0, instance.log()[-4000:]
+
+
+def page_for(*methods, status=200, key="", query=None):
+    """Responds with a page to such requests for objects."""
+    def spoil(handler):
+        path, _, asked = handler.path.partition("?")
+        name = path.partition("/bucket/")[2]
+        if handler.command not in methods or not name or key not in name or (query is not None and query not in asked):
+            return False
+        handler.send_response(status)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(len(PAGE)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(PAGE)
+        return True
+    return spoil
+
+
+def refused(answer):
+    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+    return answer
+
+
+def test_an_object_is_stored_only_when_s3_says_so(server, bucket):
+    api = server.api()
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201
+    upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
+    with bucket.spoiled(page_for("PUT")):
+        refused(api.post("/api/v1/shares", samples.FOLDED))
+        refused(api.post("/ingest", samples.FOLDED, query={"name": "app"}))
+        refused(api.put(f"/api/v1/uploads/{upload}/parts/0", b"x" * 100))
+        assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == []
+    assert "has no ETag" in server.log()
+    assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+
+
+def test_a_page_is_neither_an_object_nor_damage(server, bucket):
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    body = large_pprof(5 * MIB)
+    upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
+    for number in range(2):
+        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", body[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+    with bucket.spoiled(page_for("GET", key="spoiled/share/")):
+        refused(api.get(f"/api/v1/shares/{share}/raw"))
+    with bucket.spoiled(page_for("GET", key="spoiled/part/")):
+        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
+    assert api.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
+    assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == [0, 1], "no part is dropped for it"
+    assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
+
+
+@pytest.mark.parametrize("body", [PAGE, b"<Error><Code>InternalError</Code></Error>",
+                                  b"<Error><CompleteMultipartUploadResult/></Error>", b"<CompleteMultipartUploadResult>", b""])
+def test_parts_are_joined_only_when_s3_says_so(server, bucket, body):
+    api = server.api()
+    data = large_pprof(12 * MIB)
+    upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
+    for number in range(3):
+        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", data[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+
+    def spoil(handler):
+        if handler.command != "POST" or "uploadId" not in handler.path:
+            return False
+        handler.send_response(200)
+        handler.send_header("ETag", '"x"')
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+        return True
+
+    with bucket.spoiled(spoil):
+        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+    assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
+
+
+def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    with bucket.spoiled(page_for("DELETE")):
+        assert api.delete(f"/api/v1/shares/{share}").status == 204
+        wait_for(lambda: ("DELETE", f"spoiled/share/{share}") in bucket.requests)
+        wait_for(lambda: "to a deletion is not of an S3 server" in server.log())
+    wait_for(lambda: f"spoiled/share/{share}" not in bucket.objects, 120)
