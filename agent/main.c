@@ -109,7 +109,7 @@ static void send_window(struct service *service)
         lose_batch(service, &err);
         return;
     }
-    if (window.samples)
+    if (window.resource_count)
         keep(service, &window, window.profile, HALVINGS_MAX);
     window_result_fini(&window);
     if (service->sender)

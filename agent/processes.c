@@ -11,7 +11,9 @@
 #include "lib/base/mem.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,6 +96,7 @@ static void drop_program(struct processes *processes, struct process *process)
     drop_mappings(processes, process);
     process_labels_destroy(process->labels);
     process->labels = NULL;
+    process->is_sampled = false;
     jit_names_release(process->jit_names);
     process->jit_names = NULL;
     interpreter_destroy(process->interpreter);
@@ -465,6 +468,7 @@ static bool scan_status(struct processes *processes, struct process *process)
         process->started_ns = status.start_ticks * processes->ns_per_tick;
     process->parent_id = status.parent_id;
     process->has_threads = status.thread_count > 1;
+    process->is_kernel_thread = status.is_kernel_thread;
     if (read_proc(process->process_id, "comm", &text)) {
         const struct span name = span_trim(buf_span(&text));
         snprintf(process->name, sizeof(process->name), "%.*s", SPAN_PRINT(name));
@@ -588,6 +592,7 @@ static void apply_name(struct processes *processes, const struct side_band_event
     if (event->is_exec) {
         drop_program(processes, process);
         process->is_known = true;
+        process->is_kernel_thread = false;
         process->owner = 0;
         process->shown_id = process->process_id;
         process->ended_ns = 0; /* the first thread ends when another one executes a program */
@@ -640,6 +645,7 @@ static void apply_fork(struct processes *processes, const struct side_band_event
     process->is_target = parent && parent->is_target;
     if (parent && parent->is_known) {
         process->is_known = true;
+        process->is_kernel_thread = parent->is_kernel_thread;
         process->is_scan_due = parent->is_scan_due;
         process->has_refused = parent->has_refused;
         /* A user's child is his, too, and of root's processes each is its own. */
@@ -753,6 +759,12 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
 bool process_has_ended(const struct process *process)
 {
     return process->ended_ns && process->shown_id == process->process_id;
+}
+
+bool process_is_alive(const struct process *process)
+{
+    return !process_has_ended(process) &&
+           (kill((pid_t)process->process_id, 0) == 0 || errno != ESRCH);
 }
 
 const struct process *processes_get(struct processes *processes, uint32_t process_id)

@@ -61,11 +61,13 @@ struct process {
     bool is_target;   /* inherited by children */
     bool has_threads; /* or had: some may outlive the first one */
     bool is_known;    /* its mappings are: it was scanned, forked or has executed */
+    bool is_kernel_thread;
     uint32_t program; /* the binary that it executes, of its mappings; BINARY_NONE */
     struct process *next;
 
     /* For who uses them; freed with the process. */
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
+    bool is_sampled;                 /* the program has been seen running */
     struct jit_names *jit_names;     /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
     int64_t unopened_ns; /* files that did not open are looked at for one again from then on */
@@ -122,6 +124,8 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
 /* Has it, as far as is known? Then /proc shows nothing more of it. */
 bool process_has_ended(const struct process *process);
+/* Asks the kernel as well, since the event that tells of an end can be lost. */
+bool process_is_alive(const struct process *process);
 /* Whom it belongs to (process_file_owner): asked once for each program that it executes, and anew
  * when /proc is asked for its mappings. */
 uint64_t process_owner(struct process *process);

@@ -674,6 +674,12 @@ static uint32_t fill_stack(struct window *window, struct process *process,
 
 /* ---- labels ---- */
 
+/* A bit for each type of begin(), in the form for OTLP. */
+static uint32_t all_types(const struct window *window)
+{
+    return window->options.waits == WINDOW_WAITS_BESIDE ? 3 : 1;
+}
+
 static uint32_t put_resource(struct window *window, const struct otlp_resource *resource)
 {
     if (window->resource_count == window->resource_capacity) {
@@ -685,6 +691,7 @@ static uint32_t put_resource(struct window *window, const struct otlp_resource *
         window->resource_capacity = capacity;
     }
     window->resource_list[window->resource_count] = *resource;
+    window->resource_list[window->resource_count].idle_types = all_types(window);
     return window->resource_count++;
 }
 
@@ -699,14 +706,9 @@ static uint32_t left_out_resource(struct window *window)
     return window->left_out_resource;
 }
 
-static uint32_t add_resource(struct window *window, const struct process_labels *labels)
+static uint32_t keep_resource(struct window *window, const struct process_labels *labels)
 {
     const struct span key = process_labels_key(labels);
-    const uint32_t known = map_bytes_find(&window->resources, key);
-    if (known != MAP_ABSENT)
-        return known;
-    if (!take_room(window, key.size))
-        return left_out_resource(window);
     size_t count;
     const struct batch_text_label *from = process_labels_get(labels, &count);
     struct batch_text_label *copy = arena_new(window->arena, struct batch_text_label, count);
@@ -722,6 +724,15 @@ static uint32_t add_resource(struct window *window, const struct process_labels 
                                                                       .attribute_count = count}));
 }
 
+static uint32_t add_resource(struct window *window, const struct process_labels *labels)
+{
+    const struct span key = process_labels_key(labels);
+    const uint32_t known = map_bytes_find(&window->resources, key);
+    if (known != MAP_ABSENT)
+        return known;
+    return take_room(window, key.size) ? keep_resource(window, labels) : left_out_resource(window);
+}
+
 static int64_t process_number(struct window *window, struct process *process)
 {
     if (window->options.form == WINDOW_FOR_PEOPLE)
@@ -729,14 +740,38 @@ static int64_t process_number(struct window *window, struct process *process)
     return add_resource(window, process->labels);
 }
 
-static bool is_wanted(struct window *window, struct process *process)
+static bool is_wanted(const struct window *window, struct process *process)
 {
     if (window->options.form == WINDOW_FOR_PEOPLE)
         return true;
     process_labels_renew(&process->labels, window->options.label_source, process);
-    const bool wanted = process_labels_are_wanted(process->labels);
-    window->unwanted_count += !wanted;
-    return wanted;
+    return process_labels_are_wanted(process->labels);
+}
+
+/* The sample's resource was busy by these types. */
+static void note_busy(struct window *window, struct process *process, int64_t resource,
+                      const int64_t *values)
+{
+    if (window->options.form != WINDOW_FOR_OTLP)
+        return;
+    process->is_sampled = true;
+    for (uint32_t i = 0; i < VALUES_MAX; i++) {
+        if (values[i])
+            window->resource_list[resource].idle_types &= ~(1U << i);
+    }
+}
+
+void window_add_idle(struct window *window, struct process *process)
+{
+    if (!process->is_sampled || process->is_kernel_thread || !process_is_alive(process) ||
+        !is_wanted(window, process))
+        return;
+    const struct span key = process_labels_key(process->labels);
+    if (map_bytes_find(&window->resources, key) != MAP_ABSENT)
+        return;
+    set_bringer(window, process_owner(process), process->process_id);
+    if (take_room(window, key.size))
+        (void)keep_resource(window, process->labels);
 }
 
 static uint32_t thread_name(struct window *window, const struct sample_event *event)
@@ -775,6 +810,7 @@ static void add(struct window *window, struct process *process, const struct sam
                 const int64_t *values)
 {
     if (!is_wanted(window, process)) {
+        window->unwanted_count++;
         if (event->key)
             map_u64_add(&window->unwanted_keys, event->key, 0);
         return;
@@ -789,6 +825,7 @@ static void add(struct window *window, struct process *process, const struct sam
          .text = is_otlp ? 0 : profile_builder_string(window->builder, span_text(process->name))},
     };
     charge_bringer(window);
+    note_busy(window, process, labels[1].number, values);
     sample.label_count = is_otlp || !process->name[0] ? 2 : 3;
     memcpy(sample.labels, labels, sizeof(labels));
     profile_builder_add_sample(window->builder, window->stack, depth, values, labels,

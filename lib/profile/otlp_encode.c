@@ -348,7 +348,8 @@ static void put_resource_profiles(struct encoder *encoder, const struct otlp_res
     put_bytes(&profile, SCOPE_NAME, SPAN_LITERAL("perfolio-agent"));
     put_piece(&inner, SCOPE_PROFILES_SCOPE, &profile);
     for (uint32_t type = 0; type < encoder->profile->value_type_count; type++) {
-        if (!has_value(encoder->profile, samples, count, type))
+        const bool is_idle = resource->idle_types >> type & 1;
+        if (!is_idle && !has_value(encoder->profile, samples, count, type))
             continue;
         put_profile(encoder, samples, count, type, &profile);
         put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
@@ -408,7 +409,7 @@ static enum err_code encode(struct encoder *encoder, const struct otlp_resource 
     if (code)
         return code;
     for (uint32_t i = 0; i < resource_count; i++) {
-        if (starts[i + 1] > starts[i])
+        if (starts[i + 1] > starts[i] || resources[i].idle_types)
             put_resource_profiles(encoder, &resources[i], order + starts[i],
                                   starts[i + 1] - starts[i], output);
     }

@@ -21,11 +21,16 @@
 struct otlp_resource {
     const struct batch_text_label *attributes; /* names of OpenTelemetry's */
     size_t attribute_count;
+    /* A bit for each value type of which a profile without samples is sent, where no sample of the
+     * resource has a value of it: so that the receiver can tell idle time from time in which nobody
+     * looked. */
+    uint32_t idle_types;
 };
 
 /*
- * Appends the message. Samples without the label are left out, and so are resources without
- * samples. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label names no resource).
+ * Appends the message. Samples without the label are left out, and so are resources of which there
+ * is no profile. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label names no
+ * resource).
  */
 enum err_code otlp_encode(const struct profile *profile, const struct otlp_resource *resources,
                           uint32_t resource_count, struct buf *output, struct err *err) MUST_USE;

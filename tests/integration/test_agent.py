@@ -497,6 +497,73 @@ def test_all_processes_of_the_host_are_there(start_agent, server, tenant, progra
     assert NAME in str(values)
 
 
+NOW_AND_THEN = r"""
+#include <stdio.h>
+#include <time.h>
+
+static double used(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* For each line it is given it takes 0.3 s of processor time; between lines it sleeps. */
+int main(void)
+{
+    while (getchar() == '\n') {
+        const double until = used() + 0.3;
+        while (used() < until)
+            ;
+        printf("done\n");
+        fflush(stdout);
+    }
+}
+"""
+
+
+def covered(client, selector, begin, end, **more):
+    answer = client.get("/api/v1/query_range", query={"query": CPU + selector, "start": begin, "end": end,
+                                                      "rate": "auto", **more})
+    assert answer.status == 200, answer
+    return answer.json()["series"][0] if answer.json()["series"] else {"covered_ms": 0, "points": []}
+
+
+def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(start_agent, server, tenant, tmp_path):
+    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a second."""
+    name = f"doze-{os.getpid()}"
+    (tmp_path / "doze.c").write_text(NOW_AND_THEN)
+    subprocess.run(["gcc", "-O1", tmp_path / "doze.c", "-o", tmp_path / name], check=True)
+    selector = f'{{process_executable_name="{name}"}}'
+    client = server.api(tenant.make_token("read")["token"])
+    agent = start_agent()
+    begin = now()
+    with subprocess.Popen([tmp_path / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            for burst in range(1, 4):
+                process.stdin.write(b"\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == b"done\n"
+                deadline = time.monotonic() + 120
+                while covered(client, selector, begin - HOUR, now() + HOUR)["covered_ms"] < burst * 7000:
+                    assert time.monotonic() < deadline, agent.log()
+                    time.sleep(0.2)
+            agent.stop()
+            end = now()
+            ticks = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        finally:
+            process.kill()
+    series = covered(client, selector, begin - HOUR, end + HOUR)
+    truth = ticks / os.sysconf("SC_CLK_TCK") * 1e9 / (end - begin)
+    assert 0.7 * truth < series["average"] < 1.3 * truth, (truth, series)
+    assert 0.85 * (end - begin) < series["covered_ms"] * 1e6 < 1.15 * (end - begin)
+    # A line at 0 between the bursts, and a gap where nobody looked.
+    points = covered(client, selector, begin + 2 * 10**9, end - 2 * 10**9, step="1s")["points"]
+    assert len(points) >= (end - begin) // 10**9 - 6 and sum(value == 0 for _, value in points) > len(points) / 2
+    assert all(after - before == 1000 for (before, _), (after, _) in zip(points, points[1:]))
+    assert covered(client, selector, end + 10**9, end + HOUR)["points"] == []
+
+
 def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path, program):
     server = start_server()
     tenant = Tenant(server)

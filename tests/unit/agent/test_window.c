@@ -207,6 +207,54 @@ static void places_of_one_user_leave_room_for_others(void **state)
     }
 }
 
+/* ---- idle time ---- */
+
+static void take_and_expect(struct parts *parts, uint32_t resource_count, uint32_t idle_types)
+{
+    struct window_result result;
+    struct err err;
+    assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
+    assert_int_equal(result.resource_count, resource_count);
+    for (uint32_t i = 0; i < resource_count; i++)
+        assert_int_equal(result.resources[i].idle_types, idle_types);
+    window_result_fini(&result);
+}
+
+/* From its first sample on, until it ends or executes another program. */
+static void who_has_run_is_idle_while_it_lives(void **state)
+{
+    struct parts *parts = *state;
+    if (getuid() != 0)
+        skip();
+    const pid_t child = start_user(NOBODY);
+    struct process *process = find_with_file(parts, child);
+    window_add_idle(parts->window, process);
+    take_and_expect(parts, 0, 0);
+    add_places(parts, process, 0, 1);
+    window_add_idle(parts->window, process);
+    take_and_expect(parts, 1, 0);
+    window_add_idle(parts->window, process);
+    window_add_idle(parts->window, process);
+    take_and_expect(parts, 1, 1);
+
+    const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
+                                         .process_id = (uint32_t)child,
+                                         .thread_id = (uint32_t)child,
+                                         .name = span_text("other"),
+                                         .is_exec = true};
+    processes_apply(parts->processes, &exec);
+    window_add_idle(parts->window, process);
+    take_and_expect(parts, 0, 0);
+    add_places(parts, find_with_file(parts, child), 0, 1);
+    take_and_expect(parts, 1, 0);
+
+    /* It is gone, and the event that says so is lost. */
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    window_add_idle(parts->window, process);
+    take_and_expect(parts, 0, 0);
+}
+
 /* ---- samples that the kernel counted ---- */
 
 static void add_with_key(struct parts *parts, uint64_t key)
@@ -244,6 +292,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(its_time_is_that_of_the_sampling, create_window,
                                         destroy_window),
         cmocka_unit_test_setup_teardown(places_of_one_user_leave_room_for_others, create_for_otlp,
+                                        destroy_window),
+        cmocka_unit_test_setup_teardown(who_has_run_is_idle_while_it_lives, create_for_otlp,
                                         destroy_window),
         cmocka_unit_test(what_rules_leave_out_is_counted_and_not_what_is_unknown),
     };

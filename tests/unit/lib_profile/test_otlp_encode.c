@@ -47,7 +47,7 @@ static struct profile *make_profile(void)
 static const struct batch_text_label first[] = {{SPAN_LITERAL("service.name"), SPAN_LITERAL("a")},
                                                 {SPAN_LITERAL("env"), SPAN_LITERAL("test")}};
 static const struct batch_text_label second[] = {{SPAN_LITERAL("service.name"), SPAN_LITERAL("b")}};
-static const struct otlp_resource resources[] = {{first, 2}, {second, 1}};
+static const struct otlp_resource resources[] = {{first, 2, 0}, {second, 1, 0}};
 
 static void the_decoder_reads_what_was_encoded(void **state)
 {
@@ -216,6 +216,33 @@ static void all_strings_are_utf8(void **state)
     profile_destroy(profile);
 }
 
+/* Of the types that a resource says, where no sample has a value of them. */
+static void idle_resources_have_profiles_without_samples(void **state)
+{
+    (void)state;
+    const struct otlp_resource with_idle[] = {
+        {first, 2, 1}, {second, 1, 0}, {second, 1, 1}, {first, 1, 0}};
+    struct profile *profile = make_profile();
+    batch_auto batch = NULL;
+    struct otlp_result result;
+    struct err err;
+    buf_auto raw;
+    buf_init(&raw, 1 << 20);
+    assert_int_equal(otlp_encode(profile, with_idle, 4, &raw, &err), 0);
+    assert_int_equal(otlp_decode(buf_span(&raw), OTLP_PROTOBUF, NULL, &batch, &result, &err), 0);
+    assert_string_equal(result.message, "");
+    assert_int_equal(batch->profile_count, 3);
+    assert_int_equal(batch->series_count, 2);
+    assert_int_equal(batch->profiles[0].sample_count, 1);
+    assert_int_equal(batch->profiles[1].sample_count, 1);
+    const struct batch_profile *idle = &batch->profiles[2];
+    assert_int_equal(idle->sample_count, 0);
+    assert_int_equal(idle->series, batch->profiles[1].series);
+    assert_int_equal(idle->time_ns, profile->time_ns);
+    assert_int_equal(idle->duration_ns, profile->duration_ns);
+    profile_destroy(profile);
+}
+
 static void a_label_that_names_no_resource_is_refused(void **state)
 {
     (void)state;
@@ -245,6 +272,7 @@ int main(void)
         cmocka_unit_test(each_value_type_is_a_profile_of_the_samples_that_have_it),
         cmocka_unit_test(frames_say_what_runs_them),
         cmocka_unit_test(all_strings_are_utf8),
+        cmocka_unit_test(idle_resources_have_profiles_without_samples),
         cmocka_unit_test(a_label_that_names_no_resource_is_refused),
         cmocka_unit_test(what_does_not_fit_is_said),
     };
