@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 /*
- * Senders wait some ten seconds for an answer and then come again: by then they are to have been
- * told, so that a request hangs no longer than the bucket does and a worker is not held for
- * nothing.
+ * Senders wait some ten seconds for a response and then send again. The server responds before,
+ * so that a worker is not held for nothing: a request to the bucket that stalls ends after 5 s, and
+ * one that fails is repeated for 5 s.
  */
-enum { CONNECT_TIMEOUT_MS = 3000, READ_TIMEOUT_S = 8, RETRY_S = 8 };
+enum { CONNECT_TIMEOUT_MS = 3000, READ_TIMEOUT_S = 5, RETRY_S = 5 };
 
 /* What 10,000 parts of 8 MiB can be: no object is larger. */
 #define OPEN_MAX_BYTES (UINT64_C(10000) * 8 << 20)

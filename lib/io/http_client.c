@@ -1,5 +1,6 @@
 #include "lib/io/http_client.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #include <curl/curl.h>
@@ -15,6 +16,7 @@ enum {
     MAX_RETRY_AFTER_S = 86400,
     MAX_FIELD_BYTES = 256 << 10, /* all header lines of one answer */
     PROGRESS_MS = 100,
+    SLOW_AFTER_MS = 2000,       /* see min_bytes_per_s */
     MAX_HEADER_BYTES = 1 << 20, /* with those of interim and redirecting answers before it */
     DEFAULT_ANSWER_BYTES = 64 << 20,
     MAX_CA_BYTES = 16 << 20, /* a system's bundle has 200 to 300 KB */
@@ -31,6 +33,9 @@ struct http_client {
     char *proxy;
 };
 
+/* In between, the peer works on the request. */
+enum phase { PHASE_NONE, PHASE_SENDING, PHASE_RECEIVING };
+
 /* One request under way; what the callbacks share. */
 struct transfer {
     CURL *curl;
@@ -46,6 +51,8 @@ struct transfer {
     bool was_told;    /* of the header, to request->head */
     bool was_stopped; /* by request->head */
     bool was_refused;
+    enum phase phase;
+    int64_t phase_ns; /* when it began; monotonic */
 };
 
 void http_client_request_init(struct http_client_request *request, const char *method,
@@ -289,11 +296,51 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     return span_trim(line).size > 0 || may_go_on(transfer) ? line.size : 0;
 }
 
+/* Of a request with a body libcurl takes the time of its first byte for that of the answer's, so
+ * that such an answer begins with its first line. */
+static bool has_answer_begun(const struct transfer *transfer, uint64_t received)
+{
+    curl_off_t first_byte_us = 0;
+    if (transfer->request->body_bytes == 0)
+        curl_easy_getinfo(transfer->curl, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_us);
+    return first_byte_us > 0 || transfer->header_bytes > 0 || received > 0;
+}
+
+static enum phase find_phase(const struct transfer *transfer, uint64_t sent, uint64_t received)
+{
+    curl_off_t connected_us = 0;
+    if (has_answer_begun(transfer, received))
+        return PHASE_RECEIVING;
+    curl_easy_getinfo(transfer->curl, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+    return connected_us > 0 && sent < transfer->request->body_bytes ? PHASE_SENDING : PHASE_NONE;
+}
+
+/* libcurl's own limit of speed takes one byte in a second for a transfer that moves, and does not
+ * count the header of the answer. */
+static bool is_too_slow(struct transfer *transfer, uint64_t sent, uint64_t received)
+{
+    const uint64_t min_bytes_per_s = transfer->request->min_bytes_per_s;
+    if (!min_bytes_per_s)
+        return false;
+    const enum phase phase = find_phase(transfer, sent, received);
+    const int64_t now_ns = clock_monotonic_ns();
+    if (phase != transfer->phase) {
+        transfer->phase = phase;
+        transfer->phase_ns = now_ns;
+    }
+    const uint64_t bytes = phase == PHASE_RECEIVING ? transfer->header_bytes + received : sent;
+    return phase != PHASE_NONE && (now_ns - transfer->phase_ns) / CLOCK_NS_PER_MS >
+                                      SLOW_AFTER_MS + (int64_t)(bytes * 1000 / min_bytes_per_s);
+}
+
 static int on_progress(void *context, curl_off_t receive_total, curl_off_t received,
                        curl_off_t send_total, curl_off_t sent)
 {
-    const struct transfer *transfer = context;
+    struct transfer *transfer = context;
     const struct http_client_request *request = transfer->request;
+    transfer->answer->was_too_slow = is_too_slow(transfer, (uint64_t)sent, (uint64_t)received);
+    if (transfer->answer->was_too_slow)
+        return 1;
     if (!request->progress)
         return 0;
     return !request->progress(request->progress_context, (uint64_t)sent, (uint64_t)send_total,
@@ -442,6 +489,9 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
                        origin, MAX_FIELD_BYTES);
     if (transfer->was_stopped)
         return err_set(err, ERR_CANCELLED, "the request to %s was cancelled", origin);
+    if (transfer->answer->was_too_slow)
+        return err_set(err, ERR_TIMEOUT, "%s is too slow: less than %llu bytes per second", origin,
+                       (unsigned long long)transfer->request->min_bytes_per_s);
     if (transfer->was_refused)
         return err_set(err, ERR_FORBIDDEN, "%s is at an address that may not be connected to",
                        origin);
@@ -531,6 +581,7 @@ enum err_code http_client_send(struct http_client *client,
     answer->retry_after_s = 0;
     answer->was_sent = false;
     answer->was_refused = false;
+    answer->was_too_slow = false;
     answer->answer_bytes = 0;
     buf_clear(&answer->fields);
     buf_clear(&answer->body);

@@ -74,7 +74,12 @@ struct http_client_request {
     /* On a kept connection that dies before any answer, libcurl sends a request again by itself, as
      * browsers do. What must not act twice goes on a fresh connection, where that cannot be. */
     bool must_not_repeat;
-    int64_t deadline_ms;    /* the whole request, then ERR_TIMEOUT; 0: none */
+    int64_t deadline_ms; /* the whole request, then ERR_TIMEOUT; 0: none */
+    /* The body, from its first byte that is sent, and the answer, header and all, from its first
+     * byte that comes (its first line where the request has a body), must each have moved so many
+     * bytes for every second beyond the first two; else ERR_TIMEOUT and answer->was_too_slow.
+     * Waiting for the answer to begin does not count. 0: any pace will do. */
+    uint64_t min_bytes_per_s;
     bool accept_compressed; /* offers gzip, zstd, …; what arrives is decompressed and then capped */
     uint64_t max_answer_bytes; /* past it the request fails with ERR_TOO_LARGE; 0: 64 MiB */
     /* Bodies of 2xx answers go here as they arrive, others into the answer's body. Not for zero
@@ -97,6 +102,7 @@ struct http_client_answer {
     int status;            /* 0 when no answer came */
     int retry_after_s;     /* of Retry-After, seconds or date; 0: absent or past; at most a day */
     bool was_refused;      /* no program listens at the server's address (ECONNREFUSED) */
+    bool was_too_slow;     /* below request->min_bytes_per_s */
     bool was_sent;         /* at least one byte of the request went out: the peer may have acted */
     struct buf body;       /* followed by a NUL that is not counted, for printing */
     struct buf fields;     /* the last answer's header lines */

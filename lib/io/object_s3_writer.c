@@ -221,6 +221,7 @@ static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
     s3_request_init(&request, "put", "POST", writer->key);
     request.query = (const char *)query.data;
     request.body = buf_span(&body);
+    request.may_trickle = true;
     request.check = check_completed;
     request.check_context = &completion;
     enum err_code code = s3_client_send(client, &request, &answer, err);

@@ -22,6 +22,7 @@ enum {
     AUTHORIZATION_MAX_BYTES = 4 << 10,
     ERROR_MAX_BYTES = 64 << 10,     /* an error's body, whatever the caller allows */
     SLOWEST_BYTES_PER_S = 64 << 10, /* a transfer below it is given up */
+    REPLY_BYTES = 16 << 10,         /* so much of a response shows that the server responds */
     SUSPECT_MS = 400,
     PROBE_MS = 1200,
     BUSY_RETRY_S = 5,
@@ -222,9 +223,10 @@ struct transfer_watch {
     const struct s3_client *client;
     const struct s3_request *request;
     uint64_t moved_bytes;
-    uint64_t received_bytes;
-    int64_t moved_ns; /* when the last byte did; monotonic */
+    uint64_t noted_bytes; /* received, and noted as a reply */
+    int64_t moved_ns;     /* when the last byte did; monotonic */
     bool is_given_up;
+    bool is_stalled;
 };
 
 static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
@@ -236,9 +238,10 @@ static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_
     if (patience_is_cancelled(watch->request->patience))
         return false;
     if (sent + received != watch->moved_bytes) {
-        if (received != watch->received_bytes)
+        if (received - watch->noted_bytes >= REPLY_BYTES) {
             breaker_note_reply(watch->client->breaker);
-        watch->received_bytes = received;
+            watch->noted_bytes = received;
+        }
         watch->moved_bytes = sent + received;
         watch->moved_ns = now_ns;
         return true;
@@ -247,12 +250,23 @@ static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_
         return true;
     breaker_suspect(watch->client->breaker);
     watch->is_given_up = breaker_is_open(watch->client->breaker);
-    return !watch->is_given_up;
+    /* libcurl takes the mean of several seconds for the speed, which delays its own limit. */
+    watch->is_stalled =
+        now_ns - watch->moved_ns > watch->client->settings.read_timeout_s * CLOCK_NS_PER_S;
+    return !watch->is_given_up && !watch->is_stalled;
 }
 
 static enum err_code fail_unresponsive(struct err *err)
 {
     err_set(err, ERR_BUSY, "the S3 server does not respond");
+    err->retry_after_s = BUSY_RETRY_S;
+    return ERR_BUSY;
+}
+
+static enum err_code fail_slow(const struct s3_request *request, struct err *err)
+{
+    err->code = ERR_BUSY;
+    err_add(err, "%s %s", request->action, request->key ? request->key : "the bucket");
     err->retry_after_s = BUSY_RETRY_S;
     return ERR_BUSY;
 }
@@ -284,14 +298,19 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     http.progress = is_wanted;
     http.progress_context = &watch;
     http.must_not_repeat = request->needs_fresh_connection;
+    http.min_bytes_per_s = request->may_trickle ? 0 : SLOWEST_BYTES_PER_S;
     enum err_code code = take_connection(client, &connection, err);
     if (code)
         return code;
     code = http_client_send(connection, &http, answer, err);
     give_connection(client, connection);
-    if (answer->status && !request->is_probe)
+    if (answer->status && code != ERR_TIMEOUT && !request->is_probe)
         breaker_note_reply(client->breaker);
-    return code && watch.is_given_up ? fail_unresponsive(err) : code;
+    if (code && watch.is_given_up)
+        return fail_unresponsive(err);
+    if (code && watch.is_stalled)
+        return err_set(err, ERR_TIMEOUT, "nothing moved for %d s", client->settings.read_timeout_s);
+    return answer->was_too_slow ? fail_slow(request, err) : code;
 }
 
 static enum err_code try_once(struct s3_client *client, const struct s3_request *request,
@@ -379,7 +398,7 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
             return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
         const bool is_away = is_long_away(client, is_worth_another_try(code));
-        if (!is_worth_another_try(code))
+        if (!is_worth_another_try(code) || request->has_one_try || answer->was_too_slow)
             return code;
         int64_t pause = pause_ms(tries, answer);
         int64_t passed_ms = (clock_monotonic_ns() - start_ns) / CLOCK_NS_PER_MS;
@@ -393,8 +412,9 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
 /* ---- the watch ---- */
 
 /*
- * Any response will do. One request uses a connection that was kept, so that a lost SYN or a slow
- * TLS handshake does not matter, and the other one a new connection, since a kept one may be dead.
+ * Any response will do that is whole in time. One request uses a connection that was kept, so that
+ * a lost SYN or a slow TLS handshake does not matter, and the other one a new connection, since a
+ * kept one may be dead.
  */
 static bool probe(void *context, int index)
 {
@@ -411,8 +431,7 @@ static bool probe(void *context, int index)
     request.needs_fresh_connection = index > 0;
     digest_sha256(request.body, hash);
     digest_hex(span_of(hash, sizeof(hash)), payload_hash);
-    return try_once(client, &request, payload_hash, &answer, &err) != ERR_TIMEOUT ||
-           answer.status != 0;
+    return try_once(client, &request, payload_hash, &answer, &err) != ERR_TIMEOUT;
 }
 
 static void report_change(void *context, bool is_open)

@@ -30,6 +30,8 @@ struct s3_request {
     enum err_code (*check)(void *context, const struct http_client_answer *answer, struct err *err);
     void *check_context;
     int64_t deadline_ms; /* of one try; 0: by the number of bytes */
+    bool has_one_try;    /* it is not repeated */
+    bool may_trickle;    /* the server keeps the connection alive by blanks while it works */
     bool needs_fresh_connection;
     bool is_probe;                   /* of the watch: not given up when the breaker opens */
     const struct patience *patience; /* whoever waits for the answer; NULL: without end */
@@ -43,11 +45,12 @@ void s3_client_destroy(struct s3_client *client); /* NULL is a no-op */
 void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
 /*
  * From now on a request for which nothing moves for 0.4 s makes a thread send two small ones of its
- * own, on a kept and on a new connection. Without a response to either within 1.2 s, nor a byte
- * that another request received meanwhile, the server counts as not responding: requests in hand
- * end with ERR_BUSY, new ones at once, until a probe, several each second, is responded to. A
- * server that could not be used for longer than the time for retries is not waited for any more.
- * report is called on that thread when the server stops responding and when it responds again.
+ * own, on a kept and on a new connection. Without a whole response to either within 1.2 s, nor one
+ * to another request meanwhile, nor a good part of one, the server counts as not responding:
+ * requests in hand end with ERR_BUSY, new ones at once, until a probe, several each second, is
+ * responded to. A server that could not be used for longer than the time for retries is not waited
+ * for any more. report is called on that thread when the server stops responding and when it
+ * responds again.
  */
 enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_responding),
                               struct err *err) MUST_USE;
@@ -58,7 +61,8 @@ const char *s3_client_prefix(const struct s3_client *client);
 void s3_request_init(struct s3_request *request, const char *action, const char *method,
                      const char *key);
 /*
- * Sends it, again where that may help, and fills *answer, which the caller has initialised.
+ * Sends it, again where that may help, and fills *answer, which the caller has initialised. A
+ * request whose body or response has begun and then moves too slowly ends with ERR_BUSY.
  * Handles: ERR_NOT_FOUND (no object of that key), ERR_CORRUPT (the range is not in the object),
  * ERR_GONE (no such upload), ERR_UNSUPPORTED (a server that answers 501: some know no multi-delete;
  * object_s3_delete.c then deletes one by one), ERR_TOO_LARGE, ERR_NETWORK,

@@ -5,12 +5,14 @@ The server is the small one of test_s3_hang.py; make test-s3 uses real ones.
 
 import contextlib
 import re
+import threading
 
 import pytest
 
 import sample_profiles as samples
 import stored
 from conftest import Server, copy_template, make_folder
+from test_database_hang import Asking
 from test_integrity import metric
 from test_s3_hang import BucketServer, Handler
 from test_shares import wait_for
@@ -54,6 +56,7 @@ class Spoiled(Handler):
 class SpoiledServer(BucketServer):
     def __init__(self):
         self.requests = []
+        self.stops_trickling = threading.Event()
         self.spoil = lambda handler: False
         super().__init__(handler=Spoiled)
 
@@ -70,6 +73,7 @@ class SpoiledServer(BucketServer):
 def bucket():
     server = SpoiledServer()
     yield server
+    server.stops_trickling.set()
     server.shutdown()
     server.server_close()
 
@@ -171,3 +175,46 @@ def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
         wait_for(lambda: ("DELETE", f"spoiled/share/{share}") in bucket.requests)
         wait_for(lambda: "to a deletion is not of an S3 server" in server.log())
     wait_for(lambda: f"spoiled/share/{share}" not in bucket.objects, 120)
+
+
+def trickle(part, *methods):
+    """Such responses come at one byte per second: from their first byte, or from that of their body."""
+    def spoil(handler):
+        if handler.command not in methods:
+            return False
+        body = b"x" * 5000
+        head = b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5000\r\n\r\n"
+        data = head + body if part == "header" else body
+        if part == "body":
+            handler.wfile.write(head)
+        for at in range(len(data)):
+            if handler.server.stops_trickling.wait(1):
+                handler.close_connection = True
+                return True
+            handler.wfile.write(data[at:at + 1])
+        return True
+    return spoil
+
+
+@pytest.mark.parametrize("part", ["header", "body"])
+@pytest.mark.parametrize("methods", [["PUT"], ["GET", "PUT", "POST", "HEAD", "DELETE"]], ids=["PUT", "all"])
+def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods):
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
+    kinds = [("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+             ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
+             ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100})]
+    if "GET" in methods:
+        kinds.append(("GET", f"/p/{share}/raw", {}))
+    with bucket.spoiled(trickle(part, *methods)):
+        requests = [Asking(path, server.api(), method, path, **options) for method, path, options in kinds]
+        for request in requests:
+            request.join()
+    for request in requests:
+        refused(request.answer)
+        # The first line of a response to a body is not seen before it is whole.
+        assert request.seconds < (7 if part == "header" and methods == ["PUT"] else 4), (request.kind, request.seconds)
+    bucket.stops_trickling.set()
+    wait_for(lambda: api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200, 60)
+    assert api.get(f"/p/{share}/raw").body == samples.FOLDED
