@@ -265,6 +265,24 @@ void question_point(const struct cli *cli, const struct question *question, cons
             terminal_style(&cli->terminal, stderr, STYLE_RESET));
 }
 
+/* The time of the newest profile that matches, in the arena; empty: there is none. */
+static const char *find_newest(struct client *client, const struct question *question,
+                               struct arena *arena)
+{
+    json_auto_t *list = NULL;
+    struct err ignored;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/profiles");
+    client_append_parameter(&path, "limit", "1");
+    question_append(&path, question);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
+        return "";
+    const json_t *newest = json_array_get(json_object_get(list, "data"), 0);
+    return arena_strdup(arena, client_text(newest, "time", ""));
+}
+
 void question_tell_newest(struct cli *cli, struct client *client, const struct question *question)
 {
     if (question->start || question->end)
@@ -272,18 +290,7 @@ void question_tell_newest(struct cli *cli, struct client *client, const struct q
     const struct question any = {.selector = question->selector,
                                  .start = "1900-01-01T00:00:00Z",
                                  .end = "2150-01-01T00:00:00Z"};
-    json_auto_t *list = NULL;
-    struct err ignored;
-    buf_auto path;
-    buf_init(&path, PATH_MAX_BYTES);
-    buf_append_text(&path, "/api/v1/profiles");
-    client_append_parameter(&path, "limit", "1");
-    question_append(&path, &any);
-    buf_append_byte(&path, 0);
-    if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
-        return;
-    const json_t *newest = json_array_get(json_object_get(list, "data"), 0);
-    const char *time = client_text(newest, "time", "");
+    const char *time = find_newest(client, &any, cli->arena);
     if (time[0])
         terminal_warn(&cli->terminal,
                       "without --start a query is of the last hour; the newest profile of this "
@@ -364,6 +371,11 @@ static const char *advise_services(struct cli *cli, struct client *client,
 enum err_code question_refuse_empty(struct cli *cli, struct client *client,
                                     const struct question *question, struct err *err)
 {
+    if (find_newest(client, question, cli->arena)[0])
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "the profiles of this window that match %.200s have no samples: all was idle",
+            question->selector);
     question_tell_newest(cli, client, question);
     return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",
                    question->selector, advise_services(cli, client, question));

@@ -75,7 +75,8 @@ enum err_code question_freeze(struct cli *cli, struct client *client,
 void question_point(const struct cli *cli, const struct question *question, const struct err *err);
 
 /* For a query that no data matches: sets ERR_NOT_FOUND, with the services of like names where the
- * selector names one, and prints what question_tell_newest does. */
+ * selector names one, and prints what question_tell_newest does. Where profiles match that have no
+ * samples the message says that. */
 enum err_code question_refuse_empty(struct cli *cli, struct client *client,
                                     const struct question *question, struct err *err);
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from people import Tenant
 from test_cli import cli  # noqa: F401
-from test_store import BEGIN, CPU_NAMES, HEAP_NAMES, HOUR
+from test_store import BEGIN, CPU, CPU_NAMES, HEAP_NAMES, HOUR, make_profile
 from test_store_shares import FIRST, SECOND_HOUR, Filled, compared, cums, folded
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -228,6 +228,21 @@ def test_an_empty_answer_says_so(ask, cli):  # noqa: F811
     listed = ask("query", nothing, "--json")
     assert listed.returncode == 5 and json.loads(listed.out)["functions"] == []
     assert cli("query", "cpu", token=None).returncode == 4
+
+
+def test_an_idle_window_is_said_to_be_one(server, cli, tmp_path):  # noqa: F811
+    """And no advice is given to look elsewhere."""
+    tenant = Tenant(server)
+    client, token = tenant.api("ingest"), tenant.make_token("read", "share")["token"]
+    body = make_profile(CPU, time.time_ns() - 10**10, {}, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")]).status == 200
+    file = tmp_path / "idle.pb.gz"
+    for more in ([], ["--start", "now-30m"], ["--report", "pprof", "-o", file]):
+        result = cli("query", 'cpu{service_name="api"}', *more, token=token)
+        assert result.returncode == 5 and "have no samples: all was idle" in result.log, result.log
+        assert "--start" not in result.log and not file.exists()
+    other = cli("query", 'cpu{service_name="apl"}', token=token)
+    assert other.returncode == 5 and "no data in this window matches" in other.log, other.log
 
 
 def test_filters_that_leave_nothing_are_an_error(ask, filled):
