@@ -239,7 +239,7 @@ static void append_point(const struct question *question, const struct store_typ
     const int64_t begin_ns = begin_of_step(&question->range, point->step);
     buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
     if (is_rate(question, type))
-        append_rate(type, point->per_ns, json);
+        append_rate(type, point->average, json);
     else
         buf_printf(json, "%" PRId64, point->value);
     buf_append_byte(json, ']');
@@ -251,19 +251,6 @@ static double length_of_step(const struct store_range_query *range, uint32_t ste
     const int64_t left_ns = range->query.end_ns - begin_of_step(range, step);
     const int64_t length_ns = left_ns < range->step_ns ? left_ns : range->step_ns;
     return (double)(length_ns - (step == 0 ? range->lead_ns : 0));
-}
-
-/* Gauges: of the points, by the time of their steps. */
-static double mean_of_points(const struct store_range_query *range,
-                             const struct store_range_series *series)
-{
-    double sum = 0, all = 0;
-    for (uint32_t i = 0; i < series->point_count; i++) {
-        const double length = length_of_step(range, series->points[i].step);
-        sum += (double)series->points[i].value * length;
-        all += length;
-    }
-    return all > 0 ? sum / all : 0;
 }
 
 /* Averages of a part of the window weigh points by the time that has data: nearly always the step.
@@ -292,15 +279,16 @@ static void append_summary(const struct question *question, const struct store_t
                            const struct store_range_series *series, struct buf *json)
 {
     const bool is_gauge = type->rule == STORE_MEAN;
-    if (is_gauge && series->point_count)
-        buf_printf(json, ",\"average\":%.9g", mean_of_points(&question->range, series));
-    if (is_gauge)
-        return;
-    if (is_rate(question, type) && series->covered_ns) {
+    if (series->covered_ns && (is_gauge || is_rate(question, type))) {
         buf_append_text(json, ",\"average\":");
-        append_rate(type, series->per_ns, json);
+        if (is_gauge)
+            buf_printf(json, "%.9g", series->average);
+        else
+            append_rate(type, series->average, json);
     }
-    buf_printf(json, ",\"total\":%" PRId64 ",\"covered_ms\":", series->total);
+    if (!is_gauge)
+        buf_printf(json, ",\"total\":%" PRId64, series->total);
+    buf_append_text(json, ",\"covered_ms\":");
     append_ms((int64_t)series->covered_ns, json);
     append_partial(&question->range, series, json);
 }
@@ -355,48 +343,29 @@ static void print_raised(const struct question *question, struct buf *note)
 }
 
 /* Series whose interval is longer than the step that suits most of them. */
-static void print_longer(const struct question *question, const struct store_range *answer,
-                         struct buf *note)
+static void print_longer(const struct store_range *answer, struct buf *note)
 {
     const bool is_one = answer->longer_count == 1;
     buf_printf(note, "%s%" PRIu32 " series %s a longer interval than the step, up to ",
                note->size ? " " : "", answer->longer_count, is_one ? "has" : "have");
     print_s(answer->longest_interval_ns, note);
-    if (answer->unknown_count)
-        buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
-    else if (question->range.holds_snapshots)
-        buf_append_text(note, ": a snapshot counts until the next one, at most for the interval.");
-    else
-        buf_printf(note, ": steps without %s snapshots lack %s. Use a longer step.",
-                   is_one ? "its" : "their", is_one ? "it" : "them");
+    buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
 }
 
 /* What the reader of the values must know, as sentences. */
 static void append_notes(const struct question *question, const struct store_range *answer,
                          struct buf *json)
 {
-    const struct store_range_query *range = &question->range;
-    const bool is_raised = question->short_step_ns;
-    const bool lacks_most = answer->snapshot_interval_ns > range->step_ns;
     buf_auto note;
     buf_init(&note, 1024);
     if (answer->unknown_count)
         print_unknown(answer, &note);
-    if (answer->unknown_count && is_raised) {
+    if (question->short_step_ns) {
         print_raised(question, &note);
         buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
-    } else if (is_raised) {
-        print_raised(question, &note);
-        buf_printf(&note, ", so that each step has snapshots of %s series that are summed.",
-                   answer->longer_count ? "most" : "all");
-    } else if (lacks_most) {
-        buf_append_text(&note, "Snapshots come every ");
-        print_s(answer->snapshot_interval_ns, &note);
-        buf_append_text(&note, ": shorter steps do not have all series that are summed. Use a "
-                               "longer step.");
     }
-    if (answer->longer_count && !lacks_most)
-        print_longer(question, answer, &note);
+    if (answer->longer_count)
+        print_longer(answer, &note);
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");
@@ -453,16 +422,6 @@ static void ask_for_hours(struct request *request, struct question *question,
         *answer = hours;
 }
 
-/* Without a duration nothing is known of parts of the interval. Steps of twice the interval of
- * snapshots have one of each series, early or late as it may be. */
-static int64_t shortest_step(const struct question *question, const struct store_range *answer)
-{
-    const int64_t interval_ns = answer->snapshot_interval_ns;
-    if (answer->interval_ns || question->has_step || interval_ns > INT64_MAX / 2)
-        return answer->interval_ns;
-    return 2 * interval_ns;
-}
-
 static void set_raised_step(struct question *question, int64_t shortest_ns)
 {
     struct store_range_query *range = &question->range;
@@ -474,22 +433,15 @@ static void set_raised_step(struct question *question, int64_t shortest_ns)
     question->short_step_ns = step_ns;
 }
 
-/* A step that was asked for becomes a multiple of itself, one that we chose the next round one.
- * Where a step that we chose remains shorter than the interval of a few gauges, their snapshots are
- * held, so that sums do not jump where these come. */
+/* Without a duration nothing is known of parts of the interval. A step that was asked for becomes a
+ * multiple of itself, one that we chose the next round one. */
 static enum err_code raise_step(struct request *request, struct question *question,
                                 struct store_range *answer, struct err *err)
 {
-    struct store_range_query *range = &question->range;
-    const int64_t shortest_ns = shortest_step(question, answer);
-    const bool is_raised = shortest_ns > range->step_ns;
-    range->holds_snapshots =
-        !question->has_step && answer->snapshot_interval_ns && answer->longer_count;
-    if (!is_raised && !range->holds_snapshots)
+    if (answer->interval_ns <= question->range.step_ns)
         return ERR_NONE;
-    if (is_raised)
-        set_raised_step(question, shortest_ns);
-    return store_range(request->server->store, request->arena, range, answer, err);
+    set_raised_step(question, answer->interval_ns);
+    return store_range(request->server->store, request->arena, &question->range, answer, err);
 }
 
 static enum err_code ask(struct request *request, struct question *question,

@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "store/block_read.h"
+#include "store/cadence.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -84,6 +85,12 @@ size_t differences_memory(const struct differences *differences)
            differences->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
 }
 
+const int64_t *differences_times(const struct differences *differences, uint32_t *ret_count)
+{
+    *ret_count = differences->time_count;
+    return differences->times_ns;
+}
+
 static int compare_times(const void *a, const void *b, void *times)
 {
     const int64_t *times_ns = times;
@@ -114,6 +121,7 @@ static uint32_t number_snapshots(struct differences *differences)
         differences->rows[i].snapshot = numbers[differences->rows[i].snapshot];
     mem_free(differences->times_ns);
     differences->times_ns = times_ns;
+    differences->time_count = snapshot_count;
     mem_free(numbers);
     mem_free(order);
     return snapshot_count;
@@ -180,33 +188,14 @@ static void keep_keys(struct differences *differences)
     order_rows(differences);
 }
 
-static int compare_distances(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median of the distances between snapshots, of which there are at least two. */
-static int64_t find_interval(const int64_t *times_ns, uint32_t snapshot_count)
-{
-    const uint32_t count = snapshot_count - 1;
-    int64_t *distances_ns = mem_new(int64_t, count);
-    for (uint32_t i = 0; i < count; i++)
-        distances_ns[i] = times_ns[i + 1] - times_ns[i];
-    qsort(distances_ns, count, sizeof(*distances_ns), compare_distances);
-    const int64_t interval_ns = distances_ns[(count - 1) / 2];
-    mem_free(distances_ns);
-    return interval_ns;
-}
-
 /* since_ns[i]: from when on snapshot i tells what was gained. */
 static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *began)
 {
     int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
-    const int64_t interval_ns =
-        snapshot_count > 1 ? find_interval(times_ns, snapshot_count) : INT64_MAX;
     for (uint32_t i = 1; i < snapshot_count; i++) {
-        const bool is_cut = began[i] && times_ns[i] - times_ns[i - 1] > interval_ns;
+        const int64_t interval_ns = cadence_interval(times_ns, snapshot_count, i - 1);
+        const bool is_cut =
+            began[i] && cadence_distance(times_ns[i - 1], times_ns[i]) > interval_ns;
         since_ns[i] = is_cut ? times_ns[i] - interval_ns : times_ns[i - 1];
     }
     return since_ns;

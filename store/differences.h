@@ -42,6 +42,9 @@ void differences_add(struct differences *differences, const struct block *block,
                      const struct block_rows *rows, uint32_t first, uint32_t end,
                      const uint32_t *keys);
 
+/* Once they were told: when the snapshots were, in order. */
+const int64_t *differences_times(const struct differences *differences, uint32_t *ret_count);
+
 size_t differences_memory(const struct differences *differences);
 
 /* What a key gained from since_ns until the snapshot at time_ns. */
@@ -54,10 +57,10 @@ struct difference_gain {
 
 /*
  * Once, when all are added: calls covered (NULL: not wanted) for each snapshot but the first with
- * the time since the one before; where counters began anew, since then, or for the usual interval
- * of snapshots (the median) where that is shorter: when the process began is not known. Then calls
- * gain for what each key gained until a snapshot, of all snapshots but the first that it is in.
- * Gains of one key and snapshot come one after the other.
+ * the time since the one before; where counters began anew, since then, or for the interval of the
+ * snapshots there (store/cadence.h) where that is shorter: when the process began is not known.
+ * Then calls gain for what each key gained until a snapshot, of all snapshots but the first that it
+ * is in. Gains of one key and snapshot come one after the other.
  */
 void differences_tell(struct differences *differences,
                       void (*covered)(void *context, int64_t since_ns, int64_t time_ns),

@@ -5,8 +5,8 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/label_filter.h"
+#include "store/cadence.h"
 #include "store/differences.h"
-#include "store/moments.h"
 #include "store/range_groups.h"
 #include "store/row_labels.h"
 #include "store/spread.h"
@@ -22,7 +22,10 @@ static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without
 /* Deltas that begin before the window count with what they have in it. Most are shorter than this;
  * where longer ones are found, the query runs again with a longer reach. */
 #define REACH_NS (120 * CLOCK_NS_PER_S)
-#define REACH_OF_NOTHING_NS (3600 * CLOCK_NS_PER_S) /* where no profile was found at all */
+/* Where no profile was found at all; and for the neighbours of snapshots and of deltas without a
+ * duration, on both sides of the window. Where their interval is so long that more of them may lie
+ * beyond it, the query runs again. */
+#define REACH_OF_NEIGHBOURS_NS (3600 * CLOCK_NS_PER_S)
 #define REACH_MAX_NS (86400 * CLOCK_NS_PER_S)
 
 /* Which groups the samples of a series are in: one, or one of these. */
@@ -38,6 +41,19 @@ struct row_sum {
     int64_t value;
     uint32_t group;
     uint32_t ordinal;
+};
+
+/* What is outside the window and nearest to one of its edges: distinct times, the nearest first. */
+struct edge {
+    int64_t times_ns[CADENCE_NEIGHBOURS];
+    int count;
+};
+
+/* What an hour of which totals alone are kept has in a group: of gauges. */
+struct hour_sum {
+    int64_t sum;
+    int32_t hour;
+    uint32_t group;
 };
 
 struct range {
@@ -56,19 +72,23 @@ struct range {
     struct range_groups *groups; /* by the number of the labels */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
+    bool lacks_neighbours;  /* the query has to run again, with them */
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
     int64_t *intervals_ns;  /* of the series whose interval is known; see note_series_interval */
     uint32_t interval_count;
-    uint64_t checked_at; /* spread.add_count when the limits were checked last */
+    uint64_t checked_at;     /* spread.add_count when the limits were checked last */
+    int64_t wanted_reach_ns; /* how far neighbours of any series may lie; 0: none are wanted */
     /* The series in hand: */
-    int64_t snapshot_interval_ns; /* of gauges; 0: not known */
     struct spread spread;
+    struct edge before, after; /* of the window: neighbours that were read */
     bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
-    uint32_t *snapshot_counts; /* per step */
-    struct moments moments;    /* of snapshots that are not counted there yet */
     struct differences differences;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
+    struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
+    struct hour_sum *hour_sums;
+    uint32_t hour_sum_count;
+    uint32_t hour_sum_capacity;
     /* The granule in hand: */
     int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;
@@ -89,8 +109,9 @@ static size_t memory_of(const struct range *range)
                (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
-           range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences) +
-           moments_memory(&range->moments);
+           range->key_capacity * sizeof(*range->keys) +
+           range->hour_sum_capacity * sizeof(*range->hour_sums) +
+           differences_memory(&range->differences);
 }
 
 static enum err_code check_limits(const struct range *range)
@@ -107,8 +128,6 @@ static enum err_code check_work(struct range *range)
     range->checked_at = range->spread.add_count;
     return check_limits(range);
 }
-
-/* ---- reading ---- */
 
 static uint32_t step_of(const struct range *range, int64_t time_ns)
 {
@@ -130,25 +149,23 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
     return walk_explain_wait(range->walk, code);
 }
 
-/* All profiles of the granule begin in one step. */
+/* All that the granule's profiles cover lies in one step. */
 static bool is_in_one_step(const struct range *range, const struct walk_task *task)
 {
     const struct store_query *query = &range->query->query;
     const struct block_granule *granule = task->granule;
-    return walk_is_whole(task) && granule->begin_ns >= query->start_ns &&
-           granule->end_ns < query->end_ns &&
-           step_of(range, granule->begin_ns) == step_of(range, granule->end_ns);
+    return granule->begin_ns >= query->start_ns && granule->reach_ns > granule->begin_ns &&
+           granule->reach_ns <= query->end_ns &&
+           step_of(range, granule->begin_ns) == step_of(range, granule->reach_ns - 1);
 }
 
-/* What the granule's profiles have together is enough: all snapshots are in one step, or all deltas
- * together are as one that covers their time, its value spread evenly. */
+/* What the granule's profiles have together is enough: all deltas together are as one that covers
+ * their time. One that reaches into the next step has its part there by itself. */
 static bool is_enough(const struct range *range, const struct walk_task *task)
 {
-    if (range->rule == STORE_MEAN)
-        return is_in_one_step(range, task) && !task->has_shared_moments;
     return range->rule == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
-           (is_in_one_step(range, task) ||
-            (walk_is_whole(task) && task->granule->profile_count == 1));
+           walk_is_whole(task) &&
+           (task->granule->profile_count == 1 || is_in_one_step(range, task));
 }
 
 /* What is known of an hour as a whole alone is of no step when steps divide it. */
@@ -159,22 +176,41 @@ static bool is_cut(const struct range *range, const struct walk_task *task)
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
-/* Here and below, profiles are those of the task: from the ordinal task->first on.
- * Means are of all snapshots of the series. */
-static void note_snapshots(struct range *range, const struct walk_task *task,
-                           const struct block_profile *profiles)
+/* ---- neighbours ---- */
+
+static bool is_nearer(int64_t time_ns, int64_t other_ns, bool is_before)
 {
-    if (task->has_shared_moments)
-        moments_add(&range->moments, profiles, 0, task->end - task->first);
-    for (uint32_t i = task->first; !task->has_shared_moments && i < task->end; i++)
-        range->snapshot_counts[step_of(range, profiles[i - task->first].time_ns)]++;
+    return is_before ? time_ns > other_ns : time_ns < other_ns;
 }
 
-static void count_moment(void *context, int64_t time_ns)
+static void note_in_edge(struct edge *edge, int64_t time_ns, bool is_before)
 {
-    struct range *range = context;
-    range->snapshot_counts[step_of(range, time_ns)]++;
+    int at = 0;
+    while (at < edge->count && is_nearer(edge->times_ns[at], time_ns, is_before))
+        at++;
+    if (at == CADENCE_NEIGHBOURS || (at < edge->count && edge->times_ns[at] == time_ns))
+        return;
+    edge->count += edge->count < CADENCE_NEIGHBOURS;
+    for (int i = edge->count - 1; i > at; i--)
+        edge->times_ns[i] = edge->times_ns[i - 1];
+    edge->times_ns[at] = time_ns;
 }
+
+static void note_moment(struct range *range, int64_t time_ns)
+{
+    const struct store_query *query = &range->query->query;
+    if (time_ns < query->start_ns)
+        note_in_edge(&range->before, time_ns, true);
+    else if (time_ns >= query->end_ns)
+        note_in_edge(&range->after, time_ns, false);
+}
+
+static bool is_unread(const struct walk_task *task)
+{
+    return task->is_broken || (task->is_neighbour && !task->is_needed);
+}
+
+/* ---- reading ---- */
 
 static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
 {
@@ -193,10 +229,7 @@ static enum err_code read_whole(struct range *range, struct walk_task *task, uin
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
         value += keeps[totals.stacks[i]] ? totals.sums[i] : 0;
-    if (!code && range->rule == STORE_MEAN) {
-        spread_put(&range->spread, group, granule->begin_ns, value);
-        range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
-    } else if (!code) {
+    if (!code) {
         spread_add(&range->spread, group, granule->begin_ns, granule->reach_ns - granule->begin_ns,
                    value);
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
@@ -233,12 +266,77 @@ static enum err_code read_values(struct range *range, const struct walk_task *ta
     return ERR_NONE;
 }
 
+/* A snapshot has none, whatever it was sent with. */
+static int64_t duration_of(const struct range *range, const struct block_profile *profile)
+{
+    return range->rule == STORE_SUM ? profile->duration_ns : 0;
+}
+
+/* Here and below, profiles are those of the task: from the ordinal task->first on. */
 static void cover_profiles(struct range *range, const struct walk_task *task,
                            const struct block_profile *profiles)
 {
-    for (uint32_t i = task->first; i < task->end; i++)
-        spread_cover(&range->spread, profiles[i - task->first].time_ns,
-                     profiles[i - task->first].duration_ns);
+    for (uint32_t i = task->first; i < task->end; i++) {
+        const struct block_profile *profile = &profiles[i - task->first];
+        const int64_t duration_ns = duration_of(range, profile);
+        spread_cover(&range->spread, profile->time_ns, duration_ns);
+        if (duration_ns <= 0)
+            note_moment(range, profile->time_ns);
+    }
+}
+
+static int32_t hour_of(int64_t time_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    return (int32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
+}
+
+/* Of an hour's snapshots only their sums are known, by granule: they are shared when all are. */
+static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int64_t sum)
+{
+    for (uint32_t i = 0; i < range->hour_sum_count; i++) {
+        struct hour_sum *one = &range->hour_sums[i];
+        if (one->group == group && one->hour == hour) {
+            one->sum += sum;
+            return;
+        }
+    }
+    if (range->hour_sum_count == range->hour_sum_capacity) {
+        range->hour_sum_capacity = range->hour_sum_capacity ? range->hour_sum_capacity * 2 : 64;
+        range->hour_sums =
+            mem_resize(range->hour_sums, range->hour_sum_capacity, sizeof(*range->hour_sums));
+    }
+    range->hour_sums[range->hour_sum_count++] =
+        (struct hour_sum){.group = group, .hour = hour, .sum = sum};
+}
+
+/* Each moment of the hour has an equal part. */
+static void share_hour_sum(struct range *range, const struct hour_sum *hour)
+{
+    const struct spread *spread = &range->spread;
+    uint32_t first = 0, count = 0;
+    while (first < spread->time_count && hour_of(spread->times_ns[first]) < hour->hour)
+        first++;
+    while (first + count < spread->time_count &&
+           hour_of(spread->times_ns[first + count]) == hour->hour)
+        count++;
+    for (uint32_t i = 0; i < count; i++) {
+        const __int128 before = (__int128)hour->sum * i / count;
+        const __int128 after = (__int128)hour->sum * (i + 1) / count;
+        spread_add(&range->spread, hour->group, spread->times_ns[first + i], 0,
+                   (int64_t)(after - before));
+    }
+}
+
+static void share_hour_sums(struct range *range)
+{
+    struct spread *spread = &range->spread;
+    if (!range->hour_sum_count)
+        return;
+    spread->time_count = cadence_order(spread->times_ns, spread->time_count);
+    for (uint32_t i = 0; i < range->hour_sum_count; i++)
+        share_hour_sum(range, &range->hour_sums[i]);
+    range->hour_sum_count = 0;
 }
 
 /* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
@@ -281,29 +379,17 @@ static enum err_code add_profiles(struct range *range, const struct walk_task *t
     for (uint32_t i = task->first; i < task->end && !code; i++) {
         const struct block_profile *profile = &profiles[i - task->first];
         const int64_t value = values ? values[i] : profile->total;
-        if (range->rule == STORE_MEAN) {
-            spread_put(&range->spread, group, profile->time_ns, value);
-            continue;
-        }
         if (task->are_totals)
             sum += value;
         else
-            spread_add(&range->spread, group, profile->time_ns, profile->duration_ns, value);
+            spread_add(&range->spread, group, profile->time_ns, duration_of(range, profile), value);
         code = check_work(range);
     }
     if (task->are_totals && range->rule == STORE_SUM)
         share_sum(range, task, group, profiles, sum);
+    else if (task->are_totals)
+        add_hour_sum(range, group, task->granule->hour, sum);
     return code;
-}
-
-/* Snapshots are counted, times of deltas are covered. */
-static void note_times(struct range *range, const struct walk_task *task,
-                       const struct block_profile *profiles)
-{
-    if (range->rule == STORE_MEAN)
-        note_snapshots(range, task, profiles);
-    else if (range->rule == STORE_SUM)
-        cover_profiles(range, task, profiles);
 }
 
 /* Those that the walk has read to find them, else now. */
@@ -338,21 +424,16 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task, 
                           code);
     if (code || task->is_broken)
         return code;
-    note_times(range, task, profiles);
+    cover_profiles(range, task, profiles);
     return add_profiles(range, task, group, profiles, has_filter ? range->values : NULL);
 }
 
-/* It has no rows, or the labels of none are wanted: its snapshots, or the time that it covers,
- * count. */
+/* It has no rows, or the labels of none are wanted: the time that its profiles cover counts. */
 static enum err_code read_times(struct range *range, struct walk_task *task)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles = NULL;
-    if (range->rule == STORE_MEAN && is_enough(range, task)) {
-        range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
-        return ERR_NONE;
-    }
     if (is_enough(range, task)) {
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
@@ -360,7 +441,7 @@ static enum err_code read_times(struct range *range, struct walk_task *task)
     }
     enum err_code code = find_profiles(range, task, &profiles);
     if (!code)
-        note_times(range, task, profiles);
+        cover_profiles(range, task, profiles);
     return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
@@ -391,6 +472,8 @@ static void add_snapshots(struct range *range, const struct walk_task *task,
                                                       : group * 2 + keeps_row(keeps, rows, i);
     }
     differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
+    for (uint32_t i = task->first; i < task->end; i++)
+        note_moment(range, rows->profiles[i].time_ns);
 }
 
 /* In equal parts that add up to the value. */
@@ -422,14 +505,21 @@ static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal
     range->row_sums[number].value += value;
 }
 
-/* The rows of a profile count together, as they do without labels. */
+/* The rows of a profile count together, as they do without labels. values has what the first group
+ * had of each. */
 static enum err_code spread_row_sums(struct range *range, const struct block_profile *profiles)
 {
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < range->row_sum_count && !code; i++) {
         const struct row_sum *sum = &range->row_sums[i];
         const struct block_profile *profile = &profiles[sum->ordinal];
-        spread_add(&range->spread, sum->group, profile->time_ns, profile->duration_ns, sum->value);
+        int64_t *before = &range->values[sum->ordinal];
+        if (profile->duration_ns > 0)
+            spread_add_part(&range->spread, sum->group, profile->time_ns, profile->duration_ns,
+                            *before, sum->value);
+        else
+            spread_add(&range->spread, sum->group, profile->time_ns, 0, sum->value);
+        *before += sum->value;
         code = check_work(range);
     }
     map_u64_fini(&range->row_numbers);
@@ -488,10 +578,10 @@ static void add_gauges(struct range *range, const struct walk_task *task,
             continue;
         const uint32_t group = group_of_row(range, rows, i);
         if (group != ROW_LABELS_LEFT_OUT)
-            spread_put(&range->spread, group, rows->profiles[ordinal].time_ns,
+            spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
                        keeps_row(keeps, rows, i) ? rows->values[i] : 0);
     }
-    note_snapshots(range, task, rows->profiles + task->first);
+    cover_profiles(range, task, rows->profiles + task->first);
 }
 
 static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,
@@ -568,16 +658,10 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
 
 /* ---- series by series ---- */
 
-static uint32_t hour_of(int64_t time_ns)
-{
-    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
-    return (uint32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
-}
-
 /* Snapshots of an hour that is left out tell what later ones are to be compared with. */
 static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
 {
-    return map_u64_find(&range->cut_hours, hour_of(time_ns)) != MAP_ABSENT;
+    return map_u64_find(&range->cut_hours, (uint32_t)hour_of(time_ns)) != MAP_ABSENT;
 }
 
 static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
@@ -587,55 +671,40 @@ static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
         spread_cover(&range->spread, since_ns, time_ns - since_ns);
 }
 
+/* What groups had before of the gains until a moment. */
+static int64_t *find_gained(struct range *range, int64_t time_ns)
+{
+    const uint32_t count = range->gained.count;
+    const uint32_t number = map_u64_add(&range->gained, (uint64_t)time_ns, count);
+    if (range->value_capacity <= number) {
+        range->value_capacity = number < 32 ? 64 : number * 2;
+        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
+    }
+    if (number == count)
+        range->values[number] = 0;
+    return &range->values[number];
+}
+
 static void add_gain(void *context, const struct difference_gain *gained)
 {
     struct range *range = context;
-    if (!is_in_cut_hour(range, gained->time_ns))
-        spread_add(&range->spread, gained->key / 2, gained->since_ns,
-                   gained->time_ns - gained->since_ns, gained->key % 2 ? gained->value : 0);
-}
-
-/* How many steps after that of a snapshot may have none of the series. */
-static uint32_t count_held_steps(const struct range *range)
-{
-    const int64_t interval_ns = range->snapshot_interval_ns, step_ns = range->steps.step_ns;
-    if (!range->query->holds_snapshots || interval_ns <= step_ns / 2)
-        return 0;
-    const int64_t count = (interval_ns - 1) / step_ns + 1;
-    return count < range->step_count ? (uint32_t)count : range->step_count;
-}
-
-/* The mean of a step's snapshots also counts in the steps after it, up to the next snapshot, and
- * in those before it where the snapshot before may lie before the window. */
-static void hold_mean(struct range *range, const struct spread_sum *sum, uint32_t held_steps)
-{
-    const uint32_t *counts = range->snapshot_counts;
-    const __int128 value = sum->sum / SPREAD_UNIT;
-    uint32_t first = sum->step;
-    for (uint32_t i = sum->step + 1;
-         i < range->step_count && !counts[i] && i - sum->step <= held_steps; i++)
-        range_groups_add(range->groups, sum->group, i, value, counts[sum->step]);
-    while (first && !counts[first - 1] && sum->step - first < held_steps)
-        first--;
-    for (uint32_t i = first; !first && i < sum->step; i++)
-        range_groups_add(range->groups, sum->group, i, value, counts[sum->step]);
+    if (is_in_cut_hour(range, gained->time_ns))
+        return;
+    const int64_t value = gained->key % 2 ? gained->value : 0;
+    int64_t *before = find_gained(range, gained->time_ns);
+    spread_add_part(&range->spread, gained->key / 2, gained->since_ns,
+                    gained->time_ns - gained->since_ns, *before, value);
+    *before += value;
 }
 
 /* A group has data wherever its series have, whether its labels occur there or not. */
 static void add_to_groups(struct range *range, uint32_t series)
 {
     uint32_t *groups = &range->groups_of_series[series];
-    const uint32_t held_steps = range->rule == STORE_MEAN ? count_held_steps(range) : 0;
     for (uint32_t i = 0; i < range->spread.sum_count; i++) {
         const struct spread_sum *sum = &range->spread.sums[i];
-        if (range->rule == STORE_MEAN) {
-            range_groups_add(range->groups, sum->group, sum->step, sum->sum / SPREAD_UNIT,
-                             range->snapshot_counts[sum->step]);
-            hold_mean(range, sum, held_steps);
-        } else {
-            range_groups_add(range->groups, sum->group, sum->step, sum->sum, 1);
-            range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
-        }
+        range_groups_add(range->groups, sum->group, sum->step, sum->sum);
+        range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
         *groups = *groups == NO_GROUP || *groups == sum->group ? sum->group : SEVERAL_GROUPS;
     }
 }
@@ -645,19 +714,17 @@ static void begin_series(struct range *range)
     spread_begin_series(&range->spread);
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
+    map_u64_fini(&range->gained);
+    range->gained = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
-    memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
-}
-
-static bool has_sums(const struct range *range)
-{
-    return range->spread.sum_count || range->spread.unknown_sums;
+    range->before.count = range->after.count = 0;
+    range->hour_sum_count = 0;
 }
 
 /* No row of the granule is wanted, or it has none. */
 static bool is_left_out(struct range *range, const struct walk_task *task)
 {
-    if (task->is_broken || is_cut(range, task))
+    if (is_unread(task) || is_cut(range, task))
         return false;
     if (is_idle(range, task))
         return true;
@@ -672,7 +739,7 @@ static enum err_code read_left_out(struct range *range, struct walk_task *tasks,
                                    uint32_t end)
 {
     enum err_code code = ERR_NONE;
-    const bool is_there = has_sums(range);
+    const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
     for (uint32_t i = begin; i < end && !code && range->has_left_out; i++) {
         struct walk_task *task = &tasks[i];
         if (is_left_out(range, task) && (is_there || is_idle(range, task)))
@@ -685,7 +752,8 @@ static enum err_code read_left_out(struct range *range, struct walk_task *tasks,
 static void add_idle_series(struct range *range, const struct walk_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
-    if (range->rule != STORE_SUM || has_sums(range) || range->has_lost_rows || !covered->count)
+    if (range->rule != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
+        !covered->count)
         return;
     row_labels_begin(range->labels, task->block, task->granule);
     const uint32_t group = row_labels_group(range->labels, 0);
@@ -694,48 +762,133 @@ static void add_idle_series(struct range *range, const struct walk_task *task)
         spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
 }
 
-static void note_interval(int64_t distance_ns, int64_t *interval_ns)
-{
-    if (distance_ns > 0 && distance_ns < *interval_ns)
-        *interval_ns = distance_ns;
-}
-
-/* As far as lists of granules say: the shortest distance from one to the next, or within one. */
-static int64_t find_snapshot_interval(const struct walk_task *tasks, uint32_t begin, uint32_t end)
-{
-    int64_t interval_ns = INT64_MAX;
-    for (uint32_t i = begin; i < end; i++) {
-        const struct block_granule *granule = tasks[i].granule;
-        if (granule->profile_count > 1)
-            note_interval((granule->end_ns - granule->begin_ns) / (granule->profile_count - 1),
-                          &interval_ns);
-        if (i > begin)
-            note_interval(granule->begin_ns - tasks[i - 1].granule->end_ns, &interval_ns);
-    }
-    return interval_ns == INT64_MAX ? 0 : interval_ns;
-}
-
 /* Series of deltas whose profiles all have a duration have an interval of 0: nothing is unknown
- * within a step. A snapshot, or a profile without a duration, that is alone has no interval. */
+ * within a step. A profile without a duration that is alone has no interval. */
 static void note_series_interval(struct range *range)
 {
     const struct spread *spread = &range->spread;
-    const bool is_gauge = range->rule == STORE_MEAN;
-    const int64_t interval_ns = is_gauge ? range->snapshot_interval_ns : spread->interval_ns;
-    const bool is_known = interval_ns || (!is_gauge && !spread->time_count);
-    if (!range->is_second_pass && is_known && spread->sum_count)
-        range->intervals_ns[range->interval_count++] = interval_ns;
+    const bool is_known = spread->interval_ns || !spread->time_count;
+    if (range->rule == STORE_SUM && !range->is_second_pass && is_known && spread->sum_count)
+        range->intervals_ns[range->interval_count++] = spread->interval_ns;
 }
 
-static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
-                                 uint32_t end)
+/* The unread neighbour on one side that is nearest to the window. */
+static struct walk_task *find_nearest(const struct range *range, struct walk_task *tasks,
+                                      uint32_t begin, uint32_t end, bool is_before)
+{
+    struct walk_task *nearest = NULL;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct block_granule *granule = tasks[i].granule;
+        if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
+            is_before != (granule->end_ns < range->query->query.start_ns))
+            continue;
+        if (!nearest || (is_before ? granule->end_ns > nearest->granule->end_ns
+                                   : granule->begin_ns < nearest->granule->begin_ns))
+            nearest = &tasks[i];
+    }
+    return nearest;
+}
+
+/* Its profiles that are needed; those beyond the reach are none. */
+static enum err_code take_neighbours(struct range *range, struct walk_task *task, bool is_before)
+{
+    struct walk *walk = range->walk;
+    const struct store_query *query = walk->query;
+    const uint32_t count = task->granule->profile_count;
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    code = walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+    if (code || task->is_broken)
+        return code;
+    task->first = is_before ? walk_find_before(profiles, count) : 0;
+    task->end = is_before ? count : walk_find_after(profiles, 0, count);
+    while (task->first < task->end &&
+           cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
+        task->first++;
+    while (task->first < task->end &&
+           cadence_distance(query->end_ns, profiles[task->end - 1].time_ns) >= query->ahead_ns)
+        task->end--;
+    task->is_needed = true;
+    struct block_profile *kept =
+        arena_new_raw(walk->arena, struct block_profile, task->end - task->first);
+    for (uint32_t i = task->first; i < task->end; i++)
+        kept[i - task->first] = profiles[i];
+    task->profiles = kept;
+    return ERR_NONE;
+}
+
+/* From the window's edge outwards, until there are as many moments as are needed. */
+static enum err_code read_neighbours(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                     uint32_t end, bool is_before)
+{
+    const struct edge *edge = is_before ? &range->before : &range->after;
+    struct walk_task *task;
+    enum err_code code = ERR_NONE;
+    while (!code && (task = find_nearest(range, tasks, begin, end, is_before))) {
+        const int64_t time_ns = is_before ? task->granule->end_ns : task->granule->begin_ns;
+        if (edge->count == CADENCE_NEIGHBOURS &&
+            !is_nearer(time_ns, edge->times_ns[CADENCE_NEIGHBOURS - 1], is_before))
+            break;
+        code = take_neighbours(range, task, is_before);
+        if (!code && !task->is_broken && task->first < task->end)
+            code = read_task(range, task);
+        if (!code)
+            code = check_limits(range);
+    }
+    return code;
+}
+
+/* May there be a neighbour beyond the reach that is needed? distance_ns is from the last one that
+ * was found to the window's edge, below 0 inside. */
+static void note_hidden(struct range *range, const struct edge *edge, __int128 distance_ns,
+                        int64_t interval_ns)
+{
+    const int64_t next_ns = interval_ns ? cadence_longest(interval_ns) : REACH_OF_NEIGHBOURS_NS;
+    const int64_t reach_ns = range->walk->query->ahead_ns;
+    if (edge->count == CADENCE_NEIGHBOURS || distance_ns + next_ns <= reach_ns)
+        return;
+    const __int128 wanted_ns =
+        interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2) : REACH_OF_NEIGHBOURS_NS;
+    if (wanted_ns > range->wanted_reach_ns)
+        range->wanted_reach_ns = wanted_ns < REACH_MAX_NS ? (int64_t)wanted_ns : REACH_MAX_NS;
+}
+
+/* times_ns: all of the series that were read. Nothing lies in the future. */
+static void note_reach(struct range *range, const int64_t *times_ns, uint32_t count)
+{
+    const struct store_query *query = range->walk->query;
+    if (!count || !query->ahead_ns)
+        return;
+    const int64_t last_ns = times_ns[count - 1];
+    note_hidden(range, &range->before, (__int128)query->start_ns - times_ns[0],
+                cadence_interval(times_ns, count, 0));
+    if ((__int128)query->end_ns + query->ahead_ns < clock_wall_ns())
+        note_hidden(range, &range->after, (__int128)last_ns - query->end_ns,
+                    cadence_interval(times_ns, count, count - 1));
+}
+
+static void end_series(struct range *range, const struct walk_task *task)
+{
+    uint32_t count = 0;
+    const int64_t *times_ns = differences_times(&range->differences, &count);
+    share_hour_sums(range);
+    spread_end_series(&range->spread);
+    add_idle_series(range, task);
+    if (range->rule == STORE_DIFFERENCE)
+        note_reach(range, times_ns, count);
+    else
+        note_reach(range, range->spread.times_ns, range->spread.time_count);
+    differences_fini(&range->differences);
+    note_series_interval(range);
+}
+
+static enum err_code read_tasks(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                uint32_t end)
 {
     enum err_code code = ERR_NONE;
-    begin_series(range);
-    if (range->rule == STORE_MEAN)
-        range->snapshot_interval_ns = find_snapshot_interval(tasks, begin, end);
     for (uint32_t i = begin; i < end && !code; i++) {
-        if (tasks[i].is_broken)
+        if (is_unread(&tasks[i]))
             continue;
         if (range->query->filter)
             walk_read_ahead(range->walk, i);
@@ -743,18 +896,31 @@ static enum err_code read_series(struct range *range, struct walk_task *tasks, u
         if (!code)
             code = check_limits(range);
     }
+    if (!code)
+        code = read_neighbours(range, tasks, begin, end, true);
+    return code ? code : read_neighbours(range, tasks, begin, end, false);
+}
+
+static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                 uint32_t end)
+{
+    begin_series(range);
+    enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->rule == STORE_DIFFERENCE)
         differences_tell(&range->differences, cover_gains, add_gain, range);
     else if (!code)
         code = read_left_out(range, tasks, begin, end);
-    differences_fini(&range->differences);
-    moments_tell(&range->moments, count_moment, range);
-    spread_end_series(&range->spread);
-    add_idle_series(range, &tasks[begin]);
-    note_series_interval(range);
+    end_series(range, &tasks[begin]);
     if (!code)
         add_to_groups(range, tasks[begin].series);
     return code;
+}
+
+/* Deltas without a duration are found when they are read. */
+static bool lacks_neighbours(const struct range *range)
+{
+    return !range->walk->query->ahead_ns && range->walk->type_count &&
+           (range->rule != STORE_SUM || range->spread.unknown_count);
 }
 
 static bool is_needed(const struct range *range, uint32_t series)
@@ -768,7 +934,7 @@ static enum err_code read_pass(struct range *range)
 {
     const struct walk *walk = range->walk;
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
+    for (uint32_t i = 0, end; i < walk->task_count && !code && !lacks_neighbours(range); i = end) {
         const uint32_t series = walk->tasks[i].series;
         for (end = i; end < walk->task_count && walk->tasks[end].series == series;)
             end++;
@@ -818,20 +984,30 @@ static enum err_code read_all(struct range *range)
 {
     const uint64_t opening_bytes = range->walk->statistics.bytes_read;
     walk_sort_by_series(range->walk);
-    if (range->rule == STORE_MEAN)
-        moments_find_shared(range->walk);
     enum err_code code = read_pass(range);
-    range->unknown_count = range->spread.unknown_count;
-    if (code || !range_groups_choose(range->groups, compare_groups, range))
+    range->unknown_count = range->rule == STORE_SUM ? range->spread.unknown_count : 0;
+    if (code || lacks_neighbours(range) ||
+        !range_groups_choose(range->groups, compare_groups, range))
         return code;
     return read_again(range, opening_bytes);
 }
 
 /* ---- the answer ---- */
 
-static double rate_of(__int128 sum, uint64_t covered_ns)
+/* Sums per covered time: of deltas in 1 / SPREAD_UNIT, of levels times ns. */
+static double average_of(const struct range *range, __int128 sum, uint64_t covered_ns)
 {
-    return covered_ns ? (double)sum / SPREAD_UNIT / (double)covered_ns : 0;
+    const double unit = range->rule == STORE_MEAN ? 1 : SPREAD_UNIT;
+    return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
+}
+
+/* Halves away from 0. */
+static int64_t round_level(__int128 sum, uint64_t covered_ns)
+{
+    if (!covered_ns)
+        return 0;
+    const __int128 half = covered_ns / 2;
+    return (int64_t)((sum < 0 ? sum - half : sum + half) / (__int128)covered_ns);
 }
 
 static __int128 round_sum(__int128 sum)
@@ -839,36 +1015,31 @@ static __int128 round_sum(__int128 sum)
     return (sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS;
 }
 
-/* The values of a group, or of all groups together, in order of steps. */
-struct running {
-    bool is_mean;
-    __int128 sum; /* of the steps before, in 1 / SPREAD_UNIT */
-};
-
-/* Whole values are differences of running sums that are rounded, so that they add up to the total;
- * means are rounded by themselves. */
-static int64_t round_value(struct running *running, __int128 value)
+/* Whole values of steps are differences of running sums that are rounded, so that they add up to
+ * the total. *running is the sum of the steps before, in 1 / SPREAD_UNIT. */
+static int64_t round_value(__int128 *running, __int128 value)
 {
-    if (running->is_mean)
-        return (int64_t)value;
-    const __int128 before = running->sum;
-    running->sum += value;
-    return (int64_t)(round_sum(running->sum) - round_sum(before));
+    const __int128 before = *running;
+    *running += value;
+    return (int64_t)(round_sum(*running) - round_sum(before));
 }
 
 static void add_point(const struct range *range, struct store_range_series *series,
                       struct store_point *points, uint32_t step, int64_t value, __int128 sum,
                       uint64_t covered_ns)
 {
-    struct store_point *point = &points[series->point_count++];
-    *point = (struct store_point){.step = step, .value = value, .covered_ns = covered_ns};
-    if (range->rule == STORE_MEAN)
-        return;
     int64_t begin_ns, end_ns;
     spread_find_step(&range->steps, step, &begin_ns, &end_ns);
-    point->per_ns = rate_of(sum, covered_ns ? covered_ns : (uint64_t)end_ns - (uint64_t)begin_ns);
-    series->total += value;
+    const uint64_t length_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+    points[series->point_count++] = (struct store_point){
+        .step = step,
+        .value = value,
+        .average = average_of(range, sum, covered_ns ? covered_ns : length_ns),
+        .covered_ns = covered_ns,
+    };
     series->covered_ns += covered_ns;
+    if (range->rule != STORE_MEAN)
+        series->total += value;
 }
 
 static uint64_t covered_in_step(const struct range *range, const struct coverage *covered,
@@ -879,40 +1050,71 @@ static uint64_t covered_in_step(const struct range *range, const struct coverage
     return coverage_within(covered, cursor, begin_ns, end_ns);
 }
 
-/* rest: per step, what is left for the groups that are not chosen; NULL: there are none. */
+/* rest: per step, what is left for other groups; NULL: of levels. */
 static void make_points(const struct range *range, uint32_t group, int64_t *rest,
                         struct store_range_series *series)
 {
     const struct coverage *covered = range_groups_covered(range->groups, group);
     struct store_point *points =
         arena_new_raw(range->walk->arena, struct store_point, range->step_count);
-    struct running running = {.is_mean = range->rule == STORE_MEAN};
+    const bool are_levels = range->rule == STORE_MEAN;
+    __int128 running = 0, total = 0;
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
         __int128 sum = 0;
         const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
         if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
             continue;
-        const int64_t value = round_value(&running, sum);
+        const int64_t value =
+            are_levels ? round_level(sum, covered_ns) : round_value(&running, sum);
+        total += sum;
         add_point(range, series, points, i, value, sum, covered_ns);
         if (rest)
             rest[i] -= value;
     }
     series->points = points;
-    series->per_ns = rate_of(running.sum, series->covered_ns);
+    series->average = average_of(range, total, series->covered_ns);
 }
 
-/* What all groups have together, in whole numbers. */
+/* What all groups have together, in whole numbers: as without groups. Levels have no sums. */
 static int64_t *make_rest(const struct range *range)
 {
+    if (range->rule == STORE_MEAN)
+        return NULL;
     int64_t *rest = arena_new(range->walk->arena, int64_t, range->step_count);
-    struct running running = {.is_mean = range->rule == STORE_MEAN};
+    __int128 running = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
         __int128 sum = 0;
         range_groups_all(range->groups, i, &sum);
         rest[i] = round_value(&running, sum);
     }
     return rest;
+}
+
+/* Where all groups are chosen, whole numbers still may lack a little of the sum, or exceed it: in
+ * each step the group of the largest value has that. */
+static void give_rest(const struct range *range, const int64_t *rest,
+                      struct store_range_series *series, uint32_t count)
+{
+    struct store_point **largest =
+        arena_new(range->walk->arena, struct store_point *, range->step_count);
+    uint32_t *owners = arena_new(range->walk->arena, uint32_t, range->step_count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct store_point *points = series[i].points;
+        for (uint32_t j = 0; j < series[i].point_count; j++) {
+            const uint32_t step = points[j].step;
+            if (!largest[step] || points[j].value > largest[step]->value) {
+                largest[step] = &points[j];
+                owners[step] = i;
+            }
+        }
+    }
+    for (uint32_t step = 0; step < range->step_count; step++) {
+        if (!rest[step] || !largest[step])
+            continue;
+        largest[step]->value += rest[step];
+        series[owners[step]].total += rest[step];
+    }
 }
 
 /* The groups that are not chosen have data where any group has. */
@@ -929,11 +1131,12 @@ static void make_other(const struct range *range, const int64_t *rest,
         const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
         if (!range_groups_rest(range->groups, i, &sum) && !covered_ns)
             continue;
-        add_point(range, series, points, i, rest[i], sum, covered_ns);
+        add_point(range, series, points, i, rest ? rest[i] : round_level(sum, covered_ns), sum,
+                  covered_ns);
         total += sum;
     }
     series->points = points;
-    series->per_ns = rate_of(total, series->covered_ns);
+    series->average = average_of(range, total, series->covered_ns);
 }
 
 static void make_labels(const struct range *range, uint32_t group,
@@ -955,20 +1158,24 @@ static int compare_intervals(const void *a, const void *b)
 }
 
 /* Steps suit most series: a few rare ones do not make them long for all. */
-static void describe_intervals(const struct range *range, bool is_summed,
-                               struct store_range *answer)
+static void describe_intervals(const struct range *range, struct store_range *answer)
 {
     const uint32_t count = range->interval_count;
-    const bool is_gauge = range->rule == STORE_MEAN;
-    if (!count || (is_gauge && !is_summed))
+    if (!count)
         return;
     qsort(range->intervals_ns, count, sizeof(*range->intervals_ns), compare_intervals);
-    const int64_t usual_ns = range->intervals_ns[(count - 1) / 2];
-    answer->interval_ns = is_gauge ? 0 : usual_ns;
-    answer->snapshot_interval_ns = is_gauge ? usual_ns : 0;
+    answer->interval_ns = range->intervals_ns[(count - 1) / 2];
     answer->longest_interval_ns = range->intervals_ns[count - 1];
     for (uint32_t i = 0; i < count; i++)
         answer->longer_count += range->intervals_ns[i] > range->steps.step_ns;
+}
+
+/* Neighbours alone are no data. */
+static bool has_data(const struct range *range)
+{
+    const struct store_statistics *statistics = &range->walk->statistics;
+    return range->walk->type_count && (statistics->profile_count || statistics->cut_count ||
+                                       range_groups_count(range->groups));
 }
 
 static void make_answer(struct range *range)
@@ -977,21 +1184,21 @@ static void make_answer(struct range *range)
     const uint32_t *chosen;
     const uint32_t count = range_groups_chosen(range->groups, &chosen);
     const uint32_t other_count = range_groups_count(range->groups) - count;
-    struct store_type *type =
-        walk->type_count ? arena_new(walk->arena, struct store_type, 1) : NULL;
+    struct store_type *type = has_data(range) ? arena_new(walk->arena, struct store_type, 1) : NULL;
     if (type)
         *type = walk->types[0];
     struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
-    int64_t *rest = other_count ? make_rest(range) : NULL;
+    int64_t *rest = make_rest(range);
     for (uint32_t i = 0; i < count; i++) {
         make_labels(range, chosen[i], &series[i]);
         make_points(range, chosen[i], rest, &series[i]);
     }
+    if (rest && !other_count)
+        give_rest(range, rest, series, count);
     struct store_range_series *other =
         other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
     if (other)
         make_other(range, rest, other);
-    const bool is_summed = count + other_count < walk->series_count;
     range->answer = (struct store_range){.type = type,
                                          .series = series,
                                          .series_count = count,
@@ -999,7 +1206,7 @@ static void make_answer(struct range *range)
                                          .other_count = other_count,
                                          .unknown_count = range->unknown_count,
                                          .statistics = walk->statistics};
-    describe_intervals(range, is_summed, &range->answer);
+    describe_intervals(range, &range->answer);
 }
 
 static void range_fini(struct range *range)
@@ -1017,8 +1224,9 @@ static void range_fini(struct range *range)
     spread_fini(&range->spread);
     map_u64_fini(&range->cut_hours);
     range->cut_hours = (struct map_u64){0};
+    map_u64_fini(&range->gained);
+    range->gained = (struct map_u64){0};
     differences_fini(&range->differences);
-    moments_fini(&range->moments);
 }
 
 static enum err_code answer_range(struct walk *walk, void *context)
@@ -1041,14 +1249,15 @@ static enum err_code answer_range(struct walk *walk, void *context)
                        walk->types[0].name);
     range_fini(range); /* of another try */
     spread_init(&range->spread, &range->steps);
+    range->spread.are_levels = range->rule == STORE_MEAN;
     range->checked_at = 0;
+    range->wanted_reach_ns = 0;
     range->intervals_ns = arena_new_raw(walk->arena, int64_t, walk->series_count);
     range->interval_count = 0;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
     range->keeps_count = walk->block_count;
     range->keeps_bytes = 0;
-    range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
     range->groups =
         range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
     range->groups_of_series = arena_new_raw(walk->arena, uint32_t, walk->series_count);
@@ -1058,35 +1267,49 @@ static enum err_code answer_range(struct walk *walk, void *context)
         row_labels_create(walk->arena, range->query->query.label_filter, walk->row_selectors,
                           range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
     code = read_all(range);
-    if (!code)
+    range->lacks_neighbours = lacks_neighbours(range);
+    if (!code && !range->lacks_neighbours)
         code = row_labels_check(range->labels, walk->err);
-    if (!code)
+    if (!code && !range->lacks_neighbours)
         make_answer(range);
     return code;
 }
 
-static int64_t longer_reach(const struct range *range, int64_t reach_ns)
+static int64_t longer_of(int64_t one_ns, int64_t other_ns)
 {
-    if (!range->answer.type && reach_ns < REACH_OF_NOTHING_NS)
-        return REACH_OF_NOTHING_NS;
-    if (range->rule != STORE_SUM || range->spread.longest_ns <= reach_ns)
-        return reach_ns;
-    return range->spread.longest_ns < REACH_MAX_NS ? range->spread.longest_ns : REACH_MAX_NS;
+    return one_ns > other_ns ? one_ns : other_ns;
 }
 
-/* Which durations the profiles have that begin before the window is known when those in it, and
- * those shortly before it, are. */
+/* Does the query have to run again, since it did not read far enough? Which durations the profiles
+ * have that begin before the window, and at which intervals they come, is known when some are. */
+static bool extend_reach(const struct range *range, struct store_query *query)
+{
+    const struct store_query before = *query;
+    int64_t wanted_ns = query->ahead_ns ? range->wanted_reach_ns : 0;
+    if (range->lacks_neighbours || !range->answer.type)
+        wanted_ns = longer_of(wanted_ns, REACH_OF_NEIGHBOURS_NS);
+    if (wanted_ns) {
+        query->reach_ns = longer_of(query->reach_ns, wanted_ns);
+        query->ahead_ns = longer_of(query->ahead_ns, wanted_ns);
+    }
+    if (range->rule == STORE_SUM)
+        query->reach_ns = longer_of(query->reach_ns, range->spread.longest_ns);
+    if (query->reach_ns > REACH_MAX_NS)
+        query->reach_ns = REACH_MAX_NS;
+    return query->reach_ns > before.reach_ns || query->ahead_ns > before.ahead_ns;
+}
+
 static enum err_code run(const struct walk_source *source, struct arena *arena,
                          const struct store_query *query, struct range *range, struct err *err)
 {
     struct store_query reaching = *query;
-    int64_t longer_ns = REACH_NS;
-    enum err_code code = ERR_NONE;
+    enum err_code code;
+    reaching.reach_ns = REACH_NS;
+    reaching.ahead_ns = 0;
     do {
-        reaching.reach_ns = longer_ns;
+        range->answer = (struct store_range){0};
         code = walk_run(source, &reaching, WALK_TASKS, arena, answer_range, range, err);
-        longer_ns = longer_reach(range, reaching.reach_ns);
-    } while (!code && longer_ns > reaching.reach_ns);
+    } while (!code && extend_reach(range, &reaching));
     return code;
 }
 
@@ -1120,6 +1343,7 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     mem_free(range.values);
     mem_free(range.row_sums);
     mem_free(range.keys);
+    mem_free(range.hour_sums);
     if (!code && !range.answer.type && !range.answer.statistics.broken_count)
         code = walk_explain_nothing(source, &query->query, arena, err);
     if (!code)

@@ -1,7 +1,6 @@
 #include "store/range_groups.h"
 
 #include "lib/base/mem.h"
-#include "store/mean.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +8,12 @@
 #define NO_SERIES UINT32_MAX
 
 struct cell {
-    struct mean value;
+    __int128 sum;
     bool is_there;
 };
 
 struct group {
-    struct mean total;  /* of all steps: what groups are ranked by */
+    __int128 total;     /* of all steps: what groups are ranked by */
     struct cell *cells; /* per step; NULL: only the total is kept */
     bool is_there;
     bool is_wanted;          /* its cells are filled in the second pass */
@@ -84,7 +83,7 @@ static void make_room(struct range_groups *groups, uint32_t group)
 
 static void begin_group(struct range_groups *groups, struct group *group)
 {
-    *group = (struct group){.total = mean_zero(), .is_there = true, .last_series = NO_SERIES};
+    *group = (struct group){.is_there = true, .last_series = NO_SERIES};
     if (groups->with_cells < groups->max_with_cells) {
         group->cells = mem_new(struct cell, groups->step_count);
         groups->with_cells++;
@@ -92,19 +91,17 @@ static void begin_group(struct range_groups *groups, struct group *group)
     groups->count++;
 }
 
-static void add_to_cell(struct cell *cell, __int128 sum, uint64_t divisor)
+static void add_to_cell(struct cell *cell, __int128 sum)
 {
-    if (!cell->is_there)
-        *cell = (struct cell){.value = mean_zero(), .is_there = true};
-    mean_add(&cell->value, sum, divisor);
+    cell->sum += sum;
+    cell->is_there = true;
 }
 
-void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t step, __int128 sum,
-                      uint64_t divisor)
+void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t step, __int128 sum)
 {
     if (groups->is_second_pass) {
         if (range_groups_wants(groups, number))
-            add_to_cell(&groups->groups[number].cells[step], sum, divisor);
+            add_to_cell(&groups->groups[number].cells[step], sum);
         return;
     }
     make_room(groups, number);
@@ -112,9 +109,9 @@ void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t ste
     if (!group->is_there)
         begin_group(groups, group);
     if (group->cells)
-        add_to_cell(&group->cells[step], sum, divisor);
-    add_to_cell(&groups->all[step], sum, divisor);
-    mean_add(&group->total, sum, divisor);
+        add_to_cell(&group->cells[step], sum);
+    add_to_cell(&groups->all[step], sum);
+    group->total += sum;
 }
 
 static void cover(struct range_groups *groups, struct group *group, const struct coverage *covered)
@@ -173,7 +170,7 @@ static struct ranked *rank_all(const struct range_groups *groups)
     for (uint32_t i = 0; i < groups->capacity; i++) {
         if (!groups->groups[i].is_there)
             continue;
-        const __int128 total = mean_round_wide(&groups->groups[i].total);
+        const __int128 total = groups->groups[i].total;
         const unsigned __int128 magnitude =
             total < 0 ? -(unsigned __int128)total : (unsigned __int128)total;
         ranked[count++] = (struct ranked){.number = i, .magnitude = magnitude};
@@ -246,7 +243,7 @@ uint32_t range_groups_chosen(const struct range_groups *groups, const uint32_t *
 static bool read_cell(const struct cell *cell, __int128 *ret_value)
 {
     if (cell->is_there)
-        *ret_value = mean_round_wide(&cell->value);
+        *ret_value = cell->sum;
     return cell->is_there;
 }
 

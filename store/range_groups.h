@@ -25,10 +25,9 @@ struct range_groups *range_groups_create(uint32_t step_count, uint32_t max_chose
                                          size_t cell_budget_bytes);
 void range_groups_destroy(struct range_groups *groups); /* NULL is a no-op */
 
-/* Adds sum / divisor (at least 1) to a step of the group. In the second pass it counts only for
- * groups whose cells are being filled. */
-void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, __int128 sum,
-                      uint64_t divisor);
+/* Adds to a step of the group. In the second pass it counts only for groups whose cells are being
+ * filled. */
+void range_groups_add(struct range_groups *groups, uint32_t group, uint32_t step, __int128 sum);
 /* A series of the group covers this time: after its values are added, once for each series or
  * several times in a row. Groups that have only a total have no covered time. */
 void range_groups_cover(struct range_groups *groups, uint32_t group, uint32_t series,
@@ -47,12 +46,12 @@ bool range_groups_wants(const struct range_groups *groups, uint32_t group);
 uint32_t range_groups_count(const struct range_groups *groups);
 /* The chosen groups, by the caller's order. */
 uint32_t range_groups_chosen(const struct range_groups *groups, const uint32_t **ret_groups);
-/* False: the group has nothing in this step. Rounded, halves away from 0. */
+/* False: the group has nothing in this step. */
 bool range_groups_value(const struct range_groups *groups, uint32_t group, uint32_t step,
                         __int128 *ret_value);
-/* The rounded sum of all groups, likewise. */
+/* The sum of all groups, likewise. */
 bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
-/* What all other groups have: the rounded sum of all groups without the values of the chosen ones.
+/* What all other groups have: the sum of all groups without the values of the chosen ones.
  * False: no group has anything in this step. */
 bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
 /* The time that the series of a chosen group cover, and those of all groups. */

@@ -1,6 +1,7 @@
 #include "store/spread.h"
 
 #include "lib/base/mem.h"
+#include "store/cadence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,25 @@ static void add_known(struct spread *spread, uint32_t group, int64_t begin_ns, i
         spread_put(spread, group, from_ns, 0);
 }
 
+/* ---- levels ---- */
+
+static void add_level(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t end_ns,
+                      int64_t value)
+{
+    const struct spread_steps *steps = &spread->steps;
+    int64_t at_ns = begin_ns > steps->start_ns ? begin_ns : steps->start_ns;
+    const int64_t to_ns = end_ns < steps->end_ns ? end_ns : steps->end_ns;
+    while (at_ns < to_ns) {
+        if (at_ns < spread->last_from_ns || at_ns >= spread->last_to_ns) {
+            spread->last_step = spread_step_of(steps, at_ns);
+            spread_find_step(steps, spread->last_step, &spread->last_from_ns, &spread->last_to_ns);
+        }
+        const int64_t until_ns = to_ns < spread->last_to_ns ? to_ns : spread->last_to_ns;
+        add_to_step(spread, group, spread->last_step, (__int128)value * (until_ns - at_ns));
+        at_ns = until_ns;
+    }
+}
+
 /* ---- unknown durations ---- */
 
 static bool is_in_window(const struct spread_steps *steps, int64_t time_ns)
@@ -183,12 +203,18 @@ void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t
         add_known(spread, group, begin_ns, duration_ns, value);
         return;
     }
-    if (!is_in_window(&spread->steps, begin_ns))
-        return;
     spread->unknown = grow(spread->unknown, spread->unknown_sums, &spread->unknown_capacity,
                            sizeof(*spread->unknown));
     spread->unknown[spread->unknown_sums++] =
         (struct spread_unknown){.time_ns = begin_ns, .value = value, .group = group};
+}
+
+void spread_add_part(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
+                     int64_t before, int64_t value)
+{
+    add_known(spread, group, begin_ns, duration_ns, before + value);
+    if (before)
+        add_known(spread, group, begin_ns, duration_ns, -before);
 }
 
 static void note_duration(struct spread *spread, int64_t duration_ns)
@@ -200,12 +226,10 @@ static void note_duration(struct spread *spread, int64_t duration_ns)
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
 {
     if (duration_ns <= 0) {
-        if (!is_in_window(&spread->steps, begin_ns))
-            return;
         spread->times_ns = grow(spread->times_ns, spread->time_count, &spread->time_capacity,
                                 sizeof(*spread->times_ns));
         spread->times_ns[spread->time_count++] = begin_ns;
-        spread->unknown_count++;
+        spread->unknown_count += is_in_window(&spread->steps, begin_ns);
         return;
     }
     const int64_t end_ns = end_of(begin_ns, duration_ns);
@@ -227,18 +251,6 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Begins in order, each once. */
-static void order_times(struct spread *spread)
-{
-    uint32_t kept = 0;
-    qsort(spread->times_ns, spread->time_count, sizeof(*spread->times_ns), compare_times);
-    for (uint32_t i = 1; i < spread->time_count; i++) {
-        if (spread->times_ns[i] != spread->times_ns[kept])
-            spread->times_ns[++kept] = spread->times_ns[i];
-    }
-    spread->time_count = kept + 1;
-}
-
 /* The median of the distances; 0: there is but one begin. */
 static int64_t find_interval(const struct spread *spread)
 {
@@ -247,48 +259,64 @@ static int64_t find_interval(const struct spread *spread)
         return 0;
     int64_t *distances_ns = mem_new(int64_t, count);
     for (uint32_t i = 0; i < count; i++)
-        distances_ns[i] = spread->times_ns[i + 1] - spread->times_ns[i];
+        distances_ns[i] = cadence_distance(spread->times_ns[i], spread->times_ns[i + 1]);
     qsort(distances_ns, count, sizeof(*distances_ns), compare_times);
     const int64_t interval_ns = distances_ns[(count - 1) / 2];
     mem_free(distances_ns);
     return interval_ns;
 }
 
-/* What the profile of times_ns[i] covers. */
-static void find_cover(const struct spread *spread, uint32_t i, int64_t interval_ns,
-                       int64_t *ret_begin_ns, int64_t *ret_end_ns)
+/* The time that the profiles of times_ns[i] cover: nothing where they are alone outside the window,
+ * and have no step. */
+static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_begin_ns,
+                       int64_t *ret_end_ns)
 {
     const int64_t time_ns = spread->times_ns[i];
     *ret_begin_ns = time_ns;
-    *ret_end_ns = end_of(time_ns, interval_ns);
-    if (i + 1 < spread->time_count && spread->times_ns[i + 1] < *ret_end_ns)
-        *ret_end_ns = spread->times_ns[i + 1];
-    if (!interval_ns)
+    *ret_end_ns = cadence_end(spread->times_ns, spread->time_count, i);
+    if (spread->time_count > 1)
+        return;
+    if (spread->are_levels)
+        *ret_end_ns = end_of(time_ns, SPREAD_LONE_NS);
+    else if (is_in_window(&spread->steps, time_ns))
         spread_find_step(&spread->steps, spread_step_of(&spread->steps, time_ns), ret_begin_ns,
                          ret_end_ns);
+}
+
+static void place_values(struct spread *spread)
+{
+    int64_t begin_ns = 0, end_ns = 0;
+    uint32_t place = UINT32_MAX; /* most values come in order of time */
+    for (uint32_t i = 0; i < spread->unknown_sums; i++) {
+        const struct spread_unknown *one = &spread->unknown[i];
+        if (place == UINT32_MAX || spread->times_ns[place] != one->time_ns) {
+            const int64_t *found = bsearch(&one->time_ns, spread->times_ns, spread->time_count,
+                                           sizeof(*spread->times_ns), compare_times);
+            if (!found)
+                continue;
+            place = (uint32_t)(found - spread->times_ns);
+            find_cover(spread, place, &begin_ns, &end_ns);
+        }
+        if (spread->are_levels)
+            add_level(spread, one->group, begin_ns, end_ns, one->value);
+        else if (begin_ns < end_ns)
+            add_known(spread, one->group, begin_ns, end_ns - begin_ns, one->value);
+    }
 }
 
 static void place_unknown(struct spread *spread)
 {
     int64_t begin_ns, end_ns;
-    order_times(spread);
-    const int64_t interval_ns = find_interval(spread);
-    spread->interval_ns = interval_ns;
-    if (interval_ns && interval_ns < spread->shortest_ns)
-        spread->shortest_ns = interval_ns;
+    spread->time_count = cadence_order(spread->times_ns, spread->time_count);
+    spread->interval_ns = find_interval(spread);
+    if (spread->interval_ns && spread->interval_ns < spread->shortest_ns)
+        spread->shortest_ns = spread->interval_ns;
     for (uint32_t i = 0; i < spread->time_count; i++) {
-        find_cover(spread, i, interval_ns, &begin_ns, &end_ns);
-        coverage_add(&spread->covered, begin_ns, end_ns);
+        find_cover(spread, i, &begin_ns, &end_ns);
+        if (begin_ns < spread->steps.end_ns && end_ns > spread->steps.start_ns)
+            coverage_add(&spread->covered, begin_ns, end_ns);
     }
-    for (uint32_t i = 0; i < spread->unknown_sums; i++) {
-        const struct spread_unknown *one = &spread->unknown[i];
-        const int64_t *place = bsearch(&one->time_ns, spread->times_ns, spread->time_count,
-                                       sizeof(*spread->times_ns), compare_times);
-        if (!place)
-            continue;
-        find_cover(spread, (uint32_t)(place - spread->times_ns), interval_ns, &begin_ns, &end_ns);
-        add_known(spread, one->group, begin_ns, end_ns - begin_ns, one->value);
-    }
+    place_values(spread);
 }
 
 /* A gap that counts as covered is a small part of a step and of the window, too. */

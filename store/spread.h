@@ -7,9 +7,14 @@
  * trunc(v * SPREAD_UNIT * (end - begin) / duration) less the same of its own begin. When the window
  * cuts a value, the part inside the window counts.
  *
- * Unknown durations (0 or less): the profile covers the time until the next one of the series that
- * has no duration either, but at most their usual interval, the median of the distances between
- * their begins. A profile that is alone covers its step.
+ * Unknown durations (0 or less): the profile covers the time that store/cadence.h gives it among
+ * those of the series that have no duration either. These are added beyond the window, too, as many
+ * as that needs. A profile that is alone covers its step.
+ *
+ * Levels (gauges) are added like profiles without a duration: a snapshot holds for the time that it
+ * covers, one that is alone for SPREAD_LONE_NS. A step has the integral: the value times the part
+ * of that time, in ns, which divided by the time that any series covers is the average of their
+ * sum.
  *
  * Threads: an object belongs to one thread. Private to store/.
  */
@@ -22,6 +27,9 @@
 /* Gaps of at most this part of the series' shortest duration, and of a step, count as covered: an
  * agent reads the clock twice between one window and the next. */
 enum { SPREAD_SLACK_PART = 256 };
+
+/* How long a snapshot holds that has no other one of its series around it: a minute. */
+#define SPREAD_LONE_NS INT64_C(60000000000)
 
 /* Sums have a fraction, so that a few samples of ten seconds are as even in steps of one. */
 enum { SPREAD_UNIT_BITS = 20, SPREAD_UNIT = 1 << SPREAD_UNIT_BITS };
@@ -36,7 +44,7 @@ struct spread_steps {
 
 /* The sum of one group's values in one step. */
 struct spread_sum {
-    __int128 sum; /* in 1 / SPREAD_UNIT */
+    __int128 sum; /* in 1 / SPREAD_UNIT; of levels times ns */
     uint32_t group;
     uint32_t step;
 };
@@ -49,12 +57,14 @@ struct spread_unknown {
 
 struct spread {
     struct spread_steps steps;
+    bool are_levels; /* set by the caller before the first series */
     /* The series: */
     struct spread_sum *sums;
     uint32_t sum_count;
     struct coverage covered; /* closed by spread_end_series */
-    uint32_t time_count;     /* moments at which profiles without a duration begin */
-    int64_t interval_ns;     /* their usual interval; 0: there are not two moments */
+    int64_t *times_ns;       /* distinct begins of profiles without a duration, in order */
+    uint32_t time_count;
+    int64_t interval_ns; /* the median of their distances; 0: there are not two of them */
     /* The whole query: */
     int64_t longest_ns;     /* of all durations that reach into the window */
     uint64_t unknown_count; /* profiles of the window without a duration */
@@ -70,7 +80,6 @@ struct spread {
     struct spread_unknown *unknown;
     uint32_t unknown_sums;
     uint32_t unknown_capacity;
-    int64_t *times_ns; /* begins of profiles without a duration */
     uint32_t time_capacity;
 };
 
@@ -92,7 +101,12 @@ void spread_put(struct spread *spread, uint32_t group, int64_t time_ns, int64_t 
 /* Spreads a value. A value of 0 adds its group to the steps, too. */
 void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
                 int64_t value);
-/* A profile of the series covers its time. To be called once for each, whatever its groups. */
+/* The same for a part of a value, of which groups had `before` already: so the parts of all groups
+ * add up to those of the whole value. The duration is known. */
+void spread_add_part(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
+                     int64_t before, int64_t value);
+/* A profile of the series covers its time. To be called once for each, whatever its groups; a level
+ * has a duration of 0. */
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns);
 /* Several profiles cover a span together, without a gap. longest_ns, above 0, is their longest
  * duration: it bounds the gaps before and after the span that count as covered, since a series that

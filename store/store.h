@@ -231,9 +231,13 @@ struct store_query {
     const struct frame_resolver *resolver; /* who knows names, for once; NULL: the store's own */
     int64_t start_ns;                      /* profiles that begin at start_ns and later … */
     int64_t end_ns;                        /* … and before end_ns */
-    /* Of deltas also profiles that begin at most so long before start_ns and end after it: of
-     * values over time, which set it themselves. */
+    /* Also deltas that begin at most so long before start_ns and end after it: of values over time
+     * and of merges, which set both themselves. */
     int64_t reach_ns;
+    /* Above 0: also the neighbours of the window's snapshots, and of its deltas without a duration:
+     * a few before start_ns, at most reach_ns, and a few after end_ns, at most so long
+     * (store/cadence.h says how many are needed). */
+    int64_t ahead_ns;
     int64_t cpu_deadline_ns;           /* of crew_cpu_ns(); 0: none */
     struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
@@ -377,38 +381,35 @@ struct store_range_query {
      * in equal parts, and not in that of its profile's begin. Those outside the window are left
      * out. */
     bool is_by_moments;
-    /* Of gauges: the mean of a step's snapshots also counts in the steps after it, up to the
-     * series' next snapshot, at most for the series' interval; and from the window's begin on where
-     * the series' first snapshot comes within an interval. Else steps without a snapshot lack the
-     * series. */
-    bool holds_snapshots;
     /* The values are to be read by time: levels, which have no rate, are refused. */
     bool is_rate;
 };
 
 /*
  * One step of a group of series. Deltas are spread over their durations, differences of counters
- * over the time between their snapshots (store/spread.h); value is what they have in the step,
- * rounded so that the values of all steps add up to the series' total. per_ns is the exact value
- * divided by covered_ns, the part of the step that the profiles of any series of the group cover:
- * where nothing does, though a sample's moment lies there, by the step. Gauges: value is the mean
- * of the snapshots in the step, summed over series, and there is no rate. Steps that nothing covers
- * are left out.
+ * over the time between their snapshots, and a gauge holds until its next snapshot
+ * (store/spread.h). value is what deltas and counters have in the step, rounded so that the values
+ * of all steps add up to the series' total; of gauges the rounded average. average is the exact
+ * value, or integral of the gauges, divided by covered_ns: the part of the step that the profiles
+ * of any series of the group cover; where nothing does, though a sample's moment lies there, by the
+ * step. Steps that nothing covers are left out.
  */
 struct store_point {
     uint32_t step;
     int64_t value;
-    double per_ns;
+    double average; /* of deltas and counters per ns */
     uint64_t covered_ns;
 };
 
 struct store_range_series {
     const struct store_label *labels; /* those of group_by; one that series lack is empty */
-    const struct store_point *points;
+    struct store_point *points;
     uint32_t point_count;
-    uint64_t covered_ns; /* the part of the window that profiles of any series cover; gauges: 0 */
-    int64_t total;       /* in the window, whatever the steps are; gauges: 0 */
-    double per_ns;       /* total / covered_ns */
+    uint64_t covered_ns; /* the part of the window that profiles of any series cover */
+    /* In the window, whatever the steps are; gauges: 0. Values and totals of all series, and of
+     * other, add up to those of one series without groups. */
+    int64_t total;
+    double average; /* as of a point, for all of covered_ns: the same for any steps */
 };
 
 struct store_range {
@@ -424,10 +425,7 @@ struct store_range {
      * known of most series. */
     uint64_t unknown_count;
     int64_t interval_ns;
-    /* Gauges of several series that are summed: the median over the series of the interval between
-     * snapshots. A step shorter than it lacks most of the series. 0: nothing is summed. */
-    int64_t snapshot_interval_ns;
-    /* Both: the longest interval of a series, and how many series have one above the step. */
+    /* The longest interval of a series, and how many series have one above the step. */
     int64_t longest_interval_ns;
     uint32_t longer_count;
     struct store_statistics statistics;

@@ -5,6 +5,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/label_filter.h"
+#include "store/cadence.h"
 #include "store/catalogue.h"
 #include "store/deleted.h"
 #include "store/open_blocks.h"
@@ -273,8 +274,9 @@ struct series_in_hand {
     uint32_t number;
     bool matches;
     bool has_number;
-    int64_t
-        from_ns; /* earlier profiles do not count: start_ns, less the query's reach for deltas */
+    enum store_rule rule;
+    int64_t from_ns;  /* earlier profiles do not count: start_ns, less the query's reach */
+    int64_t until_ns; /* nor do these, and later ones: end_ns, and what the query has ahead */
     struct deleted_windows deleted;
 };
 
@@ -285,16 +287,63 @@ static int64_t end_of(const struct block_profile *profile)
                                                                                    : end_ns;
 }
 
-/* The first profile that begins in the window, or reaches into it. */
-static uint32_t find_first(const struct walk *walk, const struct series_in_hand *hand,
-                           const struct block_profile *profiles, uint32_t count)
+uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end)
 {
-    const int64_t start_ns = walk->query->start_ns;
-    uint32_t first = find_ordinal(profiles, count, hand->from_ns);
-    while (first < count && profiles[first].time_ns < start_ns &&
-           end_of(&profiles[first]) <= start_ns)
-        first++;
+    uint32_t first = end;
+    for (int i = 0; i < CADENCE_NEIGHBOURS && first; i++) {
+        const int64_t time_ns = profiles[first - 1].time_ns;
+        while (first && profiles[first - 1].time_ns == time_ns)
+            first--;
+    }
     return first;
+}
+
+uint32_t walk_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count)
+{
+    for (int i = 0; i < CADENCE_NEIGHBOURS && first < count; i++) {
+        const int64_t time_ns = profiles[first].time_ns;
+        while (first < count && profiles[first].time_ns == time_ns)
+            first++;
+    }
+    return first;
+}
+
+/* Which of the granule's profiles a query has. */
+struct found_profiles {
+    uint32_t first;
+    uint32_t end;
+    uint32_t own_first; /* begin in the window, or reach into it */
+    uint32_t own_end;
+};
+
+/* Neighbours are at most those within the reach. */
+static void add_neighbours(const struct series_in_hand *hand, const struct block_profile *profiles,
+                           uint32_t count, uint32_t start, struct found_profiles *found)
+{
+    const uint32_t earliest = find_ordinal(profiles, count, hand->from_ns);
+    const uint32_t latest = find_ordinal(profiles, count, hand->until_ns);
+    const uint32_t first = walk_find_before(profiles, start);
+    const uint32_t end = walk_find_after(profiles, found->own_end, count);
+    found->first = first > earliest ? first : earliest;
+    found->first = found->own_first < found->first ? found->own_first : found->first;
+    found->end = end < latest ? end : latest;
+}
+
+static struct found_profiles find_range(const struct walk *walk, const struct series_in_hand *hand,
+                                        const struct block_profile *profiles, uint32_t count)
+{
+    const struct store_query *query = walk->query;
+    const uint32_t start = find_ordinal(profiles, count, query->start_ns);
+    uint32_t first = hand->rule == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
+    while (first < start && end_of(&profiles[first]) <= query->start_ns)
+        first++;
+    struct found_profiles found = {.own_first = first,
+                                   .own_end = find_ordinal(profiles, count, query->end_ns)};
+    found.first = found.own_first;
+    found.end = found.own_end;
+    if (query->ahead_ns)
+        add_neighbours(hand, profiles, count, start, &found);
+    return found;
 }
 
 /* Values over time read the profiles of granules that the window cuts: so they are not read twice.
@@ -311,6 +360,36 @@ static void keep_profiles(struct walk *walk, struct walk_task *task,
     task->profiles = kept;
 }
 
+/* The profiles first <= ordinal < end of those that were found are the task's. */
+static void take_found(struct walk *walk, const struct found_profiles *found, uint32_t first,
+                       uint32_t end, struct walk_task *task, const struct block_profile *profiles)
+{
+    const uint32_t own_first = first > found->own_first ? first : found->own_first;
+    const uint32_t own_end = end < found->own_end ? end : found->own_end;
+    const uint32_t own_count = own_first < own_end ? own_end - own_first : 0;
+    task->first = first;
+    task->end = end;
+    task->outside_count = end - first - own_count;
+    if (own_count)
+        note_time(walk, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
+    if (first < end)
+        keep_profiles(walk, task, profiles);
+}
+
+/* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
+static bool is_neighbour(const struct walk *walk, const struct series_in_hand *hand,
+                         const struct block_granule *granule)
+{
+    const struct store_query *query = walk->query;
+    if (!query->ahead_ns)
+        return false;
+    if (granule->begin_ns >= query->end_ns)
+        return true;
+    return granule->end_ns < query->start_ns &&
+           (hand->rule != STORE_SUM ||
+            (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
+}
+
 /* Which of the granule's profiles are of the window: none is first == end. */
 static enum err_code find_profiles(struct walk *walk, const struct series_in_hand *hand,
                                    struct walk_task *task)
@@ -318,8 +397,13 @@ static enum err_code find_profiles(struct walk *walk, const struct series_in_han
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
     const char *object_key = walk->state->places[task->block_index]->object_key;
-    task->first = task->end = 0;
+    task->first = task->end = task->outside_count = 0;
     task->profiles = NULL;
+    task->is_neighbour = is_neighbour(walk, hand, granule);
+    if (task->is_neighbour) {
+        task->end = granule->profile_count;
+        return ERR_NONE;
+    }
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
         note_time(walk, granule->begin_ns, granule->end_ns);
         task->end = granule->profile_count;
@@ -330,12 +414,8 @@ static enum err_code find_profiles(struct walk *walk, const struct series_in_han
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     if (code)
         return pass_over(walk, object_key, code);
-    task->first = find_first(walk, hand, profiles, granule->profile_count);
-    task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
-    if (task->first < task->end) {
-        note_time(walk, profiles[task->first].time_ns, profiles[task->end - 1].time_ns);
-        keep_profiles(walk, task, profiles);
-    }
+    const struct found_profiles found = find_range(walk, hand, profiles, granule->profile_count);
+    take_found(walk, &found, found.first, found.end, task, profiles);
     return ERR_NONE;
 }
 
@@ -345,7 +425,7 @@ static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk
         hand->number = number_series(walk, block_dictionary(task->block), hand->index);
     hand->has_number = true;
     task->series = hand->number;
-    walk->statistics.profile_count += task->end - task->first;
+    walk->statistics.profile_count += walk_profile_count(task);
     if (walk->state->kind == WALK_SERIES)
         return;
     walk->statistics.totals_count += task->are_totals;
@@ -403,21 +483,19 @@ static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk
                      const struct block_profile *profiles)
 {
     const uint32_t count = task->granule->profile_count;
-    const uint32_t end = find_ordinal(profiles, count, walk->query->end_ns);
-    uint32_t at = find_first(walk, hand, profiles, count);
-    for (uint32_t i = 0; at < end; i++) {
+    const struct found_profiles found = find_range(walk, hand, profiles, count);
+    uint32_t at = found.first;
+    task->is_neighbour = false;
+    for (uint32_t i = 0; at < found.end; i++) {
         const bool is_last = i == hand->deleted.count;
         const struct deleted_window *window = &hand->deleted.windows[i];
-        uint32_t stop = is_last ? end : find_ordinal(profiles, count, window->start_ns);
-        stop = stop < end ? stop : end;
+        uint32_t stop = is_last ? found.end : find_ordinal(profiles, count, window->start_ns);
+        stop = stop < found.end ? stop : found.end;
         if (at < stop) {
-            note_time(walk, profiles[at].time_ns, profiles[stop - 1].time_ns);
-            task->first = at;
-            task->end = stop;
-            keep_profiles(walk, task, profiles);
+            take_found(walk, &found, at, stop, task, profiles);
             add_task(walk, hand, task);
         }
-        const uint32_t next = is_last ? end : find_ordinal(profiles, count, window->end_ns);
+        const uint32_t next = is_last ? found.end : find_ordinal(profiles, count, window->end_ns);
         at = next > at ? next : at;
     }
 }
@@ -447,7 +525,7 @@ static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *ha
     const struct block_granule *granule = task->granule;
     int64_t first_ns, last_ns;
     walk_find_hour(granule, &first_ns, &last_ns);
-    if (granule->end_ns < query->start_ns)
+    if (granule->end_ns < query->start_ns || granule->begin_ns >= query->end_ns)
         return ERR_NONE; /* what reaches into the window is not known apart from the hour */
     const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
     const bool is_cut = deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
@@ -461,8 +539,9 @@ static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *ha
     if (is_cut)
         return look_at_rest(walk, hand, task);
     note_time(walk, granule->begin_ns, granule->end_ns);
-    task->first = 0;
+    task->first = task->outside_count = 0;
     task->end = granule->profile_count;
+    task->is_neighbour = false;
     task->profiles = NULL;
     add_task(walk, hand, task);
     return ERR_NONE;
@@ -474,13 +553,25 @@ static int64_t reach_back(const struct store_query *query)
     return __builtin_sub_overflow(query->start_ns, query->reach_ns, &from_ns) ? INT64_MIN : from_ns;
 }
 
-/* It ends before the window begins, by what the block says of its durations. */
-static bool is_before(const struct walk *walk, const struct series_in_hand *hand,
-                      const struct block_granule *granule)
+static int64_t reach_ahead(const struct store_query *query)
 {
-    return granule->end_ns < hand->from_ns ||
-           (granule->end_ns < walk->query->start_ns && granule->flags & BLOCK_HAS_REACH &&
-            granule->reach_ns <= walk->query->start_ns);
+    int64_t until_ns;
+    return __builtin_add_overflow(query->end_ns, query->ahead_ns, &until_ns) ? INT64_MAX : until_ns;
+}
+
+/* It lies beyond the reach, or ends before the window begins, by what the block says of its
+ * durations. A neighbour may be one without a duration: not where none lacks one. */
+static bool is_outside(const struct walk *walk, const struct series_in_hand *hand,
+                       const struct block_granule *granule)
+{
+    const struct store_query *query = walk->query;
+    if (granule->end_ns < hand->from_ns || granule->begin_ns >= hand->until_ns)
+        return true;
+    if (hand->rule != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
+        return false;
+    return granule->begin_ns >= query->end_ns ||
+           (granule->end_ns < query->start_ns && granule->flags & BLOCK_HAS_REACH &&
+            granule->reach_ns <= query->start_ns);
 }
 
 static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
@@ -488,9 +579,12 @@ static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *d
 {
     const struct dictionary *dictionary = block_dictionary(task->block);
     const struct store_query *query = walk->query;
-    *hand = (struct series_in_hand){.index = task->granule->series, .from_ns = query->start_ns};
+    *hand = (struct series_in_hand){.index = task->granule->series,
+                                    .rule = rule_of_type(dictionary, task->granule->series),
+                                    .from_ns = query->start_ns,
+                                    .until_ns = reach_ahead(query)};
     enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
-    if (hand->matches && rule_of_type(dictionary, hand->index) == STORE_SUM)
+    if (hand->rule == STORE_SUM || query->ahead_ns)
         hand->from_ns = reach_back(query);
     if (code || !hand->matches ||
         !deleted_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
@@ -507,7 +601,7 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
     if (granule->series != hand->index)
         code = take_in_hand(walk, deletions, task, hand);
     if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number) ||
-        is_before(walk, hand, granule))
+        is_outside(walk, hand, granule))
         return code;
     task->are_totals = deleted_leaves_totals(&hand->deleted, granule);
     if (task->are_totals)
@@ -536,11 +630,11 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
     uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
-    const int64_t from_ns = reach_back(query);
+    const int64_t from_ns = reach_back(query), until_ns = reach_ahead(query);
     note_sample_labels(walk, block_dictionary(block));
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
-        if (granules[i].end_ns >= from_ns && granules[i].begin_ns < query->end_ns)
+        if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
             code = look_at_granule(walk, deletions, &hand, &task);
     }
     return code ? code : walk_check_limits(walk, 0);
@@ -657,7 +751,7 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
         return ERR_NONE;
     }
     task->is_broken = true;
-    walk->statistics.profile_count -= task->end - task->first;
+    walk->statistics.profile_count -= walk_profile_count(task);
     walk->statistics.totals_count -= task->are_totals;
     return ERR_NONE;
 }
@@ -712,7 +806,7 @@ static void remove_tasks_of_left_out(struct walk *walk)
             walk->tasks[kept++] = *task;
             continue;
         }
-        walk->statistics.profile_count -= task->end - task->first;
+        walk->statistics.profile_count -= walk_profile_count(task);
         walk->statistics.totals_count -= task->are_totals;
     }
     if (walk->statistics.oversized_count)
@@ -736,8 +830,10 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     state->places[index] = place;
     walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
     const uint64_t profiles_before = walk->statistics.profile_count;
+    const uint32_t tasks_before = walk->task_count;
     code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
-    const bool is_used = walk->statistics.profile_count > profiles_before;
+    const bool is_used =
+        walk->statistics.profile_count > profiles_before || walk->task_count > tasks_before;
     walk->statistics.block_count += is_used;
     if (!is_used || state->kind != WALK_TASKS) {
         flight_cache_unref(entry);
@@ -782,7 +878,7 @@ static enum err_code look_at_places(struct walk *walk)
     const struct walk_source *source = walk->state->source;
     enum err_code code =
         catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
-                       reach_back(query), query->end_ns, &found, walk->err);
+                       reach_back(query), reach_ahead(query), &found, walk->err);
     if (!code)
         code = retention_create(walk->arena, &found.rules, &retention, walk->err);
     if (!code)
@@ -937,7 +1033,7 @@ void walk_note_cut(struct walk *walk, const struct walk_task *task)
 {
     walk->statistics.cut_count++;
     walk->statistics.totals_count--;
-    walk->statistics.profile_count -= task->end - task->first;
+    walk->statistics.profile_count -= walk_profile_count(task);
 }
 
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
@@ -951,7 +1047,7 @@ enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t
         statistics->bytes_read += bytes;
     } else if (is_broken(walk, object_key, code)) {
         task->is_broken = true;
-        statistics->profile_count -= task->end - task->first;
+        statistics->profile_count -= walk_profile_count(task);
     }
     return pass_over(walk, object_key, code);
 }
@@ -1118,7 +1214,7 @@ enum err_code walk_explain_nothing(const struct walk_source *source,
 {
     struct explanation explanation = {.query = query};
     struct store_query all = *query;
-    all.reach_ns = 0;
+    all.reach_ns = all.ahead_ns = 0;
     if (!query->selector_count || query->profile)
         return ERR_NONE;
     all.selectors = NULL;

@@ -7,10 +7,11 @@
  * samples' labels decide then (row_selectors), as they do of != and !~ on a label that a series
  * lacks. A profile type or a series is there only when a profile of it
  * begins in the window, however blocks were compacted: or, for a query with reach_ns, a delta that
- * ends in it or later. What is broken is passed over and counted.
- * Blocks whose strings are out of proportion to their rows (store/oversized.h) take a quarter of
- * the query's memory together; those beyond it are left out, counted and described. Strings of
- * frames count when stacks are opened. Threads: a walk belongs to one. Private to the room.
+ * ends in it or later, and with ahead_ns a neighbour of the window. What is broken is passed over
+ * and counted. Blocks whose strings are out of proportion to their rows (store/oversized.h) take a
+ * quarter of the query's memory together; those beyond it are left out, counted and described.
+ * Strings of frames count when stacks are opened. Threads: a walk belongs to one. Private to the
+ * room.
  */
 #ifndef STORE_WALK_H
 #define STORE_WALK_H
@@ -47,8 +48,11 @@ struct walk_task {
     uint32_t series;
     uint32_t first; /* ordinals first <= o < end */
     uint32_t end;
-    bool are_totals;         /* of single profiles and their labels nothing is to be told */
-    bool is_broken;          /* it was to be read and could not: the answer is without it */
+    bool are_totals;        /* of single profiles and their labels nothing is to be told */
+    bool is_neighbour;      /* all of it lies outside the window: read what is needed, or nothing */
+    bool is_needed;         /* of a neighbour: it is read, for first <= ordinal < end */
+    uint32_t outside_count; /* of a granule that the window cuts: profiles outside, as neighbours */
+    bool is_broken;         /* it was to be read and could not: the answer is without it */
     bool has_shared_moments; /* store/moments.h: where it was asked for */
     /* Where the window cuts the granule and the query has reach_ns: its profiles from first on,
      * which were read to find them. NULL: not kept. */
@@ -144,6 +148,18 @@ void walk_note_cut(struct walk *walk, const struct walk_task *task);
  * names, of its filter, that a selector requires, or any. Samples may have had it. To be called
  * before the tasks are read. */
 void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count);
+
+/* How many of the task's profiles are in the window, or reach into it. */
+static inline uint32_t walk_profile_count(const struct walk_task *task)
+{
+    return task->is_neighbour ? 0 : task->end - task->first - task->outside_count;
+}
+
+/* Of ascending profiles those that are needed before a moment, of CADENCE_NEIGHBOURS times: the
+ * first ordinal. end is that of the first profile at the moment or later. */
+uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end);
+/* And after it: the end. */
+uint32_t walk_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count);
 
 /* Is the window all of the task's granule? */
 static inline bool walk_is_whole(const struct walk_task *task)

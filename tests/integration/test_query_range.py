@@ -103,6 +103,25 @@ def test_gaps_between_hours_stay_gaps_in_long_steps(start_server):
     check()
 
 
+def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(start_server):
+    """Profiles of five minutes at 02:30, 07:30, ...: the last one of an hour has much more than the others."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    first = BEGIN - HOUR + 2 * MINUTE + 30 * SECOND
+    push(client, [(first + i * 5 * MINUTE, 5 * MINUTE, 300 * SECOND * (80 if i % 12 == 11 else 1) // 10) for i in range(36)])
+
+    def check():
+        for step in ("150s", "5m", "30m", "1h"):
+            answer = ask(client, BEGIN, BEGIN + HOUR, step=step)
+            assert near(one_series(answer)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (step, answer)
+        answer = ask(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
+        assert all(near(value, 2730 / 3600, 1e-6) for value in values(answer)), answer
+
+    check()
+    compact(server)
+    check()
+
+
 def test_several_series_are_the_sum_of_their_rates(server):
     """One that ends does not change the others', and time without any of them is no time."""
     client = Tenant(server).api("ingest", "read")
@@ -151,7 +170,27 @@ def test_profiles_without_a_duration_are_never_finer_than_their_interval(server,
     assert one_series(answer)["total"] == 40 * 90 * SECOND and near(one_series(answer)["average"], 1.5)
     alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
     assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
-    assert "no duration" in alone["notes"][0] and "raised" not in alone["notes"][0]
+    assert "no duration" in alone["notes"][0] and "raised from 1 s to 60 s" in alone["notes"][0]
+    # A window between two of them has a part of one, and one in the gap has nothing.
+    part = ask(client, BEGIN + 5 * MINUTE + 10 * SECOND, BEGIN + 5 * MINUTE + 40 * SECOND)
+    assert one_series(part)["total"] == 45 * SECOND and one_series(part)["average"] == 1.5
+    assert ask(client, BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE)["series"] == []
+
+
+@pytest.mark.parametrize("alternates", [False, True])
+def test_a_change_of_cadence_without_durations_changes_no_average(server, alternates):
+    """Half a core, in profiles of 10 s and of 60 s: one after the other, or as two senders in turn."""
+    client = Tenant(server).api("ingest", "read")
+    distances = [10, 60] * 40 if alternates else [10] * 120 + [60] * 30 + [10] * 60
+    at, sent = BEGIN, []
+    for distance in distances:
+        sent.append((at, 0, distance * SECOND // 2))
+        at += distance * SECOND
+    push(client, sent)
+    for start, end in ((BEGIN, BEGIN + 40 * MINUTE), (BEGIN + 10 * MINUTE, BEGIN + 30 * MINUTE), (BEGIN + 17 * MINUTE, BEGIN + 25 * MINUTE)):
+        for step in (None, "2m", "1h"):
+            series = one_series(ask(client, start, end, **({"step": step} if step else {})))
+            assert near(series["average"], 0.5) and all(near(value, 0.5) for _, value in series["points"]), (start, step, series)
 
 
 def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
@@ -185,28 +224,84 @@ def test_counters_gain_between_their_snapshots(server):
     assert steps == set(range(9)) | set(range(42, 48))
 
 
-def test_gauges_of_several_series_have_all_of_them_in_each_step(start_server):
-    """Snapshots come every minute, of each pod at another second."""
-    server = start_server("--jobs-interval", "1s")
-    client = Tenant(server).api("ingest", "read")
-    heap = ("inuse_space", "bytes")
-    resources = [({"service.name": "api", "pod": f"p{pod}"},
-                  [otlp_maker.Profile(heap, BEGIN + i * MINUTE + pod * 17 * SECOND, {("main",): 1000}) for i in range(180)])
-                 for pod in range(4)]
+def push_snapshots(client, kind, series, service="api"):
+    """series: {pod: [(time, value)]}; counters come as pprof, gauges as OTLP."""
+    if kind == "counter":
+        for pod, snapshots in series.items():
+            for at, value in snapshots:
+                body = make_profile([("alloc_space", "bytes")], at, {("main",): [value]}, ("space", "bytes"))
+                query = {"label": [f"service_name={service}", f"pod={pod}"]}
+                answer = client.post("/api/v1/profiles", query=query, body=body)
+                assert answer.status == 200, answer
+        return
+    resources = [({"service.name": service, "pod": pod},
+                  [otlp_maker.Profile(("inuse_space", "bytes"), at, {("main",): value}) for at, value in snapshots])
+                 for pod, snapshots in series.items()]
     answer = client.post("/v1development/profiles", body=otlp_maker.Request(resources).protobuf(),
                          headers={"Content-Type": "application/x-protobuf"})
     assert answer.status == 200, answer
 
+
+def test_windows_of_counters_have_their_part_of_each_difference(start_server):
+    """One hour in windows of any length: they add up to the hour, shorter ones than the interval too. A process begins
+    again within it; snapshots lie in two hours."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    begin = BEGIN + 17 * SECOND
+    first = [(begin + i * MINUTE, 1000 + 6000 * i) for i in range(45)]
+    again = [(begin + 45 * MINUTE + i * MINUTE, 6000 * (i + 1)) for i in range(60)]
+    push_snapshots(client, "counter", {"a": first + again})
+    memory = "memory:alloc_space:bytes:space:bytes"
+
+    def total(start, end):
+        answer = ask(client, start, end, query=memory)
+        assert all(near(value, 100) for value in values(answer)), answer
+        series = one_series(answer)
+        assert near(series["average"], 100) and series["covered_ms"] == (end - start) / 10**6
+        return series["total"]
+
     def check():
-        for length in (15 * MINUTE, HOUR, 150 * MINUTE):
-            answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length, query="inuse_space")
-            assert answer["step_ms"] == 120_000 and set(values(answer)[1:-1]) == {4000}, answer
-            assert "raised from" in answer["notes"][0] and one_series(answer)["average"] == 4000
-        window = BEGIN + 10 * MINUTE, BEGIN + HOUR
-        answer = ask(client, *window, query="inuse_space", step="10s")
-        assert answer["step_ms"] == 10_000 and "Snapshots come every 60 s" in answer["notes"][0]
-        answer = ask(client, *window, query="inuse_space", group_by="pod")
-        assert answer["step_ms"] == 15_000 and "notes" not in answer
+        assert total(BEGIN + 100 * SECOND, BEGIN + 400 * SECOND) == 30_000
+        for start, length, window in ((BEGIN + MINUTE, HOUR, 5 * MINUTE), (BEGIN + 30 * MINUTE, HOUR, MINUTE * 13 // 2),
+                                      (BEGIN + 30 * MINUTE, 20 * MINUTE, MINUTE), (BEGIN + 44 * MINUTE, 4 * MINUTE, 30 * SECOND),
+                                      (BEGIN + 44 * MINUTE, 90 * SECOND, 7 * SECOND)):
+            ends = list(range(start, start + length, window)) + [start + length]
+            parts = sum(total(*pair) for pair in zip(ends, ends[1:]))
+            assert abs(parts - 100 * length // SECOND) <= len(ends), (window, parts)
+            assert abs(total(start, start + length) - 100 * length // SECOND) <= 1
+
+    check()
+    compact(server)
+    check()
+
+
+@pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
+def test_rare_counters_have_values_in_short_windows(server, interval):
+    client = Tenant(server).api("ingest", "read")
+    push_snapshots(client, "counter", {"a": [(BEGIN + i * interval, 100 * i * interval // SECOND) for i in range(16)]})
+    for start, length in ((11, 1), (99, 2), (25, 10), (61, 35), (49, 100)):
+        answer = ask(client, BEGIN + start * MINUTE, BEGIN + (start + length) * MINUTE, query="memory:alloc_space")
+        series = one_series(answer)
+        left_ms = (15 * interval - start * MINUTE) // 10**6
+        assert near(series["average"], 100) and all(near(value, 100) for _, value in series["points"]), (start, series)
+        assert series["covered_ms"] == min(left_ms, length * 60_000)
+
+
+def test_gauges_hold_until_their_next_snapshot(start_server):
+    """Snapshots come every minute, of each pod at another second: steps of any length have all of them."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    push_snapshots(client, "gauge", {f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(180)]
+                                     for pod in range(4)})
+
+    def check():
+        for length in (30 * SECOND, 15 * MINUTE, HOUR, 150 * MINUTE):
+            for step in (None, "7s", "2m", "1h"):
+                answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length, query="inuse_space",
+                             **({"step": step} if step else {}))
+                assert set(values(answer)) == {4000} and one_series(answer)["average"] == 4000, answer
+                assert one_series(answer)["covered_ms"] == length / 10**6 and "notes" not in answer
+        answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod")
         assert all(value == 1000 for series in answer["series"] for _, value in series["points"])
 
     check()
@@ -214,30 +309,47 @@ def test_gauges_of_several_series_have_all_of_them_in_each_step(start_server):
     check()
 
 
-def test_a_rare_gauge_does_not_set_the_step_of_the_others(start_server):
-    """Three pods have a snapshot a minute, a job has one an hour; its last one counts until the next."""
+def test_a_rare_gauge_holds_as_well_as_the_others(start_server):
+    """Three pods have a snapshot a minute, a job has one an hour, which counts until the next."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    heap = ("inuse_space", "bytes")
-    resources = [({"service.name": "api", "pod": f"p{pod}"},
-                  [otlp_maker.Profile(heap, BEGIN + i * MINUTE + pod * 17 * SECOND, {("main",): 1000}) for i in range(420)])
-                 for pod in range(3)]
-    resources.append(({"service.name": "api", "pod": "job"},
-                      [otlp_maker.Profile(heap, BEGIN + hour * HOUR + 20 * MINUTE + hour % 2 * 10 * SECOND, {("main",): 500})
-                       for hour in range(7)]))
-    answer = client.post("/v1development/profiles", body=otlp_maker.Request(resources).protobuf(),
-                         headers={"Content-Type": "application/x-protobuf"})
-    assert answer.status == 200, answer
+    series = {f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(420)] for pod in range(3)}
+    series["job"] = [(BEGIN + hour * HOUR + 20 * MINUTE + hour % 2 * 10 * SECOND, 500) for hour in range(7)]
+    push_snapshots(client, "gauge", series)
 
     def check():
-        for begin, length in ((BEGIN + 10 * MINUTE, 6 * HOUR), (BEGIN + HOUR, 3 * HOUR)):
-            answer = ask(client, begin, begin + length, query="inuse_space")
-            assert answer["step_ms"] == 120_000 and set(values(answer)[1:-1]) == {3500}, answer
-            assert near(one_series(answer)["average"], 3500, 0.001)
-            assert "1 series has a longer interval than the step, up to 3590 s" in answer["notes"][0]
-        answer = ask(client, BEGIN + HOUR, BEGIN + 4 * HOUR, query="inuse_space", step="2m")
-        assert set(values(answer)[1:-1]) == {3000, 3500}
-        assert "steps without its snapshots lack it" in answer["notes"][0]
+        for begin, length in ((BEGIN + HOUR, 5 * HOUR), (BEGIN + HOUR, 3 * HOUR), (BEGIN + 2 * HOUR, 15 * MINUTE)):
+            for step in (None, "2m", "1h"):
+                answer = ask(client, begin, begin + length, query="inuse_space", **({"step": step} if step else {}))
+                assert set(values(answer)) == {3500} and one_series(answer)["average"] == 3500, answer
+
+    check()
+    compact(server)
+    check()
+
+
+def test_gauges_of_pods_that_come_and_go_are_not_added_up(start_server):
+    """For a day, a pod each half hour: at every moment there is one, and so in every step and window. Beside it, some
+    time without any."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    pods = {f"p{i}": [(BEGIN + i * 30 * MINUTE + j * MINUTE, 1000 + 10 * (i % 2)) for j in range(30)]
+            for i in range(48) if i not in (20, 21)}
+    push_snapshots(client, "gauge", pods)
+
+    def check():
+        for start, length in ((BEGIN, DAY), (BEGIN + 2 * HOUR, 3 * HOUR), (BEGIN + 25 * MINUTE, 10 * MINUTE), (BEGIN + 9 * HOUR, 3 * HOUR)):
+            averages = set()
+            for step in (None, "1m", "10m", "1h", "3h", "1d"):
+                if step == "1m" and length == DAY:
+                    continue
+                answer = ask(client, start, start + length, query="inuse_space", **({"step": step} if step else {}))
+                assert all(1000 <= value <= 1010 for value in values(answer)), (start, step, answer)
+                averages.add(one_series(answer)["average"])
+            assert len(averages) == 1, (start, averages)
+        series = one_series(ask(client, BEGIN, BEGIN + DAY, query="inuse_space", step="1d"))
+        assert series["covered_ms"] == 23 * 3_600_000 and near(series["average"], 1005, 0.0001)
+        assert series["partial"] == [[BEGIN // 10**6, 23 * 3_600_000]]
 
     check()
     compact(server)

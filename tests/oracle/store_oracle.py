@@ -62,6 +62,36 @@ def truncated(numerator, denominator):
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
+NEIGHBOURS, REACH, REACH_MAX, LONE = 3, HOUR, 24 * HOUR, 60 * 10**9  # store/cadence.h, range.c, spread.h
+
+
+def interval_at(times, i):
+    """Around times[i]: the median of the five distances there; 0: there is none."""
+    found = sorted(b - a for a, b in zip(times[max(0, i - 2):i + 4], times[max(0, i - 2) + 1:i + 4]))
+    return found[2 if len(found) == 4 else (len(found) - 1) // 2] if found else 0
+
+
+def longest_at(interval):
+    return interval + interval // 2
+
+
+def held_until(times, i):
+    """Until when a snapshot holds: the next one, but for gaps."""
+    interval = interval_at(times, i)
+    if i + 1 < len(times) and times[i + 1] - times[i] <= longest_at(interval):
+        return times[i + 1]
+    return times[i] + (interval or LONE)
+
+
+def rounded_steps(sums):
+    """Differences of running sums that are rounded."""
+    found, done = {}, 0
+    for step, value in sorted(sums.items()):
+        found[step] = ((done + value + UNIT // 2) >> 20) - ((done + UNIT // 2) >> 20)
+        done += value
+    return found
+
+
 class Steps:
     """Sums of groups per step of a window, and the time in which they have data."""
 
@@ -77,6 +107,14 @@ class Steps:
         """In units."""
         self.sums[group][step] += value
 
+    def spread_parts(self, begin_ns, duration_ns, values):
+        """{group: value} of one value: parts add up to those of the whole."""
+        before = 0
+        for group, value in sorted(values.items()):
+            self.spread(group, begin_ns, duration_ns, before + value)
+            self.spread(group, begin_ns, duration_ns, -before)
+            before += value
+
     def spread(self, group, begin_ns, duration_ns, value):
         """Of the time from begin_ns on each part has the same."""
         at, end = max(begin_ns, self.start_ns), min(begin_ns + duration_ns, self.end_ns)
@@ -86,22 +124,55 @@ class Steps:
             self.add(group, self.of(at), after - before)
             at = to
 
+    def hold(self, group, begin_ns, end_ns, value):
+        """A gauge: the integral."""
+        at, end = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
+        while at < end:
+            to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
+            self.add(group, self.of(at), value * (to - at))
+            at = to
+
     def cover(self, group, begin_ns, end_ns):
         self.covered[group].append((begin_ns, end_ns))
 
-    def points(self):
-        """{group: {step: value}} of the steps with data; whole numbers that add up to the total."""
+    def covered_ns(self, group, from_ns, to_ns):
+        """Of the union of what is covered."""
+        done, total = from_ns, 0
+        for begin_ns, end_ns in sorted(self.covered[group]):
+            begin_ns, end_ns = max(begin_ns, done), min(end_ns, to_ns)
+            if begin_ns < end_ns:
+                total, done = total + end_ns - begin_ns, end_ns
+        return total
+
+    def averages(self):
+        """{group: {step: value}} of gauges, rounded."""
         found = {}
+        for group, sums in self.sums.items():
+            found[group] = {}
+            for step in range(self.of(self.end_ns - 1) + 1):
+                begin_ns = self.start_ns + step * self.step_ns
+                covered_ns = self.covered_ns(group, begin_ns, min(begin_ns + self.step_ns, self.end_ns))
+                if covered_ns:
+                    found[group][step] = rounded(fractions.Fraction(sums[step], covered_ns))
+        return found
+
+    def points(self):
+        """{group: {step: value}} of the steps with data; whole numbers that add up to the total, which the largest
+        value of a step makes up for."""
+        found, all_sums = {}, collections.defaultdict(int)
         for group, sums in self.sums.items():
             steps = set(sums)
             for begin_ns, end_ns in self.covered[group]:
                 begin_ns, end_ns = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
                 steps |= set(range(self.of(begin_ns), self.of(end_ns - 1) + 1)) if begin_ns < end_ns else set()
-            done, found[group] = 0, {}
-            for step in sorted(steps):
-                after = done + sums[step]
-                found[group][step] = ((after + UNIT // 2) >> 20) - ((done + UNIT // 2) >> 20)
-                done = after
+            found[group] = rounded_steps({step: sums[step] for step in steps})
+        for sums in self.sums.values():
+            for step, value in sums.items():
+                all_sums[step] += value
+        for step, value in rounded_steps(all_sums).items():
+            there = [group for group in sorted(found) if step in found[group]]
+            largest = max(there, key=lambda group: (found[group][step], -there.index(group)))
+            found[largest][step] += value - sum(found[group][step] for group in there)
         return found
 
 
@@ -172,6 +243,29 @@ class Oracle:
             series[tuple(sorted(labels.items()))].append((time_ns, duration_ns, rows))
         return [(dict(labels), sorted(profiles, key=lambda one: one[0])) for labels, profiles in series.items()]
 
+    def snapshots(self, type_name, matches, start_ns, end_ns):
+        """As chosen, with up to three neighbours on each side of the window, at most an hour away, or further
+        where their interval is long."""
+        series = collections.defaultdict(lambda: collections.defaultdict(list))
+        for name, labels, time_ns, rows, _ in self.profiles:
+            if name == type_name and matches(labels) and not self.is_cut(name, labels, time_ns, start_ns, end_ns):
+                series[tuple(sorted(labels.items()))][time_ns].extend(rows)
+        reach = 0
+        wanted = REACH
+        while wanted > reach:
+            reach, wanted, found = wanted, 0, []
+            for labels, profiles in series.items():
+                before = sorted(time for time in profiles if start_ns - reach <= time < start_ns)[-NEIGHBOURS:]
+                after = sorted(time for time in profiles if end_ns <= time < end_ns + reach)[:NEIGHBOURS]
+                times = before + sorted(time for time in profiles if start_ns <= time < end_ns) + after
+                if times:
+                    found.append((dict(labels), [(time, profiles[time]) for time in times]))
+                    for edge, distance, i in ((before, start_ns - times[0], 0), (after, times[-1] - end_ns, len(times) - 1)):
+                        interval = interval_at(times, i)
+                        if len(edge) < NEIGHBOURS and distance + (longest_at(interval) or REACH) > reach:
+                            wanted = max(wanted, min(interval * (NEIGHBOURS + 2) or REACH, REACH_MAX))
+        return found
+
     def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,
                   keeps_labels=None):
         """{values of group_by: {step: value}}; keeps(stack): a filter of stacks; keeps_labels(labels of
@@ -190,7 +284,7 @@ class Oracle:
             for labels, profiles in self.reaching(type_name, matches, start_ns, end_ns):
                 self.add_deltas(type_name, labels, profiles, steps, key_of)
         else:
-            for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            for labels, profiles in self.snapshots(type_name, matches, start_ns, end_ns):
                 self.add_gains(type_name, labels, profiles, steps, key_of)
         return steps.points()
 
@@ -213,8 +307,7 @@ class Oracle:
             if self.are_totals(type_name, labels, time_ns):
                 hours[time_ns // HOUR].append((time_ns, duration_ns, values))
                 continue
-            for group, value in values.items():
-                steps.spread(group, time_ns, duration_ns, value)
+            steps.spread_parts(time_ns, duration_ns, values)
         is_idle = not any(rows for _, _, rows in profiles)
         if profiles and is_idle and (key := key_of(labels, (), ())):  # its labels alone are known
             groups.add(key[0])
@@ -233,30 +326,45 @@ class Oracle:
 
     def add_gains(self, type_name, labels, profiles, steps, key_of):
         cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
-        groups = set()
+        gains = collections.defaultdict(collections.Counter)
         since = since_of(profiles)
         for time_ns, (group, is_kept), value in told("difference", profiles,
                                                      lambda stack, own: key_of(labels, stack, own)):
             if time_ns // HOUR not in cut:
-                groups.add(group)
-                steps.spread(group, since[time_ns], time_ns - since[time_ns], value if is_kept else 0)
+                gains[time_ns][group] += value if is_kept else 0
+        for time_ns, values in gains.items():
+            steps.spread_parts(since[time_ns], time_ns - since[time_ns], values)
+        groups = {group for values in gains.values() for group in values}
         for group in groups:
             for time_ns, since_ns in since.items():
                 if time_ns // HOUR not in cut:
                     steps.cover(group, since_ns, time_ns)
 
     def means_over_time(self, type_name, matches, steps, key_of):
-        groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
-        for labels, profiles in self.chosen(type_name, matches, steps.start_ns, steps.end_ns):
+        for labels, profiles in self.snapshots(type_name, matches, steps.start_ns, steps.end_ns):
             cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
             profiles = [one for one in profiles if one[0] // HOUR not in cut]
-            snapshots = collections.Counter(steps.of(time_ns) for time_ns, _ in profiles)
-            for time_ns, (group, is_kept), value in told("mean", profiles,
-                                                         lambda stack, own: key_of(labels, stack, own)):
-                step = steps.of(time_ns)
-                groups[group][step] += fractions.Fraction(value if is_kept else 0, snapshots[step])
-        return {key: {step: rounded(value) for step, value in group.items()}
-                for key, group in groups.items()}
+            times = [time_ns for time_ns, _ in profiles]
+            until = {time_ns: held_until(times, i) for i, time_ns in enumerate(times)}
+            groups, hours = set(), collections.defaultdict(collections.Counter)
+            for time_ns, (group, is_kept), value in told("mean", profiles, lambda stack, own: key_of(labels, stack, own)):
+                value = value if is_kept else 0
+                if self.are_totals(type_name, labels, time_ns):
+                    hours[time_ns // HOUR][group] += value
+                    continue
+                if time_ns < steps.end_ns and until[time_ns] > steps.start_ns:
+                    groups.add(group)
+                    steps.hold(group, time_ns, until[time_ns], value)
+            for hour, sums in hours.items():  # a sum is all that is known: each moment has an equal part
+                moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
+                for group, value in sums.items():
+                    groups.add(group)
+                    for i, time_ns in enumerate(moments):
+                        steps.hold(group, time_ns, until[time_ns], value * (i + 1) // len(moments) - value * i // len(moments))
+            for group in groups:
+                for time_ns in times:
+                    steps.cover(group, time_ns, until[time_ns])
+        return steps.averages()
 
     def by_moments(self, type_name, matches, start_ns, end_ns, step_ns, moments):
         """{step: value} of a delta, by moments[time of the profile][stack], where there are any."""
@@ -295,16 +403,14 @@ class Oracle:
 def since_of(profiles):
     """{time of each snapshot but the first: since when it tells what was gained}, of one series."""
     times = [time_ns for time_ns, _ in profiles]
-    distances = sorted(after - before for before, after in zip(times, times[1:]))
     since = {}
-    for (before_ns, rows_before), (time_ns, rows) in zip(profiles, profiles[1:]):
+    for i, ((before_ns, rows_before), (time_ns, rows)) in enumerate(zip(profiles, profiles[1:])):
         stacks_before, stacks = collections.Counter(), collections.Counter()
         for counter, some in ((stacks_before, rows_before), (stacks, rows)):
             for stack, _, value in some:
                 counter[stack] += value
         began = any(stacks[stack] < value for stack, value in stacks_before.items())
-        usual_ns = time_ns - distances[(len(distances) - 1) // 2]
-        since[time_ns] = max(before_ns, usual_ns) if began else before_ns
+        since[time_ns] = max(before_ns, time_ns - interval_at(times, i)) if began else before_ns
     return since
 
 

@@ -3,7 +3,6 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
-#include "store/mean.h"
 #include "store/range_groups.h"
 
 #include <stdlib.h>
@@ -14,11 +13,10 @@ enum { GROUPS = 60, STEPS = 9, VALUES = 900, CELL_BYTES = 64 };
 struct value {
     uint32_t group, step;
     int64_t sum;
-    uint64_t divisor;
 };
 
 struct sums {
-    struct mean cells[GROUPS][STEPS], totals[GROUPS], all[STEPS];
+    int64_t cells[GROUPS][STEPS], totals[GROUPS], all[STEPS];
     bool is_there[GROUPS][STEPS], is_group[GROUPS];
 };
 
@@ -30,37 +28,29 @@ static int by_number(void *context, uint32_t one, uint32_t other)
 
 static void make_values(struct value *values, uint64_t *seed)
 {
-    const uint32_t divisors = 1 + random_below(seed, 6);
     for (uint32_t i = 0; i < VALUES; i++)
         values[i] = (struct value){
             .group = random_below(seed, GROUPS) * random_below(seed, GROUPS) / GROUPS,
             .step = random_below(seed, STEPS),
-            .sum = (int64_t)random_below(seed, 2000) - (random_below(seed, 4) ? 0 : 1000),
-            .divisor = 1 + random_below(seed, divisors)};
+            .sum = (int64_t)random_below(seed, 2000) - (random_below(seed, 4) ? 0 : 1000)};
 }
 
 static void add_all(struct range_groups *groups, const struct value *values, bool is_second)
 {
     for (uint32_t i = 0; i < VALUES; i++) {
         if (!is_second || range_groups_wants(groups, values[i].group))
-            range_groups_add(groups, values[i].group, values[i].step, values[i].sum,
-                             values[i].divisor);
+            range_groups_add(groups, values[i].group, values[i].step, values[i].sum);
     }
 }
 
 static struct sums *sum_all(const struct value *values)
 {
     struct sums *sums = mem_new(struct sums, 1);
-    for (uint32_t g = 0; g < GROUPS; g++) {
-        sums->totals[g] = mean_zero();
-        for (uint32_t s = 0; s < STEPS; s++)
-            sums->cells[g][s] = sums->all[s] = mean_zero();
-    }
     for (uint32_t i = 0; i < VALUES; i++) {
         const struct value *value = &values[i];
-        mean_add(&sums->cells[value->group][value->step], value->sum, value->divisor);
-        mean_add(&sums->totals[value->group], value->sum, value->divisor);
-        mean_add(&sums->all[value->step], value->sum, value->divisor);
+        sums->cells[value->group][value->step] += value->sum;
+        sums->totals[value->group] += value->sum;
+        sums->all[value->step] += value->sum;
         sums->is_there[value->group][value->step] = sums->is_group[value->group] = true;
     }
     return sums;
@@ -68,8 +58,8 @@ static struct sums *sum_all(const struct value *values)
 
 static bool is_larger(const struct sums *sums, uint32_t one, uint32_t other)
 {
-    const int64_t x = llabs(mean_round(&sums->totals[one]));
-    const int64_t y = llabs(mean_round(&sums->totals[other]));
+    const int64_t x = llabs(sums->totals[one]);
+    const int64_t y = llabs(sums->totals[other]);
     return x != y ? x > y : one < other;
 }
 
@@ -103,12 +93,12 @@ static void check_steps(const struct range_groups *groups, const struct sums *su
             const bool is_there = range_groups_value(groups, chosen[i], s, &value);
             assert_int_equal(is_there, sums->is_there[chosen[i]][s]);
             if (is_there)
-                assert_int_equal(value, mean_round(&sums->cells[chosen[i]][s]));
+                assert_int_equal(value, sums->cells[chosen[i]][s]);
             sum += is_there ? value : 0;
         }
         if (range_groups_rest(groups, s, &value))
             sum += value;
-        assert_int_equal(sum, mean_round(&sums->all[s]));
+        assert_int_equal(sum, sums->all[s]);
     }
 }
 
@@ -145,7 +135,7 @@ static void needs_little_memory_for_very_many_groups(void **state)
     struct range_groups *groups = range_groups_create(LONG, 10, BUDGET);
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < MANY; i++)
-            range_groups_add(groups, i, i % LONG, i, 1);
+            range_groups_add(groups, i, i % LONG, i);
         const size_t per_group = MANY * (size_t)2 * 80;
         assert_in_range(range_groups_memory(groups), MANY, BUDGET + per_group);
         if (pass == 0)

@@ -5,6 +5,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/clock.h"
+#include "store/cadence.h"
 #include "store/spread.h"
 
 #include <math.h>
@@ -281,7 +282,9 @@ static void a_constant_load_is_flat_in_every_step(void **state)
     print_message("a constant load deviates by %.3f %% at most\n", 100 * worst);
 }
 
-/* A profile without a duration covers the time until the next, at most the usual interval. */
+/* A profile without a duration covers the time until the next, after which a gap of five intervals
+ * is one: at most two of five distances, since where most of the distances around are long that is
+ * the cadence. */
 static void profiles_without_a_duration_cover_their_interval(void **state)
 {
     static struct one_series series;
@@ -292,13 +295,17 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
         const int64_t interval_ns = random_between(&seed, 1, 60) * CLOCK_NS_PER_S;
         const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
         int64_t at_ns = begin_ns, total = 0;
+        uint32_t since_gaps = 0; /* whether each of the last four distances was one */
         series = (struct one_series){.per_ns = 1.95};
         for (uint32_t i = 0; i < 60; i++) {
             const int64_t value = llround(1.95 * (double)interval_ns);
             series.profiles[series.count++] =
                 (struct one_profile){.time_ns = at_ns, .value = value};
             total += value;
-            at_ns += interval_ns * (random_below(&seed, 20) ? 1 : 5);
+            const bool is_gap = i > 3 && i < 55 && __builtin_popcount(since_gaps & 15) < 2 &&
+                                random_below(&seed, 20) == 0;
+            since_gaps = since_gaps << 1 | is_gap;
+            at_ns += interval_ns * (is_gap ? 5 : 1);
         }
         const int64_t end_ns = series.profiles[59].time_ns + interval_ns;
         const struct spread_steps steps = random_steps(&seed, begin_ns, end_ns);
@@ -317,6 +324,175 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
         sum_up(&series, 1, &steps, &sums);
         assert_true(sums.total == (__int128)total * SPREAD_UNIT);
         assert_true(sums.all_covered_ns == (uint64_t)(60 * interval_ns));
+    }
+}
+
+/* Profiles without a duration of a constant load: their cadence changes after some of them, or
+ * two distances alternate, as of two senders. */
+static void make_cadences(uint64_t *seed, int64_t begin_ns, struct one_series *series)
+{
+    static const int64_t usual_s[] = {5, 10, 15, 30, 60, 300};
+    const bool alternates = random_below(seed, 3) == 0;
+    int64_t at_ns = begin_ns, one_ns = 0, other_ns = 0;
+    *series = (struct one_series){.per_ns = (double)random_between(seed, 1, 8000) / 1000};
+    for (uint32_t i = 0; i < 120; i++) {
+        if (i == 0 || (!alternates && i % 8 == 0))
+            one_ns = other_ns = usual_s[random_below(seed, 6)] * CLOCK_NS_PER_S;
+        if (i == 0 && alternates)
+            other_ns = usual_s[random_below(seed, 6)] * CLOCK_NS_PER_S;
+        const int64_t distance_ns = i % 2 ? one_ns : other_ns;
+        series->profiles[series->count++] = (struct one_profile){
+            .time_ns = at_ns, .value = llround(series->per_ns * (double)distance_ns)};
+        at_ns += distance_ns;
+    }
+}
+
+/* Those of the window, and as many around it as their cadence needs. */
+static void cut_series(const struct one_series *series, int64_t from_ns, int64_t to_ns,
+                       struct one_series *ret_part)
+{
+    uint32_t first = 0, end = series->count;
+    while (first + 1 < series->count && series->profiles[first].time_ns < from_ns)
+        first++;
+    while (end > 1 && series->profiles[end - 1].time_ns >= to_ns)
+        end--;
+    first = first > CADENCE_NEIGHBOURS ? first - CADENCE_NEIGHBOURS : 0;
+    end = end + CADENCE_NEIGHBOURS < series->count ? end + CADENCE_NEIGHBOURS : series->count;
+    *ret_part = (struct one_series){.per_ns = series->per_ns};
+    for (uint32_t i = first; i < end; i++)
+        ret_part->profiles[ret_part->count++] = series->profiles[i];
+}
+
+static void sum_up_part(const struct one_series *series, const struct spread_steps *steps,
+                        struct sums *sums)
+{
+    static struct one_series part;
+    cut_series(series, steps->start_ns, steps->end_ns, &part);
+    sum_up(&part, 1, steps, sums);
+}
+
+/* Windows lie where profiles follow each other: the average is the load, and two windows have what
+ * both have together. */
+static void a_change_of_cadence_changes_no_average(void **state)
+{
+    static struct one_series series;
+    static struct sums sums, rest;
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0x9FB21C651E98DF25);
+        const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
+        make_cadences(&seed, begin_ns, &series);
+        const int64_t first_ns = series.profiles[4].time_ns, last_ns = series.profiles[115].time_ns;
+        const int64_t from_ns = random_between(&seed, first_ns, last_ns - 20 * CLOCK_NS_PER_S);
+        const int64_t to_ns = random_between(&seed, from_ns + 10 * CLOCK_NS_PER_S, last_ns);
+        struct spread_steps steps = random_steps(&seed, from_ns, to_ns);
+        sum_up_part(&series, &steps, &sums);
+        for (uint32_t i = 0; i < sums.step_count; i++) {
+            const double per_ns = (double)sums.sums[i] / SPREAD_UNIT / (double)sums.covered_ns[i];
+            if (sums.covered_ns[i] > (uint64_t)CLOCK_NS_PER_S / 10)
+                assert_true(fabs(per_ns / series.per_ns - 1) <= 0.01);
+        }
+        const double average = (double)sums.total / SPREAD_UNIT / (double)sums.all_covered_ns;
+        assert_true(fabs(average / series.per_ns - 1) <= 0.01);
+        const __int128 total = sums.total;
+        const int64_t middle_ns = random_between(&seed, from_ns + 1, to_ns - 1);
+        steps = random_steps(&seed, from_ns, middle_ns);
+        sum_up_part(&series, &steps, &sums);
+        steps = random_steps(&seed, middle_ns, to_ns);
+        sum_up_part(&series, &steps, &rest);
+        assert_true(sums.total + rest.total == total);
+    }
+}
+
+/* ---- levels ---- */
+
+enum { PODS_MAX = 30, LEVEL_SECONDS = 5000 };
+
+/* What each second has, pod by pod; times in seconds since the first. */
+struct levels {
+    int64_t sums[LEVEL_SECONDS];
+    bool is_covered[LEVEL_SECONDS];
+};
+
+/* A pod lives for some time and has a snapshot every so many seconds, now and then after a gap. */
+static void make_pod(uint64_t *seed, struct one_series *pod, struct levels *levels)
+{
+    int64_t at = random_between(seed, -300, LEVEL_SECONDS - 200);
+    const int64_t end = at + random_between(seed, 100, 4000),
+                  interval = random_between(seed, 2, 90);
+    uint32_t gaps = 0;
+    *pod = (struct one_series){0};
+    while (pod->count < 3 || (at < end && pod->count < PROFILES_MAX)) {
+        const bool is_gap =
+            __builtin_popcount(gaps & 15) == 0 && pod->count > 3 && random_below(seed, 20) == 0;
+        const int64_t value = random_between(seed, 0, 1 << 30);
+        gaps = gaps << 1 | is_gap;
+        for (int64_t i = at < 0 ? 0 : at; i < at + interval && i < LEVEL_SECONDS; i++) {
+            levels->sums[i] += value;
+            levels->is_covered[i] = true;
+        }
+        pod->profiles[pod->count++] =
+            (struct one_profile){.time_ns = at * CLOCK_NS_PER_S, .value = value};
+        at += interval * (is_gap ? random_between(seed, 2, 9) : 1);
+    }
+}
+
+static void sum_up_levels(const struct one_series *pods, uint32_t count,
+                          const struct spread_steps *steps, struct sums *sums)
+{
+    struct spread spread;
+    struct coverage covered = {0};
+    uint32_t cursor = 0;
+    spread_init(&spread, steps);
+    spread.are_levels = true;
+    *sums = (struct sums){.step_count = (uint32_t)spread_count_steps(steps)};
+    for (uint32_t i = 0; i < count; i++) {
+        spread_begin_series(&spread);
+        add_series(&spread, &pods[i]);
+        spread_end_series(&spread);
+        for (uint32_t j = 0; j < spread.sum_count; j++)
+            sums->sums[spread.sums[j].step] += spread.sums[j].sum;
+        coverage_unite(&covered, &spread.covered);
+    }
+    for (uint32_t i = 0; i < sums->step_count; i++) {
+        int64_t begin_ns, end_ns;
+        spread_find_step(steps, i, &begin_ns, &end_ns);
+        sums->covered_ns[i] = coverage_within(&covered, &cursor, begin_ns, end_ns);
+        sums->all_covered_ns += sums->covered_ns[i];
+        sums->total += sums->sums[i];
+    }
+    coverage_fini(&covered);
+    spread_fini(&spread);
+}
+
+/* Pods come and go: each step has the integral of their sum and the time of any of them. */
+static void levels_are_integrals_whatever_the_steps_are(void **state)
+{
+    static struct one_series pods[PODS_MAX];
+    static struct levels levels;
+    static struct sums sums;
+    (void)state;
+    for (uint64_t round = 1; round <= SEEDS; round++) {
+        uint64_t seed = round * UINT64_C(0xC2B2AE3D27D4EB4F);
+        const uint32_t count = 1 + random_below(&seed, PODS_MAX);
+        memset(&levels, 0, sizeof(levels));
+        for (uint32_t i = 0; i < count; i++)
+            make_pod(&seed, &pods[i], &levels);
+        struct spread_steps steps = {.start_ns = random_between(&seed, 0, 2000) * CLOCK_NS_PER_S};
+        steps.end_ns = steps.start_ns + random_between(&seed, 1, 2900) * CLOCK_NS_PER_S;
+        steps.step_ns = random_between(&seed, 1, 4000) * CLOCK_NS_PER_S;
+        sum_up_levels(pods, count, &steps, &sums);
+        for (uint32_t i = 0; i < sums.step_count; i++) {
+            int64_t begin_ns, end_ns, covered = 0;
+            __int128 sum = 0;
+            spread_find_step(&steps, i, &begin_ns, &end_ns);
+            for (int64_t at = begin_ns / CLOCK_NS_PER_S; at < end_ns / CLOCK_NS_PER_S; at++) {
+                sum += (__int128)levels.sums[at] * CLOCK_NS_PER_S;
+                covered += levels.is_covered[at];
+            }
+            assert_true(sums.sums[i] == sum);
+            assert_int_equal(sums.covered_ns[i], covered * CLOCK_NS_PER_S);
+        }
     }
 }
 
@@ -433,6 +609,8 @@ int main(void)
         cmocka_unit_test(sums_are_the_same_in_all_steps),
         cmocka_unit_test(a_constant_load_is_flat_in_every_step),
         cmocka_unit_test(profiles_without_a_duration_cover_their_interval),
+        cmocka_unit_test(a_change_of_cadence_changes_no_average),
+        cmocka_unit_test(levels_are_integrals_whatever_the_steps_are),
         cmocka_unit_test(a_profile_alone_without_a_duration_is_in_its_step),
         cmocka_unit_test(gaps_between_spans_stay_gaps_in_steps_of_days),
         cmocka_unit_test(durations_of_centuries_overflow_nothing),
