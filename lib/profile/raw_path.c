@@ -154,7 +154,7 @@ bool raw_path_may_be(const struct view *view)
     bool is_any = false;
     for (int side = 0; side < VIEW_SIDE_COUNT; side++)
         is_any |= has_renamed(view->profiles[side]);
-    return is_any && shows_raw_names(view);
+    return is_any && shows_raw_names(view) && !view->has_cut_stacks; /* frames fit locations */
 }
 
 bool raw_path_has_sent_names(const struct view *view)
@@ -165,7 +165,7 @@ bool raw_path_has_sent_names(const struct view *view)
         for (uint32_t i = 0; profile && i < profile->location_count && !is_any; i++)
             is_any = is_renamed(&profile->locations[i]) && sent_name_count(profile, i);
     }
-    return is_any && shows_raw_names(view);
+    return is_any && shows_raw_names(view) && !view->has_cut_stacks; /* frames fit locations */
 }
 
 static enum err_code not_found(struct err *err)

@@ -7,6 +7,7 @@
 #include "lib/profile/label_filter.h"
 #include "lib/profile/prune.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 /* Everything about one source that is known before its samples are looked at. */
@@ -34,6 +35,8 @@ struct build {
     int64_t *values;
     uint32_t *samples;
     uint64_t entry_count;
+    uint64_t max_depth;   /* frames of a stack */
+    uint32_t cut_frame;   /* while view->has_cut_stacks */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
@@ -267,6 +270,31 @@ static bool is_same_binary(const struct build *build, uint32_t a, uint32_t b)
     return build->view->group == VIEW_BY_BINARY && a == b;
 }
 
+/* Frames of a stack with all inlined calls. */
+static uint64_t expanded_depth(const struct side *side, const uint32_t *stack, size_t depth)
+{
+    const uint32_t *start = side->lists.start;
+    uint64_t count = 0;
+    for (size_t i = 0; i < depth; i++)
+        count += start[stack[i] + 1] - start[stack[i]];
+    return count;
+}
+
+/* Frames at the root that a stack which is too deep loses; a frame that reports it takes their
+ * place. */
+static uint64_t cut_stack(struct build *build, uint64_t depth, uint32_t **entry)
+{
+    if (depth <= build->max_depth)
+        return 0;
+    const char *text =
+        arena_printf(build->arena, "[frames above the last %" PRIu64 " are cut]", build->max_depth);
+    if (!build->view->has_cut_stacks)
+        build->cut_frame = frame_table_label(build->table, span_text(text));
+    build->view->has_cut_stacks = true;
+    *(*entry)++ = build->cut_frame;
+    return depth - build->max_depth;
+}
+
 static void add_stack(struct build *build, const struct side *side, uint32_t sample, int64_t value,
                       const uint32_t *stack, size_t depth)
 {
@@ -274,9 +302,12 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     const uint32_t *start = side->lists.start, *frames = side->lists.frames;
     if (build->view->group == VIEW_BY_LABEL)
         *entry++ = label_frame(build, side, sample);
+    uint64_t skipped = cut_stack(build, expanded_depth(side, stack, depth), &entry);
     for (size_t i = depth; i-- > 0;) {
         for (uint32_t j = start[stack[i]]; j < start[stack[i] + 1]; j++) {
-            if (entry == first || !is_same_binary(build, entry[-1], frames[j]))
+            if (skipped)
+                skipped--;
+            else if (entry == first || !is_same_binary(build, entry[-1], frames[j]))
                 *entry++ = frames[j];
         }
     }
@@ -324,20 +355,46 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
     return ERR_NONE;
 }
 
-/* Room for all entries, whatever pruning and filtering then leave out. */
-static uint64_t entries_needed(const struct build *build)
+/* Room for the stacks of one side when each is cut to max_depth, whatever pruning and filtering
+ * then leave out. */
+static uint64_t side_entries(const struct build *build, const struct side *side, uint64_t max_depth)
 {
+    const struct profile *profile = side->profile;
+    const bool has_label_frame = build->view->group == VIEW_BY_LABEL;
     uint64_t count = 0;
-    for (size_t i = 0; i < build->side_count; i++) {
-        const struct side *side = &build->sides[i];
-        const struct profile *profile = side->profile;
-        const uint32_t *start = side->lists.start;
-        uint64_t end = profile->sample_count ? profile->stack_start[profile->sample_count] : 0;
-        for (uint64_t j = 0; j < end && count <= VIEW_ENTRIES_MAX; j++)
-            count += start[profile->stack[j] + 1] - start[profile->stack[j]];
-        count += build->view->group == VIEW_BY_LABEL ? profile->sample_count : 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const uint64_t at = profile->stack_start[i], end = profile->stack_start[i + 1];
+        const uint64_t depth = expanded_depth(side, profile->stack + at, (size_t)(end - at));
+        count += (depth > max_depth ? max_depth + 1 : depth) + has_label_frame;
     }
     return count;
+}
+
+static uint64_t entries_needed(const struct build *build, uint64_t max_depth)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < build->side_count; i++)
+        count += side_entries(build, &build->sides[i], max_depth);
+    return count;
+}
+
+/*
+ * One profile of some KB can hold stacks of a million frames: a thousand locations, each with a
+ * thousand inlined calls. It must not keep a team from all other profiles of a window. So when
+ * all stacks together are very many entries, those deeper than VIEW_USUAL_DEPTH are cut, and all to
+ * fewer frames only when that is still too much.
+ */
+static uint64_t choose_depth(struct build *build)
+{
+    build->max_depth = UINT64_MAX - 1;
+    uint64_t needed = entries_needed(build, build->max_depth);
+    if (needed <= VIEW_ENTRIES_USUAL)
+        return needed;
+    build->max_depth = VIEW_USUAL_DEPTH;
+    while ((needed = entries_needed(build, build->max_depth)) > VIEW_ENTRIES_MAX &&
+           build->max_depth > 1)
+        build->max_depth /= 2;
+    return needed;
 }
 
 static enum err_code prepare_side(struct build *build, struct side *side,
@@ -367,7 +424,7 @@ static enum err_code check_label_rules(const struct build *build, struct err *er
 
 static enum err_code build_stacks(struct build *build, struct err *err)
 {
-    uint64_t sample_count = 0, needed = entries_needed(build);
+    uint64_t sample_count = 0, needed = choose_depth(build);
     if (needed > VIEW_ENTRIES_MAX)
         return err_set(err, ERR_TOO_LARGE,
                        "the stacks with their inlined calls are more than %llu entries",

@@ -98,6 +98,7 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
+    bool has_cut_stacks;      /* see VIEW_USUAL_DEPTH */
     int64_t cpu_deadline_ns;  /* as in the options, for what is made from the view */
     struct patience patience; /* likewise */
 
@@ -142,6 +143,12 @@ static inline struct span view_unit(const struct view *view)
  * to INT64_MAX: below it whatever is summed of them is exact).
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
+/* When all stacks with their inlined calls are more than VIEW_ENTRIES_USUAL entries, those deeper
+ * than VIEW_USUAL_DEPTH lose frames at the root; when they pass VIEW_ENTRIES_MAX, all that are
+ * deeper than a depth with which they fit. A frame "[frames above the last N are cut]" is their
+ * root. Totals and the values of functions themselves stay exact. */
+#define VIEW_ENTRIES_USUAL (UINT64_C(1) << 26)
+enum { VIEW_USUAL_DEPTH = 1024 };
 enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err) MUST_USE;

@@ -1,13 +1,14 @@
 """A source that sends names out of all proportion does not keep a team from its other profiles: a query
 without the memory for them leaves them out, and says which series and service they are of."""
 
+import gzip
 import random
 import re
 
 import pytest
 
 from people import Tenant
-from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, rows_of
+from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, pprof_maker, rows_of
 
 WINDOW = {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR}
 WARNING = r"left out: .* MiB for \d+ samples of process_cpu\{service_name=\"evil\"\}"
@@ -45,6 +46,35 @@ def check_honest(client, service=None, count=0):
     if service:
         assert sums[service] == count
     return answer
+
+
+def send_deep(client, service, at, stacks, depth=1000, lines=1000):
+    """Stacks of one location with very many inlined calls: some KB that expand to stacks * depth * lines frames."""
+    maker = pprof_maker.Maker(CPU)
+    inlined = maker.location([(maker.function(f"inlined {i}", "deep.c"), i + 1) for i in range(lines)])
+    for i in range(stacks):
+        maker.sample([maker.location([(maker.function(f"leaf {i}", "deep.c"), 1)])] + [inlined] * (depth - 1), [1, 1])
+    maker.scalars(time=BEGIN + at * 10**9, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
+    answer = client.post("/api/v1/profiles", body=gzip.compress(maker.bytes()), query={"label": f"service_name={service}"})
+    assert answer.status == 200, answer
+
+
+def test_stacks_of_a_million_frames_leave_the_rest_of_the_window_readable(start_server):
+    server = start_server()
+    client = Tenant(server).api("ingest", "read")
+    for at in range(3):
+        send(client, "honest", at, HONEST)
+    send_deep(client, "evil", 10, 300)
+    total = 3 * sum(values[1] for values in HONEST.values()) + 300
+    table = ask(client, "/api/v1/query", report="top", limit=0).json()
+    assert table["total"] == total
+    flat = {row["name"]: row["flat"] for row in table["functions"]}
+    assert flat["work7"] == 3 * 8 and flat["leaf 299"] == 1
+    folded = ask(client, "/api/v1/query", report="folded").text.splitlines()
+    assert "main;work7 24" in folded
+    assert sum(line.startswith("[frames above the last 1024 are cut];inlined") for line in folded) == 300
+    for report in ("flame", "labels"):
+        ask(client, "/api/v1/query", report=report)
 
 
 def test_names_out_of_proportion_are_left_out_and_named(start_server):

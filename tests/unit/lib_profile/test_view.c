@@ -105,6 +105,55 @@ static void groups_by_function(void **state)
     assert_view(grouped(arena, "function"), expected);
 }
 
+/* 80 stacks of a location with a thousand inlined calls, a thousand times: 80 million frames. */
+static const struct profile *make_deep(struct arena *arena)
+{
+    enum { LINES = 1000, DEPTH = 1000, STACKS = 80 };
+    struct made made = {.builder = profile_builder_create(NULL)};
+    profile_builder_add_value_type(made.builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    made.mappings[2] = PROFILE_NONE;
+    const uint32_t inner = function(&made, "inner", "a.c"), leaf = function(&made, "leaf", "a.c");
+    static struct profile_line lines[LINES];
+    for (uint32_t i = 0; i < LINES; i++)
+        lines[i] = (struct profile_line){.function = inner, .line = i};
+    const struct profile_location many = {.address = 0x10, .mapping = PROFILE_NONE};
+    static uint32_t stack[DEPTH];
+    const uint32_t inlined = profile_builder_location(made.builder, &many, lines, LINES);
+    for (uint32_t i = 1; i < DEPTH; i++)
+        stack[i] = inlined;
+    for (uint32_t i = 0; i < STACKS; i++) { /* equal stacks would be one */
+        stack[0] = location(&made, PROFILE_NONE, 0x20 + i, &leaf, 1);
+        sample(&made, stack, DEPTH, 1, "");
+    }
+    sample(&made, stack, 2, 5, "");
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(made.builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(made.builder);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+static void very_deep_stacks_are_cut_at_the_root_where_all_together_are_too_many(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = view_of(arena, make_deep(arena), &(struct view_options){0});
+    assert_true(view->has_cut_stacks);
+    assert_int_equal(view->total[VIEW_SIDE_B], 85);
+    assert_int_equal(view->stack_count, 81);
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        const uint32_t *first = view->entries + view->stack_start[i];
+        const uint64_t depth = view->stack_start[i + 1] - view->stack_start[i];
+        const bool is_deep = i < 80;
+        assert_int_equal(depth, is_deep ? VIEW_USUAL_DEPTH + 1 : 1001);
+        const struct span root = view->frames[first[0]].name;
+        assert_true(
+            span_equal_text(root, is_deep ? "[frames above the last 1024 are cut]" : "inner"));
+        assert_true(span_equal_text(view->frames[first[depth - 1]].name, "leaf"));
+    }
+}
+
 static enum err_code view_code(struct arena *arena, const char *folded, struct err *err)
 {
     const struct view *view;
@@ -797,6 +846,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_by_function),
+        cmocka_unit_test(very_deep_stacks_are_cut_at_the_root_where_all_together_are_too_many),
         cmocka_unit_test(refuses_values_that_cannot_be_added),
         cmocka_unit_test(groups_by_file_line_address_and_binary),
         cmocka_unit_test(groups_by_a_label),
