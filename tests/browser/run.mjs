@@ -17,6 +17,7 @@ import { testFirefox } from "./firefox.mjs";
 import { testFilter } from "./filter.mjs";
 import { testFocus } from "./focus.mjs";
 import { testGraph } from "./graph.mjs";
+import { testHostile } from "./hostile.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testKeyboard } from "./keyboard.mjs";
 import { testLabels } from "./labels.mjs";
@@ -55,7 +56,7 @@ try {
   // Whatever changes or counts what is the team's (people, invitations, rules, profiles that came in) is in one lane.
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testRedact, testEmbed, testLabels, testUpdated, testFirefox],
-    [testExplore, testSenders, testRetention, testSettings, testAccount, testFocus, testPreview, testSymbols, testComments, testContrast, testLooks, testZoom],
+    [testExplore, testSenders, testRetention, testSettings, testAccount, testFocus, testPreview, testSymbols, testComments, testContrast, testLooks, testZoom, testHostile],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

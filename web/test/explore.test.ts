@@ -36,6 +36,11 @@ test("names, operators and values typed one after the other make a query", () =>
   assert.deepEqual(matchers.map(({ name, operator, quoted }) => [name, operator, quoted]), [["pod", "=~", quote('a"\\.*')], ["zone", "!=", '"eu"']]);
 });
 
+test("a value is quoted so that a field keeps all of it, and nothing turns the direction of what follows", () => {
+  assert.equal(quote("a\r\n\tb\0\u202ec"), '"a\\x0d\\n\\tb\\x00\\xe2\\x80\\xaec"');
+  for (const type of ['we"ird:cpu', "(\r\n)", "[\u202e]\\"]) assert.deepEqual(splitQuery(joinQuery(type, 'x="1"')), { type, matchers: 'x="1"' });
+});
+
 test("operators are offered after a whole name alone", () => {
   const offered = (text: string, cursor: number) => afterName(text, readMatchers(text, cursor).place)?.from;
   assert.deepEqual([offered("pod", 3), offered("pod", 2), offered("pod =", 3), offered('pod="a"', 3), offered("pod, zone", 3), offered("", 0)], [3, undefined, undefined, undefined, 3, undefined]);

@@ -31,6 +31,14 @@ export interface Matcher {
 const signs = /[{}[\]()@"'`]/;
 const quotedType = /^\s*__profile_type__="((?:[^"\\]|\\.)*)"[\s,]*/s;
 
+/* Controls, of which a field would drop some, and letters that would turn the direction of the text after them. */
+const hidden = /[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
+const bytesOf = (letter: string) => [...new TextEncoder().encode(letter)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+const textOf = (hex: string) => new TextDecoder().decode(Uint8Array.from(hex.split("\\x").slice(1), (byte) => parseInt(byte, 16)));
+
+const unescape = (text: string): string =>
+  text.replace(/((?:\\x[\da-f]{2})+)|\\(.)/gis, (_, hex: string | undefined, letter: string) => (hex ? textOf(hex) : ({ n: "\n", t: "\t" })[letter] ?? letter));
+
 /** The type, the matchers, and where in the query the matchers begin. */
 function parts(query: string): { type: string; matchers: string; begin: number } {
   const open = query.indexOf("{");
@@ -39,7 +47,7 @@ function parts(query: string): { type: string; matchers: string; begin: number }
   const type = query.slice(0, open).trim();
   const matchers = query.slice(open + 1, close > open ? close : undefined);
   const quoted = type ? null : quotedType.exec(matchers);
-  const unescaped = quoted?.[1].replace(/\\(.)/gs, (_, letter: string) => ({ n: "\n", t: "\t" })[letter] ?? letter);
+  const unescaped = quoted && unescape(quoted[1]);
   if (!unescaped || !signs.test(unescaped)) return { type, matchers, begin: open + 1 };
   return { type: unescaped, matchers: matchers.slice(quoted![0].length), begin: open + 1 + quoted![0].length };
 }
@@ -56,7 +64,7 @@ export function joinQuery(type: string, matchers: string): string {
 
 export function quote(value: string): string {
   const escapes: Record<string, string> = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };
-  return `"${value.replace(/[\\"\n\t]/g, (letter) => escapes[letter])}"`;
+  return `"${value.replace(/[\\"\n\t]/g, (letter) => escapes[letter]).replace(hidden, bytesOf)}"`;
 }
 
 /** The same query, of series alone that have these labels, too. */
