@@ -1,6 +1,7 @@
 #include "api/pairing_place.h"
 
 #include "api/objects.h"
+#include "api/pairing.h"
 #include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -19,7 +20,7 @@
 enum { ID_ROOM = DIGEST_ID_BYTES + 8, KEY_ROOM = DIGEST_ID_BYTES + 16 };
 
 static const char file_name[] = ".database-id";
-static const char object_name[] = "database-id";
+static const char object_name[] = PAIRING_OBJECT_KEY;
 
 const char *pairing_place_name(const struct pairing_place *place)
 {

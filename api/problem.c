@@ -147,6 +147,8 @@ static void add_fields(struct request *request, struct response *response, const
 const char *problem_text(const struct err *err)
 {
     const struct problem_kind *kind = kind_of(err->code);
+    if (err->public_text)
+        return err->public_text;
     return kind->is_internal ? kind->explanation : err->message;
 }
 

@@ -1,5 +1,6 @@
 #include "api/senders.h"
 
+#include "api/problem.h"
 #include "api/request.h"
 #include "api/routes.h"
 #include "api/server.h"
@@ -335,7 +336,7 @@ void senders_note(const struct request *request, enum err_code code, const struc
 {
     struct senders *senders = request->server->senders;
     struct arena *arena = request->arena;
-    const char *error = code ? err->message : request->partial_error;
+    const char *error = code ? problem_text(err) : request->partial_error;
     struct note note = {
         .identity = {.token_id = request->principal.token_id,
                      .user_id = request->principal.user_id,

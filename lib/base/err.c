@@ -42,6 +42,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *format, .
     err->is_unreadable = false;
     err->is_rolled_back = false;
     err->is_final = false;
+    err->public_text = NULL;
     return code;
 }
 
@@ -62,6 +63,7 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
     err->is_unreadable = false;
     err->is_rolled_back = false;
     err->is_final = false;
+    err->public_text = NULL;
     return code;
 }
 

@@ -51,7 +51,9 @@ struct err {
     bool is_unreadable;  /* with ERR_IO: it may be this object alone that cannot be read */
     bool is_rolled_back; /* with ERR_BUSY: the database ended it for another's sake; it may be done
                             again at once */
-    bool is_final;       /* with ERR_TOO_LARGE: more memory would not make it fit */
+    /* For clients in place of the message, which names hosts or keys; a literal. NULL: none. */
+    const char *public_text;
+    bool is_final; /* with ERR_TOO_LARGE: more memory would not make it fit */
     char message[ERR_MESSAGE_BYTES];
 };
 

@@ -98,6 +98,12 @@ enum err_code object_probe(struct object_store *store, const char *key,
     return code ? code : store->backend->probe(store, key, patience, err);
 }
 
+enum err_code object_store_check(struct object_store *store, const char *key, struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code || !store->backend->check ? code : store->backend->check(store, key, err);
+}
+
 /* Others, such as too many open files, are of the whole process. */
 static bool is_of_object(int error)
 {

@@ -14,8 +14,9 @@
  * Besides what a function names, all can fail with ERR_INVALID (not a key), ERR_IO (the disk, or a
  * server that refuses) and ERR_BUSY (S3: out of reach or overloaded after all retries; with
  * retry_after_s). Where an object is there and may not be read, or its place on the disk is bad,
- * reading it is ERR_IO with is_unreadable: others may do better. Threads: a store is shared; a
- * writer belongs to one thread.
+ * reading it is ERR_IO with is_unreadable: others may do better. Errors of S3 have a public_text,
+ * since their messages name the endpoint, the bucket and keys. Threads: a store is shared; a writer
+ * belongs to one thread.
  */
 #ifndef LIB_IO_OBJECT_H
 #define LIB_IO_OBJECT_H
@@ -89,6 +90,11 @@ enum err_code object_read_range_within(struct object_store *store, const char *k
  * ERR_CORRUPT, ERR_CANCELLED. */
 enum err_code object_probe(struct object_store *store, const char *key,
                            const struct patience *patience, struct err *err) MUST_USE;
+/* Can the store be used? S3: reads a byte of key, an object that is there, and writes an object
+ * where the last write failed; without another try, within 2 s. Folder: does nothing. Handles: any
+ * failure, of which err->public_text says what clients may know. */
+enum err_code object_store_check(struct object_store *store, const char *key,
+                                 struct err *err) MUST_USE;
 /* Fails with ERR_IO and errno's text: "what name: …". Of reading an object, or its copy. */
 enum err_code object_fail_reading(struct err *err, const char *what, const char *name);
 /* Gone durably; deleting what is not there succeeds. */

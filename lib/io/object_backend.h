@@ -32,6 +32,8 @@ struct object_backend {
                                 struct err *err);
     enum err_code (*probe)(struct object_store *store, const char *key,
                            const struct patience *patience, struct err *err);
+    enum err_code (*check)(struct object_store *store, const char *key,
+                           struct err *err); /* NULL: it can always be used */
     enum err_code (*delete_many)(struct object_store *store, const char *const *keys, size_t count,
                                  struct err *err);
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,

@@ -16,13 +16,39 @@ enum {
     DEFAULT_UPLOAD_MAX_AGE_S = 86400,
     OPENING_RETRY_MS = 3000, /* who starts a server wants to know soon */
     PROBE_BYTES = 64,
+    CHECK_MS = 1900, /* of object_check, with time left for the way there and back */
 };
 #define DEFAULT_OPEN_MAX_BYTES (UINT64_C(1) << 30)
 
+/* Messages name the endpoint, the bucket and keys, which are for the operator's log alone. */
+static const char *public_text_of(enum err_code code)
+{
+    switch ((int)code) {
+    case ERR_UNAUTHENTICATED:
+    case ERR_FORBIDDEN:
+        return "the object store refused the credentials of the server";
+    case ERR_NOT_FOUND:
+        return "there is no such object in the object store";
+    case ERR_TOO_LARGE:
+        return "the object is larger than is allowed here";
+    case ERR_CORRUPT:
+        return NULL; /* the code says enough */
+    case ERR_CANCELLED:
+        return "the object store took too long; try again";
+    case ERR_BUSY:
+    case ERR_NETWORK:
+    case ERR_TIMEOUT:
+        return "the object store does not respond as it should; try again in a few seconds";
+    default:
+        return "the object store cannot be used as it is set up";
+    }
+}
+
 enum err_code s3_store_outward(const struct s3_store *store, enum err_code code, struct err *err)
 {
-    if (store->is_opening)
+    if (!code || store->is_opening)
         return code;
+    err->public_text = public_text_of(code);
     switch ((int)code) {
     case ERR_BUSY:
     case ERR_NETWORK:
@@ -63,6 +89,15 @@ enum err_code s3_store_check_etag(void *context, const struct http_client_answer
                    answer->status);
 }
 
+enum err_code s3_store_write_outward(struct s3_store *store, enum err_code code, struct err *err)
+{
+    atomic_store(&store->has_failed_to_write, code != ERR_NONE);
+    code = s3_store_outward(store, code, err);
+    if (code == ERR_NOT_FOUND || code == ERR_CORRUPT)
+        code = err->code = ERR_IO;
+    return code;
+}
+
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err)
 {
@@ -78,9 +113,11 @@ enum err_code s3_store_put(struct s3_store *store, const char *key, struct span 
 static enum err_code s3_put(struct object_store *base, const char *key, struct span bytes,
                             struct err *err)
 {
-    if (bytes.size <= SINGLE_PUT_MAX_BYTES)
-        return s3_store_outward(s3_store_of(base), s3_store_put(s3_store_of(base), key, bytes, err),
-                                err);
+    struct s3_store *store = s3_store_of(base);
+    if (bytes.size <= SINGLE_PUT_MAX_BYTES) {
+        const enum err_code code = s3_store_put(store, key, bytes, err);
+        return s3_store_write_outward(store, code, err);
+    }
     struct object_writer *writer;
     enum err_code code = s3_writer_open(base, key, &writer, err);
     if (code)
@@ -220,6 +257,58 @@ static enum err_code s3_probe(struct object_store *base, const char *key,
     return s3_read_range(base, key, 0, 1, patience, &byte, err);
 }
 
+/* As of the watch's probes: whatever is there is nobody's. */
+static const char check_key[] = "perfolio-watch";
+
+static int64_t left_ms(int64_t deadline_ns)
+{
+    const int64_t left_ns = deadline_ns - clock_monotonic_ns();
+    return left_ns > CLOCK_NS_PER_MS ? left_ns / CLOCK_NS_PER_MS : 1;
+}
+
+static enum err_code check_send(struct s3_store *store, struct s3_request *request,
+                                int64_t deadline_ns, struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    request->has_one_try = true;
+    request->deadline_ms = left_ms(deadline_ns);
+    return s3_client_send(store->client, request, &answer, err);
+}
+
+/* Writes are tried out after one has failed, as with credentials that may only read. */
+static enum err_code check_write(struct s3_store *store, int64_t deadline_ns, struct err *err)
+{
+    struct s3_request request;
+    struct err ignored;
+    s3_request_init(&request, "put", "PUT", check_key);
+    request.body = SPAN_LITERAL("perfolio\n");
+    request.check = s3_store_check_etag;
+    const enum err_code code = check_send(store, &request, deadline_ns, err);
+    if (code)
+        return code;
+    atomic_store(&store->has_failed_to_write, false);
+    s3_request_init(&request, "delete", "DELETE", check_key);
+    (void)!check_send(store, &request, deadline_ns, &ignored);
+    return ERR_NONE;
+}
+
+static enum err_code s3_check(struct object_store *base, const char *key, struct err *err)
+{
+    struct s3_store *store = s3_store_of(base);
+    struct s3_request request;
+    const int64_t deadline_ns = clock_monotonic_ns() + CHECK_MS * CLOCK_NS_PER_MS;
+    s3_request_init(&request, "read", "GET", key);
+    request.range_size = 1;
+    request.max_answer_bytes = 1;
+    request.check = check_range;
+    request.check_context = &request;
+    enum err_code code = check_send(store, &request, deadline_ns, err);
+    if (!code && atomic_load(&store->has_failed_to_write))
+        code = check_write(store, deadline_ns, err);
+    return s3_store_outward(store, code, err);
+}
+
 static void s3_close(struct object_store *base)
 {
     struct s3_store *store = s3_store_of(base);
@@ -244,6 +333,7 @@ static const struct object_backend s3_backend = {
     .read = s3_read,
     .read_range = s3_read_range,
     .probe = s3_probe,
+    .check = s3_check,
     .delete_many = s3_store_delete_many,
     .list = s3_store_list,
     .sweep = s3_store_sweep,

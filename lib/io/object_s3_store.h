@@ -7,6 +7,8 @@
 #include "lib/io/object_backend.h"
 #include "lib/io/s3_client.h"
 
+#include <stdatomic.h>
+
 struct s3_store {
     struct object_store base;
     struct s3_client *client;
@@ -14,6 +16,7 @@ struct s3_store {
     uint64_t open_max_bytes;
     char *temporary_folder;
     bool is_opening;
+    atomic_bool has_failed_to_write; /* the last write did; object_check tries one */
 };
 
 static inline struct s3_store *s3_store_of(struct object_store *store)
@@ -23,10 +26,14 @@ static inline struct s3_store *s3_store_of(struct object_store *store)
 
 /*
  * The code as object.h promises it, for callers that know nothing of S3: settings and rights that
- * the operator has to mend are ERR_IO, what may pass by itself is ERR_BUSY. Unchanged while the
- * store is opening: there the operator listens.
+ * the operator has to mend are ERR_IO, what may pass by itself is ERR_BUSY. Sets err->public_text.
+ * Unchanged while the store is opening: there the operator reads the message.
  */
 enum err_code s3_store_outward(const struct s3_store *store, enum err_code code, struct err *err);
+
+/* The same of writing, for object_store_check. That there is no such key is no answer to a write:
+ * senders would take 404 for final, and drop what they have. */
+enum err_code s3_store_write_outward(struct s3_store *store, enum err_code code, struct err *err);
 
 /*
  * For struct s3_request: ERR_NETWORK unless the response has an ETag, as that of an S3 server to

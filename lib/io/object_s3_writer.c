@@ -134,7 +134,7 @@ enum err_code s3_writer_append(struct object_writer *base, struct span bytes, st
             enum err_code code = send_part(writer, err);
             if (code) {
                 writer->has_failed = true;
-                return s3_store_outward(s3_store_of(base->store), code, err);
+                return s3_store_write_outward(s3_store_of(base->store), code, err);
             }
         }
         size_t room = PART_BYTES - writer->part.size;
@@ -242,9 +242,9 @@ enum err_code s3_writer_commit(struct object_writer *base, struct err *err)
         code = complete_upload(writer, err);
     if (!code)
         writer->upload_id[0] = '\0'; /* there is none to abort any more */
-    const struct s3_store *store = s3_store_of(base->store);
+    struct s3_store *store = s3_store_of(base->store);
     s3_writer_abort(base);
-    return s3_store_outward(store, code, err);
+    return s3_store_write_outward(store, code, err);
 }
 
 enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, const char *upload_id,

@@ -6,6 +6,7 @@ The server is the small one of test_s3_hang.py; make test-s3 uses real ones.
 import contextlib
 import re
 import threading
+import time
 
 import pytest
 
@@ -218,3 +219,82 @@ def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods)
     bucket.stops_trickling.set()
     wait_for(lambda: api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200, 60)
     assert api.get(f"/p/{share}/raw").body == samples.FOLDED
+
+
+def fail_with(status, code, *methods):
+    """An XML error of S3 with all that it tells, or without code a page."""
+    def spoil(handler):
+        if handler.command not in methods:
+            return False
+        body = (f"<Error><Code>{code}</Code><Message>no {code} for spoiled/share in bucket</Message>"
+                f"<BucketName>bucket</BucketName></Error>").encode() if code else PAGE
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
+        return True
+    return spoil
+
+
+def is_ready(server):
+    return server.anonymous().get("/readyz").status == 200
+
+
+ALL = ["GET", "PUT", "POST", "DELETE", "HEAD"]
+
+
+@pytest.mark.parametrize("status, code, methods", [
+    (500, "InternalError", ALL), (403, "AccessDenied", ALL), (403, "InvalidAccessKeyId", ALL), (403, "", ALL), (404, "NoSuchBucket", ALL),
+    (404, "NoSuchKey", ALL), (404, "", ALL), (403, "AccessDenied", ["PUT", "POST"]), (404, "NoSuchKey", ["PUT", "POST"])])
+def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(server, bucket, status, code, methods):
+    anonymous = server.anonymous()
+    wait_for(lambda: is_ready(server))
+    share = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}).json()["id"]
+    secrets = [f"127.0.0.1:{bucket.server_port}", str(bucket.server_port), "spoiled", "bucket", "share/"]
+    with bucket.spoiled(fail_with(status, code, *methods)):
+        requests = [Asking("share", server.anonymous(), "POST", "/api/v1/shares", body=samples.FOLDED),
+                    Asking("ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})]
+        if "GET" in methods:
+            requests.append(Asking("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw"))
+        for request in requests:
+            request.join()
+            may_be_gone = request.kind == "raw" and code == "NoSuchKey"
+            assert request.answer.status in ((500,) if may_be_gone else (500, 503)), request.answer
+            for secret in secrets:
+                assert secret not in request.answer.text.replace(f"/api/v1/shares/{share}", ""), (secret, request.answer.text)
+            if status == 403:
+                assert "the object store refused the credentials" in request.answer.text, request.answer.text
+        begun = time.monotonic()
+        wait_for(lambda: not is_ready(server), 20)
+        ready = anonymous.get("/readyz")
+        assert ready.status == 503 and "the object store" in ready.json()["detail"], ready
+        assert not any(secret in ready.text for secret in secrets), ready.text
+        if status == 403:
+            assert "refused the credentials" in ready.text
+        assert time.monotonic() - begun < 8
+    assert f"bucket of 127.0.0.1:{bucket.server_port}" in server.log(), "the log has it all"
+    wait_for(lambda: is_ready(server))
+    assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
+
+
+def test_readiness_asks_the_bucket_seldom_and_for_two_seconds_at_most(server, bucket):
+    wait_for(lambda: is_ready(server))
+    before = len(bucket.requests)
+    for _ in range(50):
+        assert is_ready(server)
+    assert len(bucket.requests) - before <= 2
+    stop = threading.Event()
+
+    def wait(handler):
+        if "database-id" in handler.path:
+            stop.wait(30)
+        return False
+
+    with bucket.spoiled(wait):
+        wait_for(lambda: not is_ready(server), 10)
+        begun = time.monotonic()
+        assert not is_ready(server)
+        assert time.monotonic() - begun < 3
+        stop.set()
+    wait_for(lambda: is_ready(server))
