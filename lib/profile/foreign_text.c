@@ -87,8 +87,73 @@ static bool is_jemalloc(const struct head *head)
 
 static bool is_heaptrack(const struct head *head)
 {
-    return starts_with(head, "v ") && head->count > 1 && span_starts_with(head->lines[1], "x ") &&
-           (has_line(head, "X ") || has_line(head, "I "));
+    if (!starts_with(head, "v ") || head->count < 2)
+        return false;
+    /* heaptrack writes "X …" first; heaptrack_interpret may put "x …" before it. */
+    return span_starts_with(head->lines[1], "x ")
+               ? has_line(head, "X ") || has_line(head, "I ")
+               : span_starts_with(head->lines[1], "X ") && has_line(head, "I ");
+}
+
+static bool is_massif(const struct head *head)
+{
+    return starts_with(head, "desc:") && has_line(head, "time_unit:") &&
+           has_line(head, "snapshot=");
+}
+
+static bool is_v8_log(const struct head *head)
+{
+    return starts_with(head, "v8-version,");
+}
+
+static bool is_rbspy(const struct head *head)
+{
+    return starts_with(head, "rbspy") && head->lines[0].size == sizeof("rbspy02") - 1;
+}
+
+static bool is_py_spy_dump(const struct head *head)
+{
+    return starts_with(head, "Process ") && has_line(head, "Python v") && has_line(head, "Thread ");
+}
+
+/* Its lines end in numbers. */
+static bool is_blackfire(const struct head *head)
+{
+    return starts_with(head, "file-format: Blackfire");
+}
+
+/* "@[" or "@name[", the frames one a line, and "]: 12" or ", comm]: 12". */
+static bool is_bpftrace(const struct head *head)
+{
+    bool is_open = false;
+    for (size_t i = 0; i < head->count; i++) {
+        const struct span line = head->lines[i];
+        if (span_starts_with(line, "@") && span_ends_with(line, "["))
+            is_open = true;
+        else if (is_open && contains(line, "]: "))
+            return true;
+    }
+    return false;
+}
+
+static bool is_sample(const struct head *head)
+{
+    return starts_with(head, "Analysis of sampling ");
+}
+
+static bool is_instruments_copy(const struct head *head)
+{
+    return head->count && span_ends_with(head->lines[0], "\tSymbol Name");
+}
+
+static bool is_ghc(const struct head *head)
+{
+    return has_line_with(head, "Time and Allocation Profiling Report");
+}
+
+static bool is_jstack(const struct head *head)
+{
+    return has_line(head, "Full thread dump ");
 }
 
 /* "--- 3790000000 ns, 55.17%, 379 samples" */
@@ -144,6 +209,24 @@ static const struct {
                         "collapsed` for folded stacks"},
     {is_perf_report, "this is a report of `perf report`; upload the output of `perf script`"},
     {is_pprof_report, "this is a report of pprof as text; upload the profile it was made from"},
+    {is_massif, "this is a heap profile of valgrind's massif, which exports no stacks; record with "
+                "`heaptrack` and convert it with `heaptrack_print --print-flamegraph OUTPUT FILE`"},
+    {is_v8_log, "this is a log of `node --prof`; record with `node --cpu-prof`"},
+    {is_rbspy, "this is a raw recording of rbspy; convert it with `rbspy report --format collapsed "
+               "--input FILE --output OUTPUT`"},
+    {is_py_spy_dump, "this is one dump of py-spy; record with `py-spy record --format raw`"},
+    {is_blackfire, "this is a profile of Blackfire, which has no stacks; profile PHP with Excimer "
+                   "(formatCollapsed) or phpspy, which give folded stacks"},
+    {is_bpftrace, "this is the output of bpftrace; convert it to folded stacks with "
+                  "`stackcollapse-bpftrace.pl` (github.com/brendangregg/FlameGraph)"},
+    {is_sample, "this is a report of `sample` of macOS; convert it to folded stacks with "
+                "`stackcollapse-sample.awk` (github.com/brendangregg/FlameGraph)"},
+    {is_instruments_copy,
+     "this is a deep copy out of Instruments; convert it to folded stacks with "
+     "`stackcollapse-instruments.pl` (github.com/brendangregg/FlameGraph)"},
+    {is_ghc, "this is a profile of GHC; convert it to folded stacks with `ghc-prof-flamegraph`"},
+    {is_jstack, "this is a thread dump of Java; convert dumps to folded stacks with "
+                "`stackcollapse-jstack.pl` (github.com/brendangregg/FlameGraph)"},
     {is_gprof, "this is a report of gprof, which has no stacks; record the program with `perfolio "
                "record` or `perf record -g`"},
 };

@@ -8,6 +8,9 @@
  *   heaptrack           "v VERSION", src/track/heaptrack_api.h and src/analyze
  *   async-profiler      docs/OutputFormats.md: flat, traces
  *   Go                  runtime/pprof with debug=1 and debug=2
+ *   massif              valgrind.org/docs/manual/ms-manual.html
+ *   rbspy               src/storage: "rbspyNN"
+ *   node --prof, py-spy dump, Blackfire, bpftrace, macOS sample, Instruments, GHC, jstack
  *   perf report, pprof -top, gprof
  *
  * The browser has the same rules (web/src/local/foreign_text.ts); both are tested with the files in

@@ -3,6 +3,7 @@
 #include "lib/base/compress.h"
 #include "lib/profile/cpuprofile.h"
 #include "lib/profile/folded.h"
+#include "lib/profile/foreign_file.h"
 #include "lib/profile/foreign_text.h"
 #include "lib/profile/json_scan.h"
 #include "lib/profile/perf_script.h"
@@ -33,55 +34,34 @@ static const struct {
     [FORMAT_SPEEDSCOPE] = {"speedscope", "application/json", ".speedscope.json", speedscope_decode},
 };
 
-/* Files that people try first, and what to do instead. */
-static const struct {
-    const char *start;
-    size_t size;
-    const char *advice;
-} strangers[] = {
-    {"PERFILE2", 8, "this is perf.data; upload the output of `perf script`"},
-    {"\x7f"
-     "ELF",
-     4, "this is a program or library, not a profile"},
-    {"PK\x03\x04", 4, "this is a zip archive; upload the profile in it"},
-    {"FLR\0", 4, "this is a JFR recording; convert it to pprof or folded stacks"},
-    {"\x89PNG", 4, "this is a picture"},
-    {"<!", 2, "this is HTML, perhaps an error page that was saved"},
-    {"<html", 5, "this is HTML, perhaps an error page that was saved"},
-    {"<?xml", 5, "this is XML"},
-    {"<svg", 4, "this is an SVG picture; upload the folded stacks that it was made from"},
-};
-
-static enum err_code find_stranger(struct span bytes, struct err *err)
+static enum err_code refuse(const char *advice, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
-        if (bytes.size >= strangers[i].size &&
-            memcmp(bytes.data, strangers[i].start, strangers[i].size) == 0)
-            return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, strangers[i].advice);
-    }
-    return ERR_NONE;
+    return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
+}
+
+/* V8's heap profiles and snapshots have members of a CPU profile, but no times. */
+static bool is_cpuprofile(struct span text)
+{
+    enum { NODES, HEAD, START_TIME, END_TIME, SNAPSHOT, COUNT };
+    static const char *const names[COUNT] = {"nodes", "head", "startTime", "endTime", "snapshot"};
+    const uint64_t found = json_scan_find_members(text, names, COUNT);
+    if (found & (1 << START_TIME | 1 << END_TIME))
+        return found & (1 << NODES | 1 << HEAD);
+    return (found & (1 << NODES | 1 << HEAD | 1 << SNAPSHOT)) == 1 << NODES;
 }
 
 static enum err_code sniff_json(struct span text, enum format *ret_format, struct err *err)
 {
-    const char *advice = "this JSON is no profile that is known here";
     if (json_scan_has_member(text, "profiles") && json_scan_has_member(text, "shared")) {
         *ret_format = FORMAT_SPEEDSCOPE;
         return ERR_NONE;
     }
-    bool is_heap = !json_scan_has_member(text, "startTime") && json_scan_has_member(text, "head") &&
-                   !json_scan_has_member(text, "endTime");
-    if (!is_heap && (json_scan_has_member(text, "nodes") || json_scan_has_member(text, "head"))) {
+    if (is_cpuprofile(text)) {
         *ret_format = FORMAT_CPUPROFILE;
         return ERR_NONE;
     }
-    if (is_heap)
-        advice = "this is a Chrome heap profile";
-    else if (json_scan_has_member(text, "traceEvents"))
-        advice = "this is a Chrome trace; save the CPU profile alone";
-    else if (json_scan_has_member(text, "frames") && json_scan_has_member(text, "interval"))
-        advice = "this is a stackprof dump; convert it to folded stacks";
-    return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
+    const char *advice = foreign_file_find_json(text);
+    return refuse(advice ? advice : "this JSON is no profile that is known here", err);
 }
 
 static bool starts_json_array(struct span text)
@@ -93,7 +73,14 @@ static bool starts_json_array(struct span text)
     return span_starts_with(text, "{");
 }
 
-/* text has no byte order mark and is no known stranger. */
+static enum err_code sniff_protobuf(struct span bytes, enum format *ret_format, struct err *err)
+{
+    const char *advice = foreign_file_find_protobuf(bytes);
+    *ret_format = FORMAT_PPROF;
+    return advice ? refuse(advice, err) : ERR_NONE;
+}
+
+/* text has no byte order mark and is no file that foreign_file finds by its first bytes. */
 static enum err_code sniff(struct span text, bool was_accepted, enum format *ret_format,
                            struct err *err)
 {
@@ -101,19 +88,16 @@ static enum err_code sniff(struct span text, bool was_accepted, enum format *ret
         return sniff_json(text, ret_format, err);
     if (text_input_is_binary(text)) {
         /* One that is cut short fails the sniffing, but its reader says best what is wrong. */
-        *ret_format = FORMAT_PPROF;
         if (text.data[0] == PPROF_FIRST_TAG || pprof_sniff(text))
-            return ERR_NONE;
+            return sniff_protobuf(text, ret_format, err);
         if (memchr(text.data, '\0', text.size))
-            return err_set(err, ERR_UNSUPPORTED,
-                           "this is no profile that is known here; " UNDERSTOOD);
+            return refuse("this is no profile that is known here", err);
     }
     if (starts_json_array(text))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "this JSON is a list, perhaps a Chrome trace; " UNDERSTOOD);
+        return refuse("this JSON is a list, perhaps a Chrome trace", err);
     const char *advice = was_accepted ? NULL : foreign_text_find(text);
     if (advice)
-        return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
+        return refuse(advice, err);
     *ret_format = perf_script_sniff(text) ? FORMAT_PERF_SCRIPT : FORMAT_FOLDED;
     return ERR_NONE;
 }
@@ -127,7 +111,8 @@ static enum err_code decode_expanded(struct span bytes, const struct profile_lim
     buf_init(&storage, limit);
     struct span text;
     enum format format = FORMAT_PPROF;
-    enum err_code code = find_stranger(bytes, err);
+    const char *advice = foreign_file_find(bytes);
+    enum err_code code = advice ? refuse(advice, err) : ERR_NONE;
     if (!code)
         code = text_input_read(bytes, &storage, &text, err);
     if (!code)

@@ -40,27 +40,43 @@ bool json_scan_is_object(struct span text)
     return at < text.size && (text.data[at] == '"' || text.data[at] == '}');
 }
 
-bool json_scan_has_member(struct span text, const char *name)
+static uint64_t match_names(struct span member, const char *const *names, size_t count)
 {
+    uint64_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (names[i] && span_equal_text(member, names[i]))
+            found |= (uint64_t)1 << i;
+    }
+    return found;
+}
+
+uint64_t json_scan_find_members(struct span text, const char *const *names, size_t count)
+{
+    const uint64_t all = count < 64 ? ((uint64_t)1 << count) - 1 : UINT64_MAX;
+    uint64_t found = 0;
     size_t depth = 0;
-    for (size_t at = 0; at < text.size;) {
+    for (size_t at = 0; at < text.size && found != all;) {
         uint8_t byte = text.data[at];
         if (byte == '"') {
             size_t end = skip_string(text, at);
             size_t colon = skip_space(text, end);
-            if (depth == 1 && colon < text.size && text.data[colon] == ':' &&
-                span_equal_text(span_of(text.data + at + 1, end - at - 2), name))
-                return true;
+            if (depth == 1 && colon < text.size && text.data[colon] == ':')
+                found |= match_names(span_of(text.data + at + 1, end - at - 2), names, count);
             at = end;
             continue;
         }
         if (byte == '{' || byte == '[')
             depth++;
         else if ((byte == '}' || byte == ']') && --depth == 0)
-            return false;
+            break;
         at++;
     }
-    return false;
+    return found;
+}
+
+bool json_scan_has_member(struct span text, const char *name)
+{
+    return json_scan_find_members(text, &name, 1) != 0;
 }
 
 enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *err)

@@ -17,6 +17,12 @@ bool json_scan_is_object(struct span text);
 bool json_scan_has_member(struct span text, const char *name);
 
 /*
+ * The same for several names, up to 64, in one pass: bit i is set where there is a member names[i].
+ * A name may be NULL, which no member has.
+ */
+uint64_t json_scan_find_members(struct span text, const char *const *names, size_t count);
+
+/*
  * Checks that the text has at most limit_bytes and that its tree would take at most
  * JSON_SCAN_TREE_RATIO times that. Handles: ERR_TOO_LARGE.
  */

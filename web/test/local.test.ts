@@ -122,18 +122,39 @@ test("what the server would refuse is said to be so", async () => {
   for (const text of ["\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
 });
 
-test("text of other tools is refused by its name, as by the server", async () => {
+test("a file of another tool is refused by its name, as by the server", async () => {
   const folder = new URL("../../tests/data/foreign/", import.meta.url);
   const names: Record<string, RegExp> = {
     "xdebug.cachegrind": /Xdebug.*Excimer/, "callgrind.out": /callgrind.*perfolio record/, "tcmalloc.heap": /tcmalloc.*pprof -proto/,
     "jemalloc.heap": /jemalloc.*jeprof --collapsed/, "go_heap_debug1.txt": /Go.*debug=1/, "heaptrack.txt": /heaptrack.*heaptrack_print/,
     "async_profiler_traces.txt": /async-profiler.*asprof -o collapsed/, "async_profiler_flat.txt": /async-profiler.*asprof -o collapsed/,
     "perf_report.txt": /perf report.*perf script/, "pprof_top.txt": /report of pprof/,
+    "heaptrack_recorded.txt": /heaptrack.*heaptrack_print --print-flamegraph/, "massif.out": /massif.*heaptrack_print --print-flamegraph/,
+    "node_prof.log": /node --prof.*node --cpu-prof/, "rbspy_raw.txt": /rbspy.*rbspy report --format collapsed/,
+    "py_spy_dump.txt": /py-spy.*py-spy record --format raw/, "blackfire.txt": /Blackfire.*Excimer/,
+    "bpftrace.txt": /bpftrace.*stackcollapse-bpftrace\.pl/, "macos_sample.txt": /macOS.*stackcollapse-sample\.awk/,
+    "instruments_copy.txt": /Instruments.*stackcollapse-instruments\.pl/, "ghc.prof": /GHC.*ghc-prof-flamegraph/,
+    "jstack.txt": /Java.*stackcollapse-jstack\.pl/, "otlp.json": /OpenTelemetry.*perfolio push --format otlp/,
+    "otlp.bin": /OpenTelemetry.*\/v1development\/profiles/, "firefox.json": /Firefox Profiler.*perfolio record/,
+    "gperftools.bin": /gperftools.*pprof -proto/, "gperftools32.bin": /gperftools.*pprof -proto/,
+    "nettrace.bin": /dotnet-trace.*convert --format Speedscope/, "netperf.bin": /\.NET.*collect --format Speedscope/,
+    "xctrace.xml": /Instruments.*inferno-collapse-xctrace/, "flame.svg": /SVG.*folded stacks/, "perf_data.bin": /perf\.data.*perf script/,
+    "perf_data_big_endian.bin": /perf\.data.*perf script/, "jfr.bin": /JFR.*jfrconv -o pprof/, "hprof.bin": /HPROF.*asprof -e alloc -o collapsed/,
+    "memray.bin": /memray.*py-spy record/, "austin.bin": /Austin.*mojo2austin/, "stackprof.bin": /stackprof.*stackprof --stackcollapse/,
+    "stackprof.json": /stackprof.*stackprof --stackcollapse/, "ghc_eventlog.bin": /GHC.*hs-speedscope/, "go_trace.bin": /Go.*go tool trace -pprof/,
+    "perfetto.bin": /Perfetto.*traceconv profile/, "cprofile.bin": /cProfile.*py-spy record/, "trace_cmd.bin": /trace-cmd.*perf record -g/,
+    "jitdump.bin": /jitdump.*perf script/, "sqlite.bin": /SQLite.*/, "xz.bin": /xz.*unpack it/, "bzip2.bin": /bzip2.*unpack it/,
+    "lz4.bin": /lz4.*unpack it/, "chrome_trace.json": /Chrome trace.*node --cpu-prof/, "chrome.heapprofile": /Chrome heap profile.*@datadog\/pprof/,
+    "node.heapsnapshot": /heap snapshot.*@datadog\/pprof/, "node_prof.json": /node --prof-process.*node --cpu-prof/,
+    "pyinstrument.json": /pyinstrument.*-r speedscope/, "scalene.json": /Scalene.*py-spy record/, "pyroscope.json": /Pyroscope.*as pprof/,
+    "perf_data.json": /perf data convert.*perf script/, "dhat.json": /DHAT.*heaptrack_print/, "ghc.json": /GHC.*ghc-prof-flamegraph/,
+    "safari.json": /Safari.*speedscope\.app/, "flame_tree.json": /flame graph.*folded stacks/, "xhprof.json": /XHProf.*Excimer/,
   };
   assert.deepEqual(readdirSync(folder).filter((name) => name !== "README.md").sort(), Object.keys(names).sort());
   for (const [name, words] of Object.entries(names)) {
-    const text = readFileSync(new URL(name, folder), "utf8");
-    for (const shown of [text, text.replaceAll("\n", "\r\n")])
+    const bytes = readFileSync(new URL(name, folder));
+    const shownAs = name.endsWith(".bin") ? [bytes] : [bytes, bytes.toString().replaceAll("\n", "\r\n")];
+    for (const shown of shownAs)
       await assert.rejects(readProfile(new Blob([shown])), (error) => error instanceof RefusedError && words.test(error.message), name);
   }
   const stacks = Array.from({ length: 2000 }, (_, i) => `main;frame${i} 1\n`).join("");

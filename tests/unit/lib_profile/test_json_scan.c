@@ -27,6 +27,15 @@ static void only_members_of_the_top_level_count(void **state)
     assert_true(json_scan_has_member(text, "e \\\"f\\\""));
 }
 
+static void several_members_are_found_in_one_pass(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", NULL, "x", "h", "a"};
+    struct span text = SPAN_LITERAL("{\"a\":{\"x\":1},\"h\":3}");
+    assert_int_equal(json_scan_find_members(text, names, 5), 1 << 0 | 1 << 3 | 1 << 4);
+    assert_int_equal(json_scan_find_members(text, names, 0), 0);
+}
+
 static void text_that_ends_early_has_no_member_there(void **state)
 {
     (void)state;
@@ -58,6 +67,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_is_told_from_a_stack_in_braces),
         cmocka_unit_test(only_members_of_the_top_level_count),
+        cmocka_unit_test(several_members_are_found_in_one_pass),
         cmocka_unit_test(text_that_ends_early_has_no_member_there),
         cmocka_unit_test(the_cost_of_a_tree_is_bounded),
     };

@@ -7,7 +7,7 @@ import { foreignText } from "./foreign_text.ts";
 import { gunzip, tooLarge } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
-import { looksLikeJson, refusalOf } from "./refusal.ts";
+import { foreignProtobuf, looksLikeJson, refusalOf } from "./refusal.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
 const maxBytes = 512 * 1024 * 1024;
@@ -34,7 +34,7 @@ function noteSums({ sampleTypes, values, notes }: LocalProfile): void {
 
 function decode(bytes: Uint8Array): LocalProfile | null {
   if (isFolded(bytes)) return decodeFolded(new TextDecoder().decode(bytes));
-  return isPprof(bytes) ? decodePprof(bytes) : null;
+  return isPprof(bytes) && !foreignProtobuf(bytes) ? decodePprof(bytes) : null;
 }
 
 /** A file's bytes, unpacked. Throws LocalError for more than can be held, as gunzip does. */
