@@ -787,12 +787,6 @@ static enum err_code take(struct agent *agent, struct window *window,
     return window_take(window, main, ret_result, err);
 }
 
-static void add_idle(void *context, struct process *process)
-{
-    struct agent *agent = context;
-    window_add_idle(agent->window, process);
-}
-
 static void add_tally(void *context, uint64_t key, const struct sample_tally *tally)
 {
     struct agent *agent = context;
@@ -829,8 +823,6 @@ enum err_code agent_take(struct agent *agent, struct window_result *ret_result, 
     agent->is_early_due = false;
     if (has_tallies)
         collect_tallies(agent);
-    if (agent->options.form == WINDOW_FOR_OTLP)
-        processes_each(agent->processes, add_idle, agent);
     const enum err_code code = take(agent, agent->window, ret_result, err);
     if (has_tallies)
         take_put_off(agent);

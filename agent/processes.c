@@ -96,7 +96,7 @@ static void drop_program(struct processes *processes, struct process *process)
     drop_mappings(processes, process);
     process_labels_destroy(process->labels);
     process->labels = NULL;
-    process->is_sampled = false;
+    process->sampled_ns = 0;
     jit_names_release(process->jit_names);
     process->jit_names = NULL;
     interpreter_destroy(process->interpreter);

@@ -1,5 +1,6 @@
 #include "agent/window.h"
 
+#include "agent/idle_times.h"
 #include "agent/interpreter.h"
 #include "agent/jit_names.h"
 #include "agent/kernel_symbols.h"
@@ -83,6 +84,7 @@ struct window {
     uint64_t entry_count;
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
+    struct idle_times *idle_times;
     struct window_text text;
     struct window_bringer bringer;
     struct profile_builder_counts before; /* what it brings now */
@@ -186,6 +188,7 @@ struct window *window_create(const struct window_options *options)
 {
     struct window *window = mem_new(struct window, 1);
     window->options = *options;
+    window->idle_times = idle_times_create();
     begin(window);
     return window;
 }
@@ -195,6 +198,7 @@ void window_destroy(struct window *window)
     if (!window)
         return;
     end(window);
+    idle_times_destroy(window->idle_times);
     mem_free(window->tallied);
     mem_free(window->unnamed);
     mem_free(window->unnamed_locations);
@@ -691,7 +695,6 @@ static uint32_t put_resource(struct window *window, const struct otlp_resource *
         window->resource_capacity = capacity;
     }
     window->resource_list[window->resource_count] = *resource;
-    window->resource_list[window->resource_count].idle_types = all_types(window);
     return window->resource_count++;
 }
 
@@ -701,27 +704,31 @@ static uint32_t left_out_resource(struct window *window)
     static const struct batch_text_label service = {.name = SPAN_LITERAL("service.name"),
                                                     .value = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
     if (window->left_out_resource == PROFILE_NONE)
-        window->left_out_resource = put_resource(
-            window, &(struct otlp_resource){.attributes = &service, .attribute_count = 1});
+        window->left_out_resource =
+            put_resource(window, &(struct otlp_resource){.attributes = &service,
+                                                         .attribute_count = 1,
+                                                         .idle_types = all_types(window)});
     return window->left_out_resource;
 }
 
-static uint32_t keep_resource(struct window *window, const struct process_labels *labels)
+/* Labels and their key are copied. */
+static uint32_t keep_resource(struct window *window, struct span key,
+                              const struct otlp_resource *resource)
 {
-    const struct span key = process_labels_key(labels);
-    size_t count;
-    const struct batch_text_label *from = process_labels_get(labels, &count);
+    const size_t count = resource->attribute_count;
+    struct otlp_resource kept = *resource;
     struct batch_text_label *copy = arena_new(window->arena, struct batch_text_label, count);
     for (size_t i = 0; i < count; i++) {
-        copy[i].name =
-            span_text(arena_strndup(window->arena, from[i].name.data, from[i].name.size));
-        copy[i].value =
-            span_text(arena_strndup(window->arena, from[i].value.data, from[i].value.size));
+        const struct batch_text_label *from = &resource->attributes[i];
+        copy[i].name = span_of(arena_strndup(window->arena, from->name.data, from->name.size),
+                               from->name.size);
+        copy[i].value = span_of(arena_strndup(window->arena, from->value.data, from->value.size),
+                                from->value.size);
     }
-    const struct span kept = span_of(arena_strndup(window->arena, key.data, key.size), key.size);
-    return map_bytes_add(&window->resources, kept,
-                         put_resource(window, &(struct otlp_resource){.attributes = copy,
-                                                                      .attribute_count = count}));
+    kept.attributes = copy;
+    const struct span kept_key =
+        span_of(arena_strndup(window->arena, key.data, key.size), key.size);
+    return map_bytes_add(&window->resources, kept_key, put_resource(window, &kept));
 }
 
 static uint32_t add_resource(struct window *window, const struct process_labels *labels)
@@ -730,7 +737,11 @@ static uint32_t add_resource(struct window *window, const struct process_labels 
     const uint32_t known = map_bytes_find(&window->resources, key);
     if (known != MAP_ABSENT)
         return known;
-    return take_room(window, key.size) ? keep_resource(window, labels) : left_out_resource(window);
+    if (!take_room(window, key.size))
+        return left_out_resource(window);
+    struct otlp_resource resource = {.idle_types = all_types(window)};
+    resource.attributes = process_labels_get(labels, &resource.attribute_count);
+    return keep_resource(window, key, &resource);
 }
 
 static int64_t process_number(struct window *window, struct process *process)
@@ -754,24 +765,11 @@ static void note_busy(struct window *window, struct process *process, int64_t re
 {
     if (window->options.form != WINDOW_FOR_OTLP)
         return;
-    process->is_sampled = true;
+    process->sampled_ns = window->begun_ns;
     for (uint32_t i = 0; i < VALUES_MAX; i++) {
         if (values[i])
             window->resource_list[resource].idle_types &= ~(1U << i);
     }
-}
-
-void window_add_idle(struct window *window, struct process *process)
-{
-    if (!process->is_sampled || process->is_kernel_thread || !process_is_alive(process) ||
-        !is_wanted(window, process))
-        return;
-    const struct span key = process_labels_key(process->labels);
-    if (map_bytes_find(&window->resources, key) != MAP_ABSENT)
-        return;
-    set_bringer(window, process_owner(process), process->process_id);
-    if (take_room(window, key.size))
-        (void)keep_resource(window, process->labels);
 }
 
 static uint32_t thread_name(struct window *window, const struct sample_event *event)
@@ -939,6 +937,63 @@ static uint32_t main_mapping(struct window *window, const struct process *main)
     return window->kernel_mapping + 1;
 }
 
+/* ---- idle time ---- */
+
+/* The window that ends, for processes that were idle in it. */
+struct idle_window {
+    struct window *window;
+    uint32_t busy_count; /* resources that have samples: those before others */
+    int64_t end_ns;
+};
+
+static void add_idle_time(void *context, const struct idle_time *time)
+{
+    struct window *window = context;
+    uint32_t number = map_bytes_find(&window->resources, time->key);
+    set_bringer(window, time->owner, time->process_id);
+    if (number == MAP_ABSENT && !take_room(window, time->key.size))
+        return;
+    if (number == MAP_ABSENT)
+        number = keep_resource(window, time->key,
+                               &(struct otlp_resource){.attributes = time->labels,
+                                                       .attribute_count = time->label_count});
+    window->resource_list[number].idle_time_ns = time->begin_ns;
+    window->resource_list[number].idle_duration_ns = time->end_ns - time->begin_ns;
+}
+
+/* It lives, and has run before; of equal labels another process may have run in this window. */
+static void note_idle(void *context, struct process *process)
+{
+    const struct idle_window *idle = context;
+    struct window *window = idle->window;
+    const bool has_run = process->sampled_ns && process->sampled_ns != window->begun_ns;
+    if (!has_run || process->is_kernel_thread || !process_is_alive(process) ||
+        !is_wanted(window, process))
+        return;
+    struct idle_time time = {.key = process_labels_key(process->labels),
+                             .owner = process_owner(process),
+                             .process_id = process->process_id,
+                             .begin_ns = window->start_ns,
+                             .end_ns = idle->end_ns};
+    const uint32_t known = map_bytes_find(&window->resources, time.key);
+    if (known != MAP_ABSENT && known < idle->busy_count)
+        return;
+    time.labels = process_labels_get(process->labels, &time.label_count);
+    if (!idle_times_add(window->idle_times, &time))
+        add_idle_time(window, &time);
+}
+
+static void report_idle(struct window *window, int64_t end_ns)
+{
+    struct idle_window idle = {
+        .window = window, .busy_count = window->resource_count, .end_ns = end_ns};
+    if (window->options.form != WINDOW_FOR_OTLP || end_ns <= window->start_ns)
+        return;
+    processes_each(window->options.processes, note_idle, &idle);
+    idle_times_tell(window->idle_times, window->start_ns, end_ns, window->end_ns != 0,
+                    add_idle_time, window);
+}
+
 static void destroy_arena(void *arena)
 {
     arena_destroy(arena);
@@ -947,12 +1002,13 @@ static void destroy_arena(void *arena)
 enum err_code window_take(struct window *window, const struct process *main,
                           struct window_result *ret_result, struct err *err)
 {
-    struct window_result result = {.resources = window->resource_list,
-                                   .resource_count = window->resource_count,
-                                   .start_ns = window->start_ns,
+    struct window_result result = {.start_ns = window->start_ns,
                                    .end_ns = window->end_ns ? window->end_ns : clock_wall_ns(),
                                    .samples = window->sample_count};
     name_late(window);
+    report_idle(window, result.end_ns);
+    result.resources = window->resource_list;
+    result.resource_count = window->resource_count;
     describe(window, result.end_ns);
     const uint32_t first = main_mapping(window, main);
     enum err_code code = profile_builder_take(window->builder, &result.profile, err);

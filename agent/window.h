@@ -13,9 +13,10 @@
  * waits; as wall time they are added to processor time, and both are called wall. A sample's
  * labels: thread, process (their names) and pid in the form for people, thread.name and the number
  * of its process's labels in the form for OTLP. Names that processes chose are cut after 512 bytes.
- * In the form for OTLP processes that were seen running earlier, and not in this window, are
- * resources too, with profiles without samples (window_add_idle), as are the value types of which a
- * resource's samples have nothing. In that form each owner (process_owner) has a share of 6 MiB of
+ * In the form for OTLP processes that live, were seen running earlier and are idle now are
+ * resources too, from time to time (idle_times.h), with profiles without samples, as are the value
+ * types of which a resource's samples have nothing. Threads of the kernel are not. In that form
+ * each owner (process_owner) has a share of 6 MiB of
  * them, and of paths, labels, functions, places and mappings (window_text.h); what does not fit is
  * called WINDOW_NAME_LEFT_OUT. Memory is bounded: window_is_full says when to take early, for the
  * sake of text after 10 seconds at the soonest. Threads: one.
@@ -83,10 +84,6 @@ void window_add_tally(struct window *window, uint64_t key, const struct sample_t
 /* A thread that left its CPU there, for so long. */
 void window_add_wait(struct window *window, struct process *process,
                      const struct sample_event *event, int64_t waited_ns);
-/* For OTLP, before the window is taken: the process lives, and its time counts also where no sample
- * of it was seen. Nothing, where it has never been seen running, is of the kernel, is not wanted or
- * its labels have no room. */
-void window_add_idle(struct window *window, struct process *process);
 uint64_t window_unwanted(const struct window *window);
 bool window_has_samples(const struct window *window);
 bool window_is_full(const struct window *window);

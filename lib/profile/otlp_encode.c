@@ -305,6 +305,17 @@ static bool has_value(const struct profile *profile, const uint32_t *samples, ui
     return false;
 }
 
+static void put_rest(const struct profile *profile, uint32_t type, int64_t time_ns,
+                     int64_t duration_ns, struct buf *to)
+{
+    put_fixed64(to, PROFILE_TIME, (uint64_t)time_ns);
+    put_number(to, PROFILE_DURATION, (uint64_t)duration_ns);
+    if (type > 0)
+        return;
+    put_value_type(to, PROFILE_PERIOD_TYPE, profile->period_type);
+    put_number(to, PROFILE_PERIOD, (uint64_t)profile->period);
+}
+
 static void put_profile(struct encoder *encoder, const uint32_t *samples, uint32_t count,
                         uint32_t type, struct buf *to)
 {
@@ -314,12 +325,14 @@ static void put_profile(struct encoder *encoder, const uint32_t *samples, uint32
         if (value_of(profile, samples[i], type))
             put_sample(encoder, samples[i], type, to);
     }
-    put_fixed64(to, PROFILE_TIME, (uint64_t)profile->time_ns);
-    put_number(to, PROFILE_DURATION, (uint64_t)profile->duration_ns);
-    if (type > 0)
-        return;
-    put_value_type(to, PROFILE_PERIOD_TYPE, profile->period_type);
-    put_number(to, PROFILE_PERIOD, (uint64_t)profile->period);
+    put_rest(profile, type, profile->time_ns, profile->duration_ns, to);
+}
+
+static void put_idle(const struct profile *profile, const struct otlp_resource *resource,
+                     uint32_t type, struct buf *to)
+{
+    put_value_type(to, PROFILE_SAMPLE_TYPE, profile->value_types[type]);
+    put_rest(profile, type, resource->idle_time_ns, resource->idle_duration_ns, to);
 }
 
 static void put_resource(const struct otlp_resource *resource, struct buf *to)
@@ -348,6 +361,10 @@ static void put_resource_profiles(struct encoder *encoder, const struct otlp_res
     put_bytes(&profile, SCOPE_NAME, SPAN_LITERAL("perfolio-agent"));
     put_piece(&inner, SCOPE_PROFILES_SCOPE, &profile);
     for (uint32_t type = 0; type < encoder->profile->value_type_count; type++) {
+        if (resource->idle_duration_ns > 0) {
+            put_idle(encoder->profile, resource, type, &profile);
+            put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
+        }
         const bool is_idle = resource->idle_types >> type & 1;
         if (!is_idle && !has_value(encoder->profile, samples, count, type))
             continue;
@@ -409,7 +426,8 @@ static enum err_code encode(struct encoder *encoder, const struct otlp_resource 
     if (code)
         return code;
     for (uint32_t i = 0; i < resource_count; i++) {
-        if (starts[i + 1] > starts[i] || resources[i].idle_types)
+        if (starts[i + 1] > starts[i] || resources[i].idle_types ||
+            resources[i].idle_duration_ns > 0)
             put_resource_profiles(encoder, &resources[i], order + starts[i],
                                   starts[i + 1] - starts[i], output);
     }

@@ -21,10 +21,12 @@
 struct otlp_resource {
     const struct batch_text_label *attributes; /* names of OpenTelemetry's */
     size_t attribute_count;
-    /* A bit for each value type of which a profile without samples is sent, where no sample of the
-     * resource has a value of it: so that the receiver can tell idle time from time in which nobody
-     * looked. */
+    /* So that the receiver can tell idle time from time in which nobody looked, profiles without
+     * samples: of each value type with a bit here, where no sample of the resource has a value of
+     * it; and of all types for a time before, where idle_duration_ns is above 0. */
     uint32_t idle_types;
+    int64_t idle_time_ns;
+    int64_t idle_duration_ns;
 };
 
 /*

@@ -530,7 +530,7 @@ def covered(client, selector, begin, end, **more):
 
 
 def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(start_agent, server, tenant, tmp_path):
-    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a second."""
+    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a second, and idle ones are told together."""
     name = f"doze-{os.getpid()}"
     (tmp_path / "doze.c").write_text(NOW_AND_THEN)
     subprocess.run(["gcc", "-O1", tmp_path / "doze.c", "-o", tmp_path / name], check=True)
@@ -545,7 +545,7 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(sta
                 process.stdin.flush()
                 assert process.stdout.readline() == b"done\n"
                 deadline = time.monotonic() + 120
-                while covered(client, selector, begin - HOUR, now() + HOUR)["covered_ms"] < burst * 7000:
+                while covered(client, selector, begin - HOUR, now() + HOUR)["covered_ms"] < burst * 6000:
                     assert time.monotonic() < deadline, agent.log()
                     time.sleep(0.2)
             agent.stop()

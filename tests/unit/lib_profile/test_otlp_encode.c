@@ -47,7 +47,8 @@ static struct profile *make_profile(void)
 static const struct batch_text_label first[] = {{SPAN_LITERAL("service.name"), SPAN_LITERAL("a")},
                                                 {SPAN_LITERAL("env"), SPAN_LITERAL("test")}};
 static const struct batch_text_label second[] = {{SPAN_LITERAL("service.name"), SPAN_LITERAL("b")}};
-static const struct otlp_resource resources[] = {{first, 2, 0}, {second, 1, 0}};
+static const struct otlp_resource resources[] = {{.attributes = first, .attribute_count = 2},
+                                                 {.attributes = second, .attribute_count = 1}};
 
 static void the_decoder_reads_what_was_encoded(void **state)
 {
@@ -216,13 +217,25 @@ static void all_strings_are_utf8(void **state)
     profile_destroy(profile);
 }
 
-/* Of the types that a resource says, where no sample has a value of them. */
+/* Of the types that a resource says, where no sample has a value of them, and of a time before. */
 static void idle_resources_have_profiles_without_samples(void **state)
 {
     (void)state;
+    const int64_t before_ns = 1600000000000000000;
     const struct otlp_resource with_idle[] = {
-        {first, 2, 1}, {second, 1, 0}, {second, 1, 1}, {first, 1, 0}};
+        {.attributes = first, .attribute_count = 2, .idle_types = 1},
+        {.attributes = second,
+         .attribute_count = 1,
+         .idle_time_ns = before_ns,
+         .idle_duration_ns = 60},
+        {.attributes = second, .attribute_count = 1, .idle_types = 1},
+        {.attributes = first, .attribute_count = 1}};
     struct profile *profile = make_profile();
+    const struct batch_profile wanted[] = {
+        {.series = 0, .time_ns = profile->time_ns, .sample_count = 1},
+        {.series = 1, .time_ns = before_ns, .duration_ns = 60},
+        {.series = 1, .time_ns = profile->time_ns, .sample_count = 1},
+        {.series = 1, .time_ns = profile->time_ns}};
     batch_auto batch = NULL;
     struct otlp_result result;
     struct err err;
@@ -231,15 +244,15 @@ static void idle_resources_have_profiles_without_samples(void **state)
     assert_int_equal(otlp_encode(profile, with_idle, 4, &raw, &err), 0);
     assert_int_equal(otlp_decode(buf_span(&raw), OTLP_PROTOBUF, NULL, &batch, &result, &err), 0);
     assert_string_equal(result.message, "");
-    assert_int_equal(batch->profile_count, 3);
     assert_int_equal(batch->series_count, 2);
-    assert_int_equal(batch->profiles[0].sample_count, 1);
-    assert_int_equal(batch->profiles[1].sample_count, 1);
-    const struct batch_profile *idle = &batch->profiles[2];
-    assert_int_equal(idle->sample_count, 0);
-    assert_int_equal(idle->series, batch->profiles[1].series);
-    assert_int_equal(idle->time_ns, profile->time_ns);
-    assert_int_equal(idle->duration_ns, profile->duration_ns);
+    assert_int_equal(batch->profile_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(batch->profiles[i].series, wanted[i].series);
+        assert_int_equal(batch->profiles[i].time_ns, wanted[i].time_ns);
+        assert_int_equal(batch->profiles[i].duration_ns,
+                         wanted[i].duration_ns ? wanted[i].duration_ns : profile->duration_ns);
+        assert_int_equal(batch->profiles[i].sample_count, wanted[i].sample_count);
+    }
     profile_destroy(profile);
 }
 

@@ -1,0 +1,44 @@
+/*
+ * idle_times: since when processes with equal labels, which have run before, are idle.
+ *
+ * A window in which none of them was sampled makes an idle time longer. It is told when it is over,
+ * as one of them was sampled, all have ended or the clock was set, and else once it has lasted for
+ * six windows or a minute: so most of what is idle costs a sixth of a profile for each window.
+ * Bounded: the caller reports by itself what has no room. Threads: one.
+ */
+#ifndef AGENT_IDLE_TIMES_H
+#define AGENT_IDLE_TIMES_H
+
+#include "lib/base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct idle_times;
+struct process_labels;
+
+struct idle_time {
+    struct span key; /* process_labels_key */
+    const struct batch_text_label *labels;
+    size_t label_count;
+    uint64_t owner; /* of one of the processes, and its number */
+    uint32_t process_id;
+    int64_t begin_ns; /* wall clock */
+    int64_t end_ns;
+};
+
+struct idle_times *idle_times_create(void);
+void idle_times_destroy(struct idle_times *times); /* NULL is a no-op */
+
+/* A window, in which these are idle: key, labels, owner and process_id are copied, begin_ns and
+ * end_ns are the window's. May be called several times for equal labels. False: there is no room,
+ * and nothing is known of it. */
+bool idle_times_add(struct idle_times *times, const struct idle_time *window);
+
+/* After what is idle in the window has been added: tells of all that is over, or long enough, up to
+ * the end of the window where it goes on; is_last: of everything. */
+void idle_times_tell(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
+                     bool is_last, void (*tell)(void *context, const struct idle_time *time),
+                     void *context);
+
+#endif
