@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -21,6 +24,8 @@ enum {
     HELD_SHARE = 4,          /* of the reserve */
     GIVE_UP_SHARE = 8,
 };
+
+#define HELD_NAME "/.held"
 
 /* Two segments of PostgreSQL's log. */
 #define HELD_MOST ((uint64_t)32 << 20)
@@ -39,8 +44,8 @@ struct disk {
     _Atomic uint64_t reserve_bytes;
     _Atomic uint64_t held_bytes;
     _Atomic int64_t looked_ns; /* monotonic */
-    int held_fd;               /* of the thread that looks; -1: none */
-    pthread_mutex_t mutex;     /* guards should_stop */
+    char *held_path;
+    pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
 };
@@ -83,31 +88,54 @@ static void hold(struct disk *disk, uint64_t reserve_bytes)
 {
     const uint64_t share = reserve_bytes / HELD_SHARE;
     const uint64_t bytes = share < HELD_MOST ? share : HELD_MOST;
-    disk->held_fd = os_openat(AT_FDCWD, disk->folder, O_TMPFILE | O_WRONLY, 0600);
-    if (disk->held_fd < 0)
+    fd_auto fd =
+        os_openat(AT_FDCWD, disk->held_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (fd < 0)
         return;
-    if (fallocate(disk->held_fd, 0, 0, (off_t)bytes) == 0) {
+    if (fallocate(fd, 0, 0, (off_t)bytes) == 0)
         atomic_store(&disk->held_bytes, bytes);
-        return;
-    }
-    os_close(disk->held_fd);
-    disk->held_fd = -1;
+    else
+        os_unlinkat(AT_FDCWD, disk->held_path);
 }
 
 static void give_up_held(struct disk *disk)
 {
-    os_close(disk->held_fd);
-    disk->held_fd = -1;
+    os_unlinkat(AT_FDCWD, disk->held_path);
     atomic_store(&disk->held_bytes, 0);
 }
 
 /* Held while there is plenty, so that holding it never makes the disk full. */
 static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
-    if (disk->held_fd >= 0 && free_bytes < reserve_bytes / GIVE_UP_SHARE)
+    const bool is_held = atomic_load(&disk->held_bytes) > 0;
+    if (is_held && free_bytes < reserve_bytes / GIVE_UP_SHARE)
         give_up_held(disk);
-    else if (disk->held_fd < 0 && free_bytes > 2 * reserve_bytes)
+    else if (!is_held && free_bytes > 2 * reserve_bytes)
         hold(disk, reserve_bytes);
+}
+
+/* What an earlier server has left; less than that may be allocated if it was killed meanwhile. */
+static uint64_t find_held(const char *path)
+{
+    struct stat status;
+    const bool is_held = fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         S_ISREG(status.st_mode) && status.st_size > 0;
+    if (!is_held)
+        os_unlinkat(AT_FDCWD, path);
+    return is_held ? (uint64_t)status.st_size : 0;
+}
+
+void disk_make_room_to_start(const char *folder)
+{
+    char path[PATH_MAX];
+    uint64_t free_bytes, total_bytes;
+    snprintf(path, sizeof(path), "%s" HELD_NAME, folder);
+    const uint64_t held_bytes = find_held(path);
+    if (held_bytes && os_free_bytes(folder, &free_bytes, &total_bytes) == 0 &&
+        free_bytes < held_bytes && os_unlinkat(AT_FDCWD, path) == 0)
+        log_event(LOG_WARN, "the disk is full: giving up what was held for this start",
+                  "free_bytes=%llu held_bytes=%llu", (unsigned long long)free_bytes,
+                  (unsigned long long)held_bytes);
 }
 
 static enum disk_state find_state(struct disk *disk)
@@ -179,7 +207,9 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
     pthread_condattr_t attributes;
     disk->folder = mem_strdup(folder);
     disk->min_free_bytes = min_free_bytes;
-    disk->held_fd = -1;
+    disk->held_path = mem_alloc(strlen(folder) + sizeof(HELD_NAME), 1);
+    snprintf(disk->held_path, strlen(folder) + sizeof(HELD_NAME), "%s" HELD_NAME, folder);
+    atomic_store(&disk->held_bytes, find_held(disk->held_path));
     pthread_mutex_init(&disk->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -187,7 +217,7 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
     pthread_condattr_destroy(&attributes);
     look(disk);
     if (pthread_create(&disk->thread, NULL, disk_main, disk) != 0) {
-        give_up_held(disk);
+        mem_free(disk->held_path);
         mem_free(disk->folder);
         mem_free(disk);
         return err_set(err, ERR_INTERNAL, "cannot start the thread that watches the disk");
@@ -205,9 +235,9 @@ void disk_destroy(struct disk *disk)
     pthread_cond_signal(&disk->wake);
     pthread_mutex_unlock(&disk->mutex);
     pthread_join(disk->thread, NULL);
-    give_up_held(disk);
     pthread_cond_destroy(&disk->wake);
     pthread_mutex_destroy(&disk->mutex);
+    mem_free(disk->held_path);
     mem_free(disk->folder);
     mem_free(disk);
 }

@@ -5,8 +5,9 @@
  * never waits for a disk that hangs. Requests that store something are refused below a reserve of
  * free bytes. The reserve is for what frees room: PostgreSQL writes its log before it deletes a
  * row, and profiles are deleted by writing blocks without them. A part of it, at most 32 MiB, is
- * held in a file without a name, which is given up when another program has filled the disk
- * nevertheless. Threads: any.
+ * held in the file .held, which is deleted when another program has filled the disk nevertheless.
+ * The file outlives the server, so that the next one can start on a full disk: PostgreSQL writes
+ * files before it accepts connections. Threads: any.
  */
 #ifndef API_DISK_H
 #define API_DISK_H
@@ -17,9 +18,12 @@
 
 struct disk;
 
+/* Deletes .held in folder where less than its size is free. Before PostgreSQL is started. */
+void disk_make_room_to_start(const char *folder);
+
 /*
- * Watches folder, in which it makes files without names. min_free_bytes 0: disk_default_reserve of
- * the file system. The first look is taken before this returns.
+ * Watches folder, in which it makes .held and files without names. min_free_bytes 0:
+ * disk_default_reserve of the file system. The first look is taken before this returns.
  */
 enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct disk **ret_disk,
                           struct err *err) MUST_USE;

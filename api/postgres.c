@@ -208,13 +208,32 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     return sync_cluster(postgres->path, err);
 }
 
-/* Replaces a file of the cluster's as a whole, so that a kill leaves the old or the new one. */
+/* Is it a file with just this text, of the account that it shall belong to? */
+static bool has_text(const struct postgres *postgres, const char *path, const char *text)
+{
+    struct stat status;
+    const size_t size = strlen(text);
+    char *content = mem_alloc(size + 1, 1);
+    fd_auto fd = os_open_file(AT_FDCWD, path, &status);
+    const bool is_equal = fd >= 0 && status.st_uid == postgres->account.uid &&
+                          os_pread(fd, content, size + 1, 0) == (ssize_t)size &&
+                          memcmp(content, text, size) == 0;
+    mem_free(content);
+    return is_equal;
+}
+
+/*
+ * Replaces a file of the cluster's as a whole, so that a kill leaves the old or the new one. A file
+ * that is right already is left alone: a server has to start on a disk without room, too.
+ */
 static enum err_code write_file(const struct postgres *postgres, const char *name, const char *text,
                                 struct err *err)
 {
     char path[PATH_MAX + 32], new_path[PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/%s", postgres->path, name);
     snprintf(new_path, sizeof(new_path), "%s/%s.new", postgres->path, name);
+    if (has_text(postgres, path, text))
+        return ERR_NONE;
     unlink(new_path);
     /* The folder is PostgreSQL's, and we may be root: never open what lies there already. */
     fd_auto fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -224,7 +243,7 @@ static enum err_code write_file(const struct postgres *postgres, const char *nam
     return ERR_NONE;
 }
 
-/* Rewritten at every start: the users may be others than the last time. */
+/* Looked at with every start: the users may be others than the last time. */
 static enum err_code write_access(const struct postgres *postgres, struct err *err)
 {
     buf_auto ident;

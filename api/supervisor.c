@@ -1,5 +1,6 @@
 #include "api/supervisor.h"
 
+#include "api/disk.h"
 #include "api/objects.h"
 #include "api/process.h"
 #include "api/settings.h"
@@ -191,6 +192,13 @@ static enum err_code prepare_folders(struct supervisor *supervisor, struct err *
     return code ? code : data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
 
+static void make_room(const struct data_folder *folder)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/objects", folder->path);
+    disk_make_room_to_start(path);
+}
+
 /* Children read settings from here, with paths as they see them. */
 static void prepare_environment(struct supervisor *supervisor)
 {
@@ -220,6 +228,8 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     if (!code)
         code =
             data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
+    if (!code)
+        make_room(&supervisor->folder);
     if (!code)
         code = supervisor_open_listeners(supervisor, err);
     if (!code)

@@ -175,3 +175,37 @@ def test_a_disk_that_is_read_only_refuses_what_would_be_stored(disk, cluster_tem
     finally:
         server.stop()
         subprocess.run(["umount", "-l", str(objects)], check=True)
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
+def test_a_server_starts_on_a_disk_without_a_byte_left(server, disk, tmp_path, is_killed):
+    api = server.api()
+    made = [api.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(3)]
+    upload = api.post("/api/v1/uploads", json={"size": 5 << 20}).json()["id"]
+    assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    if is_killed:
+        server.kill_all()
+    else:
+        assert server.stop() == 0
+    filler = fill(disk, 0)
+    server.log_path = tmp_path / "log"
+    server.launch()
+
+    def is_alive():
+        assert server.process.poll() is None, server.log()
+        with contextlib.suppress(OSError):
+            return server.anonymous().get("/healthz").status == 200
+
+    wait_for(is_alive)
+    api = server.api()
+    assert_refuses(server, upload, "disk is full")
+    assert api.get(f"/p/{made[0]}/raw").body == samples.FOLDED
+    assert api.get(f"/api/v1/shares/{made[0]}/flame").status == 200
+    assert api.get("/api/v1/query", query={"query": "process_cpu:cpu"}).status == 200
+    for share in made:
+        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410))
+    folder = server.data_dir / "objects" / "share"
+    wait_for(lambda: not any((folder / share).exists() for share in made))
+    filler.unlink()
+    wait_for(lambda: is_ready(server))
+    assert api.post("/api/v1/shares", samples.FOLDED).status == 201

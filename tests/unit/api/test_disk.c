@@ -38,6 +38,9 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
     disk_destroy(fixture->disk);
     os_fault_reset();
+    char held[80];
+    snprintf(held, sizeof(held), "%s/.held", fixture->path);
+    unlink(held);
     rmdir(fixture->path);
     mem_free(fixture);
     return 0;
@@ -119,6 +122,25 @@ static void what_is_held_is_given_up_on_a_disk_that_others_fill(void **state)
     assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
 }
 
+static void what_is_held_outlives_the_server_and_is_room_for_the_next_start(void **state)
+{
+    struct fixture *fixture = *state;
+    char held[80];
+    snprintf(held, sizeof(held), "%s/.held", fixture->path);
+    disk_destroy(fixture->disk);
+    fixture->disk = NULL;
+    disk_make_room_to_start(fixture->path);
+    assert_int_equal(access(held, F_OK), 0);
+    assert_int_equal(disk_create(fixture->path, 100 * MIB, &fixture->disk, &fixture->err),
+                     ERR_NONE);
+    assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
+    disk_destroy(fixture->disk);
+    fixture->disk = NULL;
+    os_fault_free_bytes(MIB);
+    disk_make_room_to_start(fixture->path);
+    assert_int_equal(access(held, F_OK), -1);
+}
+
 static void the_usual_reserve_follows_the_size_of_the_disk(void **state)
 {
     struct fixture *fixture = *state;
@@ -151,6 +173,8 @@ int main(void)
         TEST(nothing_is_stored_below_the_reserve),
         TEST(a_disk_at_the_edge_does_not_flap),
         TEST(nothing_is_stored_while_the_disk_fails),
+        cmocka_unit_test_setup_teardown(
+            what_is_held_outlives_the_server_and_is_room_for_the_next_start, set_up, tear_down),
         TEST(what_is_held_is_given_up_on_a_disk_that_others_fill),
         TEST(the_usual_reserve_follows_the_size_of_the_disk),
         TEST(a_small_disk_keeps_at_most_a_quarter),
