@@ -41,6 +41,7 @@ void report_from_view(const struct view *view, uint64_t limit, struct arena *are
         .is_diff = view->is_diff,
         .is_normalised = view->is_normalised,
         .is_by_line = view->group == VIEW_BY_LINE,
+        .group_by = view->group_by,
         .sample_type = view_sample_type(view),
         .sample_type_index = view->value_type,
         .unit = view_unit(view),
@@ -94,6 +95,7 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
         .is_diff = is_diff,
         .is_normalised = strncmp(client_text(json, "mode", ""), "normali", 7) == 0,
         .is_by_line = strcmp(client_text(json, "group_by", ""), "line") == 0,
+        .group_by = text_member(json, "group_by"),
         .sample_type = text_member(json, "sample_type"),
         .sample_type_index = (uint32_t)count_member(json, "sample_type_index"),
         .unit = text_member(json, "unit"),
@@ -194,10 +196,14 @@ static void print_name(const struct cli *cli, const struct report *report,
     putchar('\n');
 }
 
-static void print_rule(const struct cli *cli, const char *text)
+/* The names of the columns; the last one is what the report groups by. */
+static void print_columns(const struct cli *cli, const char *text, const struct report *report)
 {
-    printf("%s%s%s\n", terminal_style(&cli->terminal, stdout, STYLE_BOLD), text,
-           terminal_style(&cli->terminal, stdout, STYLE_RESET));
+    fputs(terminal_style(&cli->terminal, stdout, STYLE_BOLD), stdout);
+    fputs(text, stdout);
+    terminal_print_clean(stdout,
+                         report->group_by.size ? report->group_by : SPAN_LITERAL("function"));
+    printf("%s\n", terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
 /* What the table leaves out, under its row_count rows. */
@@ -210,7 +216,7 @@ static void print_count(const struct cli *cli, const struct report *report, uint
         printf("%s%s more %s to 0%s\n", dim, value_count((int64_t)report->rounded_count, count),
                report->rounded_count == 1 ? "function that rounds" : "functions that round", reset);
     if (row_count + report->rounded_count < report->function_count)
-        printf("%s%s of %s functions; --limit 0 shows all%s\n", dim,
+        printf("%s%s of %s rows; --limit 0 shows all%s\n", dim,
                value_count((int64_t)row_count, count),
                value_count((int64_t)report->function_count, all), reset);
 }
@@ -237,7 +243,7 @@ static void print_top(const struct cli *cli, const struct report *report)
     double sum = 0;
     print_type(report);
     printf("%s\n", value_format((double)report->total, report->unit, total));
-    print_rule(cli, "        flat  flat%   sum%         cum   cum%  function");
+    print_columns(cli, "        flat  flat%   sum%         cum   cum%  ", report);
     for (size_t i = 0; i < report->row_count; i++) {
         const struct report_row *row = &report->rows[i];
         double flat = percent((double)row->flat, report->total);
@@ -311,7 +317,8 @@ static void print_diff(const struct cli *cli, const struct report *report)
     if (report->base_total)
         printf(", %+.1f%%", percent(change, report->base_total));
     printf(")%s\n", report->is_normalised ? ", B scaled to A's total" : "");
-    print_rule(cli, "      flat A      flat B   flat B − A       %    cum B − A       %  function");
+    print_columns(cli, "      flat A      flat B   flat B − A       %    cum B − A       %  ",
+                  report);
     print_diff_rows(cli, report);
 }
 

@@ -378,7 +378,7 @@ def test_what_a_normalised_diff_rounds_to_0_is_counted_instead_of_listed(cli, tm
         # Without a limit that cuts them off, main and q alone have a value that is not 0.
         assert shown == (["function", "q"] if "1" in limit else ["function", "q", "main"]), table
         assert "2,000 more functions that round to 0\n" in table
-        assert ("1 of 2,002 functions; --limit 0 shows all" in table) == ("1" in limit)
+        assert ("1 of 2,002 rows; --limit 0 shows all" in table) == ("1" in limit)
         assert "+0.0%" not in table.split("\n", 1)[1], table
     rows = json.loads(cli("diff", "--local", "--normalised", "--json", "--limit", "0", one,
                           many).out)["functions"]

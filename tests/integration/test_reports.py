@@ -20,6 +20,7 @@ from conftest import ROOT
 from test_shares import problem, share
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
 
 
@@ -72,6 +73,32 @@ def names_of(flame):
     strings = [text[a:b].decode() for a, b in zip(offsets, offsets[1:])]
     frame_name = struct.unpack(f"<{flame['frames']}I", flame["sections"][5])
     return [strings[frame_name[frame]] for frame in numbers_of(flame, 1)]
+
+def labelled_profile():
+    """Forty functions under one root, run by three threads and by samples without a thread."""
+    maker = pprof_maker.Maker([("cpu", "nanoseconds")])
+    locations = [maker.location([(maker.function(f"f{i}", "a.c"), 1)]) for i in range(40)]
+    for i in range(40):
+        maker.sample([locations[i], locations[0]], [1000 + i], [("thread", f"worker-{i % 4}")] if i % 4 else [])
+    return maker.bytes()
+
+
+def test_a_table_by_a_label_has_a_row_for_each_of_its_values(admin, tmp_path):
+    sums = collections.Counter()
+    for i in range(40):
+        sums[f"worker-{i % 4}" if i % 4 else "(no thread)"] += 1000 + i
+    expected = {name: (value, value) for name, value in sums.items()}
+    made = share(admin, labelled_profile())
+    answer = admin.get(f"/api/v1/shares/{made['id']}/top", query={"group_by": "thread"})
+    assert flat_and_cum(answer) == expected
+    assert answer.json()["total"] == sum(sums.values())
+    file = tmp_path / "labelled.pb"
+    file.write_bytes(labelled_profile())
+    table = subprocess.run([ROOT / "build" / os.environ.get("BUILD", "release") / "perfolio", "top", file, "--group-by", "thread"],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    assert table[1].endswith("cum%  thread"), table
+    assert [line.split("  ")[-1] for line in table[2:]] == [name for name, _ in sums.most_common()]
+
 
 
 @pytest.fixture(scope="module")
