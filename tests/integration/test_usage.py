@@ -127,7 +127,7 @@ def test_a_window_has_its_days(server):
         assert answer.status == 400 and word in answer.json()["detail"], answer
     done = server.cli("usage", "--start", "now-365d", environment={"PERFOLIO_TOKEN": client.token})
     lines = done.stdout.decode().splitlines()
-    assert done.returncode == 0 and len(lines) == 6, done
+    assert done.returncode == 0 and len(lines) == 7, done
     assert lines[1].split() == [str(days[0]), "4", "6", "8", "B", "10"], lines
     assert lines[4].split() == ["total", "12", "18", "24", "B"], lines
     done = server.cli("usage", "--json", environment={"PERFOLIO_TOKEN": client.token})
