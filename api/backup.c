@@ -102,12 +102,26 @@ static struct pg_pool *create_pool(const struct backup_source *source, int conne
                           NULL, connections);
 }
 
-static enum err_code copy_objects(const struct backup_source *source, int target_fd,
-                                  struct manifest *manifest, struct err *err)
+/* *ret_objects, closed by the caller: NULL where the data folder has none yet. */
+static enum err_code open_folder_objects(const struct backup_source *source,
+                                         struct object_store **ret_objects, struct err *err)
 {
-    if (!source->objects)
-        return backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
-    return backup_take_from_bucket(source->objects, target_fd, manifest, err);
+    const struct account *server = &source->folder.server;
+    struct object_store *objects = NULL;
+    enum err_code code = objects_open_to_read(source->settings, server, &objects, err);
+    if (code && code != ERR_NOT_FOUND)
+        return code;
+    *ret_objects = objects;
+    return ERR_NONE;
+}
+
+static enum err_code copy_objects(const struct backup_source *source, struct object_store *own,
+                                  int target_fd, struct manifest *manifest, struct err *err)
+{
+    if (source->objects)
+        return backup_take_objects(source->objects, NULL, target_fd, manifest, err);
+    return own ? backup_take_objects(own, &source->folder.server, target_fd, manifest, err)
+               : ERR_NONE;
 }
 
 /*
@@ -121,10 +135,16 @@ static enum err_code copy_and_compare(const struct backup_source *source, struct
 {
     arena_auto arena = arena_create();
     struct object_snapshot snapshot;
+    struct object_store *own = NULL;
     enum err_code code = object_snapshot_read(pool, arena, &snapshot, err);
+    if (!code && !source->objects)
+        code = open_folder_objects(source, &own, err);
     if (!code)
-        code = copy_objects(source, target_fd, manifest, err);
-    return code ? code : backup_verify_copy(&snapshot, target_fd, options, err);
+        code = copy_objects(source, own, target_fd, manifest, err);
+    if (!code)
+        code = backup_verify_copy(&snapshot, own ? own : source->objects, target_fd, options, err);
+    object_store_close(own);
+    return code;
 }
 
 static enum err_code fill_backup(const struct backup_source *source, int target_fd,
@@ -210,7 +230,7 @@ static enum err_code verify_database_objects(const struct backup_source *source,
         code = pairing_verify(connection, source->settings, err);
     pg_give(connection);
     if (!code && !source->objects)
-        code = objects_open_to_read(source->settings, &own, err);
+        code = objects_open_to_read(source->settings, &source->folder.server, &own, err);
     if (!code)
         code = backup_verify_live(pool, own ? own : source->objects, options, err);
     object_store_close(own);
@@ -352,6 +372,8 @@ static enum err_code compare_restored(const struct backup_source *source,
     snprintf(path, sizeof(path), "/proc/self/fd/%d/objects", source->folder.fd);
     if (!source->objects)
         code = object_folder_open_to_read(path, &own, err);
+    if (own)
+        object_folder_read_as(own, source->folder.server.uid, source->folder.server.gid);
     if (!code)
         code = verify_restored(pool, own ? own : source->objects, options, err);
     object_store_close(own);

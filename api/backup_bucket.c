@@ -1,5 +1,6 @@
 #include "api/backup_bucket.h"
 
+#include "api/account.h"
 #include "api/backup_files.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -30,10 +31,11 @@ static enum err_code list_all(struct object_store *objects, object_visit *visit,
     return code;
 }
 
-/* ---- out of the bucket ---- */
+/* ---- into the backup ---- */
 
 struct taking {
     struct object_store *objects;
+    const struct account *server;
     int target_fd;
     struct manifest *manifest;
 };
@@ -49,29 +51,42 @@ static enum err_code make_folders(int target_fd, const char *path, struct err *e
     return ERR_NONE;
 }
 
-static enum err_code copy_to_file(int from_fd, int to_fd, const char *path, struct err *err)
+/* What the server cannot read and root can is not lost, but no user gets it. */
+static enum err_code open_as_root(const struct taking *taking, const char *key, int *ret_fd,
+                                  struct err *err)
 {
-    buf_auto piece;
-    buf_init(&piece, PIECE_BYTES);
-    uint8_t *room = buf_reserve(&piece, PIECE_BYTES);
-    off_t offset = 0;
-    for (ssize_t size; (size = os_pread(from_fd, room, PIECE_BYTES, offset)) != 0; offset += size)
-        if (size < 0 || os_write_all(to_fd, room, (size_t)size) != 0)
-            return err_set_errno(err, ERR_IO, "cannot copy %s", path);
-    if (os_fsync(to_fd) != 0)
-        return err_set_errno(err, ERR_IO, "cannot make %s durable", path);
-    return ERR_NONE;
+    uint64_t size;
+    object_folder_read_as(taking->objects, geteuid(), getegid());
+    const enum err_code code = object_open(taking->objects, key, ret_fd, &size, err);
+    object_folder_read_as(taking->objects, taking->server->uid, taking->server->gid);
+    if (!code)
+        fprintf(stderr,
+                "perfoliod: warning: the backup holds object %s, but the server's user %s cannot "
+                "read it: give the file to that user with chown and chmod 600\n",
+                key, taking->server->name);
+    return code;
 }
 
+static enum err_code open_object(const struct taking *taking, const char *key, int *ret_fd,
+                                 struct err *err)
+{
+    uint64_t size;
+    const enum err_code code = object_open(taking->objects, key, ret_fd, &size, err);
+    return code && err->is_unreadable && taking->server ? open_as_root(taking, key, ret_fd, err)
+                                                        : code;
+}
+
+/* An object that is gone, of a request that failed meanwhile, and one that cannot be read are left
+ * out. The caller's comparison with the database names those that are missed. */
 static enum err_code take_object(void *context, const char *key, uint64_t size, int64_t modified_ns,
                                  struct err *err)
 {
-    struct taking *taking = context;
+    const struct taking *taking = context;
     char path[PATH_ROOM];
     fd_auto from_fd = -1;
     (void)size, (void)modified_ns;
-    enum err_code code = object_open(taking->objects, key, &from_fd, &size, err);
-    if (code == ERR_NOT_FOUND) /* of a request that failed meanwhile; else the caller misses it */
+    enum err_code code = open_object(taking, key, &from_fd, err);
+    if (code == ERR_NOT_FOUND || code == ERR_CORRUPT || (code && err->is_unreadable))
         return ERR_NONE;
     if (code)
         return code;
@@ -79,11 +94,12 @@ static enum err_code take_object(void *context, const char *key, uint64_t size, 
     code = make_folders(taking->target_fd, path, err);
     if (code)
         return code;
-    fd_auto to_fd = os_openat(taking->target_fd, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (to_fd < 0)
-        return err_set_errno(err, ERR_IO, "cannot create %s", path);
-    code = copy_to_file(from_fd, to_fd, path, err);
-    return code ? code : manifest_add(taking->manifest, taking->target_fd, path, err);
+    code = manifest_copy(taking->manifest, from_fd, taking->target_fd, path, err);
+    if (!code || !err->is_unreadable)
+        return code;
+    return os_unlinkat(taking->target_fd, path) == 0
+               ? ERR_NONE
+               : err_set_errno(err, ERR_IO, "cannot remove the incomplete copy %s", path);
 }
 
 /* The names of files are durable once their folders are. */
@@ -105,10 +121,11 @@ static enum err_code sync_folders(int parent_fd, const char *name, int depth, st
     return code;
 }
 
-enum err_code backup_take_from_bucket(struct object_store *objects, int target_fd,
-                                      struct manifest *manifest, struct err *err)
+enum err_code backup_take_objects(struct object_store *objects, const struct account *server,
+                                  int target_fd, struct manifest *manifest, struct err *err)
 {
-    struct taking taking = {.objects = objects, .target_fd = target_fd, .manifest = manifest};
+    struct taking taking = {
+        .objects = objects, .server = server, .target_fd = target_fd, .manifest = manifest};
     if (os_mkdirat(target_fd, "objects", 0700) != 0)
         return err_set_errno(err, ERR_IO, "cannot create objects");
     const enum err_code code = list_all(objects, take_object, &taking, err);

@@ -3,6 +3,7 @@
 #include "api/account.h"
 #include "lib/base/digest.h"
 #include "lib/base/os.h"
+#include "lib/io/object.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ static enum err_code hash_and_copy(int from_fd, int to_fd, const char *path, uin
     for (;;) {
         ssize_t got = os_pread(from_fd, piece, sizeof(piece), (off_t)total);
         if (got < 0)
-            code = err_set_errno(err, ERR_IO, "cannot read %s", path);
+            code = object_fail_reading(err, "cannot read", path);
         if (got <= 0)
             break;
         digest_stream_append(digest, span_of(piece, (size_t)got));
@@ -166,6 +167,22 @@ enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
     return copy_folder(&copying, from_fd, to_fd, name, name, 0, err);
 }
 
+enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
+                            struct err *err)
+{
+    char hex[DIGEST_HEX_BYTES];
+    uint64_t bytes;
+    fd_auto to_fd = os_openat(folder_fd, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to_fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot create %s", path);
+    enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
+    if (!code && os_fsync(to_fd) != 0)
+        code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
+    if (!code)
+        add_line(manifest, hex, bytes, path);
+    return code;
+}
+
 enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
                            struct err *err)
 {
@@ -224,6 +241,8 @@ static enum err_code check_line(int folder_fd, struct span line, struct err *err
     snprintf(name, sizeof(name), "%.*s", SPAN_PRINT(path));
     struct stat status;
     fd_auto fd = os_open_file(folder_fd, name, &status);
+    if (fd < 0 && (errno == EMEDIUMTYPE || errno == ELOOP || errno == ENXIO))
+        return err_set(err, ERR_CORRUPT, "%s is not a regular file; make a new backup", name);
     if (fd < 0)
         return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", name);
     enum err_code code = hash_and_copy(fd, -1, name, &bytes, got, err);

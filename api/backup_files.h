@@ -31,6 +31,10 @@ enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
                                  const struct account *owner, struct manifest *manifest,
                                  struct err *err) MUST_USE;
 
+/* Copies from_fd to the new file path in folder_fd, synced, and adds it. Handles: ERR_IO, with
+ * is_unreadable where from_fd cannot be read. */
+enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
+                            struct err *err) MUST_USE;
 /* Adds a file that is there already. */
 enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
                            struct err *err) MUST_USE;

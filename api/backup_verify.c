@@ -12,14 +12,34 @@
 struct findings {
     uint64_t count; /* missing, damaged or unreadable */
     char first[OBJECT_KEY_MAX_BYTES + 1];
+    struct object_store *source; /* of a copy */
 };
+
+/* Why the copy lacks the object. */
+static struct object_problem explain(struct object_store *source,
+                                     const struct object_problem *problem, struct err *why)
+{
+    struct object_problem known = *problem;
+    uint64_t size;
+    fd_auto fd = -1;
+    const enum err_code code = object_open(source, problem->key, &fd, &size, why);
+    if (code == ERR_NOT_FOUND)
+        return known;
+    known.problem = code == ERR_CORRUPT ? STORE_PROBLEM_BROKEN : STORE_PROBLEM_UNREADABLE;
+    known.detail = code ? why->message : "it cannot be copied as a whole";
+    return known;
+}
 
 static void note(void *context, const struct object_problem *problem)
 {
     struct findings *findings = context;
+    struct object_problem known = *problem;
+    struct err why = {0};
+    if (findings->source && problem->problem == STORE_PROBLEM_MISSING)
+        known = explain(findings->source, problem, &why);
     if (findings->count++ == 0)
         snprintf(findings->first, sizeof(findings->first), "%s", problem->key);
-    object_problem_print(stderr, problem);
+    object_problem_print(stderr, &known);
 }
 
 static enum err_code conclude(const struct findings *findings, const struct backup_options *options,
@@ -40,11 +60,12 @@ static enum err_code conclude(const struct findings *findings, const struct back
     return ERR_NONE;
 }
 
-enum err_code backup_verify_copy(const struct object_snapshot *snapshot, int target_fd,
+enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
+                                 struct object_store *source, int target_fd,
                                  const struct backup_options *options, struct err *err)
 {
     char path[PATH_MAX];
-    struct findings findings = {0};
+    struct findings findings = {.source = source};
     struct object_verify_result result = {0};
     struct object_verify verify = {.found = note, .context = &findings};
     /* It is absent where the data folder has no objects. */

@@ -1,5 +1,6 @@
 #include "api/objects.h"
 
+#include "api/account.h"
 #include "api/settings.h"
 #include "lib/base/config.h"
 #include "lib/base/log.h"
@@ -130,12 +131,15 @@ enum err_code objects_open(const struct settings *settings, struct object_store 
     return object_folder_open(path, ret_objects, err);
 }
 
-enum err_code objects_open_to_read(const struct settings *settings,
+enum err_code objects_open_to_read(const struct settings *settings, const struct account *server,
                                    struct object_store **ret_objects, struct err *err)
 {
     char path[PATH_MAX];
     if (objects_are_in_s3(settings))
         return open_bucket(settings, ret_objects, err);
     snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
-    return object_folder_open_to_read(path, ret_objects, err);
+    const enum err_code code = object_folder_open_to_read(path, ret_objects, err);
+    if (!code)
+        object_folder_read_as(*ret_objects, server->uid, server->gid);
+    return code;
 }

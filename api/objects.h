@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+struct account;
 struct object_store;
 struct settings;
 
@@ -34,8 +35,9 @@ enum err_code objects_open(const struct settings *settings, struct object_store 
                            struct err *err) MUST_USE;
 
 /* The same for reading alone, beside a server that may run as another user: a folder has to exist,
- * and nothing is created in it. */
-enum err_code objects_open_to_read(const struct settings *settings,
+ * nothing is created in it, and objects are read with the permissions of server. Handles:
+ * ERR_NOT_FOUND (there is no folder). */
+enum err_code objects_open_to_read(const struct settings *settings, const struct account *server,
                                    struct object_store **ret_objects, struct err *err) MUST_USE;
 
 #endif

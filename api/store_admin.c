@@ -247,7 +247,7 @@ static enum err_code run(struct settings *settings, struct backup_source *source
         code = pairing_verify(connection, settings, err);
     pg_give(connection);
     if (!code && is_verify && !source->objects)
-        code = objects_open_to_read(settings, &own, err);
+        code = objects_open_to_read(settings, &source->folder.server, &own, err);
     if (!code)
         code = is_verify ? run_verify(pool, source->objects ? source->objects : own, json, err)
                          : run_stats(pool, json, err);

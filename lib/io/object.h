@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
@@ -46,6 +47,12 @@ enum err_code object_folder_open(const char *path, struct object_store **ret_sto
  * ERR_IO. Handles: ERR_NOT_FOUND. */
 enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
                                          struct err *err) MUST_USE;
+/*
+ * From now on the calling thread opens objects of this folder with the permissions of a user, as
+ * far as the process may take them on (root): what that user cannot read is ERR_IO with
+ * is_unreadable. The user of the process itself ends it. For a folder that is opened to read.
+ */
+void object_folder_read_as(struct object_store *store, uid_t uid, gid_t gid);
 void object_store_close(struct object_store *store); /* NULL is a no-op */
 /* False while requests fail at once because the server does not respond (object_s3_watch). */
 bool object_store_is_responding(const struct object_store *store);

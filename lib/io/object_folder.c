@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,9 @@ struct folder_store {
     atomic_ullong durable_folders[DURABLE_SLOTS];
     pthread_mutex_t direct_mutex; /* guards the piece */
     uint8_t *direct_memory;       /* of the piece; made with the first use */
+    bool has_reader;              /* objects are opened as another user */
+    uid_t reader_uid;
+    gid_t reader_gid;
 };
 
 struct folder_writer {
@@ -274,14 +278,38 @@ static enum err_code folder_put(struct object_store *store, const char *key, str
     return folder_writer_commit(writer, err);
 }
 
-static enum err_code folder_open(struct object_store *store, const char *key,
-                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
-                                 struct err *err)
+/* Linux keeps the ids for files per thread. Without those of root, a thread of root is subject to
+ * permissions like any other. */
+static void take_reader(const struct folder_store *store)
 {
-    (void)patience; /* a disk answers at once, or not at all */
+    if (!store->has_reader)
+        return;
+    setfsgid(store->reader_gid);
+    setfsuid(store->reader_uid);
+}
+
+static void leave_reader(const struct folder_store *store)
+{
+    if (!store->has_reader)
+        return;
+    setfsuid(geteuid());
+    setfsgid(getegid());
+}
+
+void object_folder_read_as(struct object_store *base, uid_t uid, gid_t gid)
+{
+    struct folder_store *store = folder_of(base);
+    store->has_reader = uid != geteuid();
+    store->reader_uid = uid;
+    store->reader_gid = gid;
+}
+
+static enum err_code open_object(struct folder_store *store, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err)
+{
     fd_auto parent_fd = -1;
     const char *name;
-    enum err_code code = open_parent(folder_of(store), key, false, &parent_fd, &name, err);
+    enum err_code code = open_parent(store, key, false, &parent_fd, &name, err);
     if (code)
         return code == ERR_NOT_FOUND ? err_set(err, code, "there is no object %s", key) : code;
     struct stat status;
@@ -295,6 +323,18 @@ static enum err_code folder_open(struct object_store *store, const char *key,
     *ret_fd = fd;
     *ret_size = (uint64_t)status.st_size;
     return ERR_NONE;
+}
+
+static enum err_code folder_open(struct object_store *base, const char *key,
+                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 struct err *err)
+{
+    (void)patience; /* a disk answers at once, or not at all */
+    struct folder_store *store = folder_of(base);
+    take_reader(store);
+    const enum err_code code = open_object(store, key, ret_fd, ret_size, err);
+    leave_reader(store);
+    return code;
 }
 
 /* Appends the size bytes at offset; the object is known to have them. */

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import stored
 from conftest import PERFOLIOD, Server
 from people import Tenant
 from test_debuginfo import compile_with_id, wait_built
@@ -181,6 +182,75 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
     run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")
     restored = run("restore", "--data-dir", beside / "again", beside / "backup")
     assert "store verify after the first start" in restored.stderr, restored
+
+
+@pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")],
+                         ids=["fifo", "folder", "link"])
+def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder, make):
+    server, beside = folder
+    shares = {push(server.api(), folded(i)): folded(i) for i in range(2)}
+    lost, kept = shares
+    path = server.data_dir / "objects/share" / lost
+    path.unlink()
+    make(path)
+    (server.data_dir / "objects/stray").symlink_to("/etc/passwd")  # no row names it
+    for arguments in (["backup", "--data-dir", server.data_dir, beside / "backup"],
+                      ["backup", "--verify-only", "--data-dir", server.data_dir]):
+        refused = run(*arguments, check=False)
+        assert refused.returncode == 1 and f"the first: share/{lost}. Restore them, delete" in refused.stderr, refused
+        line = next(line for line in refused.stderr.splitlines() if line.startswith("broken "))
+        assert f"share/{lost}" in line and "not a regular file" in line, refused
+    assert not (beside / "backup").exists()
+    left_out = run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")
+    assert f"share/{lost}" in left_out.stderr and "not a regular file" in left_out.stderr, left_out
+    run("restore", "--allow-damaged", "--data-dir", beside / "again", beside / "backup")
+    token = server.token
+    server.stop()
+    again = Server(beside / "again").start()
+    try:
+        assert again.api(token).get(f"/api/v1/shares/{kept}/raw").body.decode() == shares[kept]
+        assert again.api(token).get(f"/api/v1/shares/{lost}/raw").status == 500
+    finally:
+        again.stop()
+
+
+@pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
+def test_a_link_in_a_backup_is_named(folder):
+    server, beside = folder
+    share = push(server.api(), folded(1))
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    path = beside / "backup/objects/share" / share
+    path.rename(beside / "moved")
+    path.symlink_to(beside / "moved")
+    refused = run("backup", "--verify-only", beside / "backup", check=False)
+    assert refused.returncode == 1 and f"objects/share/{share} is not a regular file" in refused.stderr, refused
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or stored.is_in_bucket(), reason="root alone reads what the server cannot")
+@pytest.mark.parametrize("where", ["object", "folder"])
+def test_root_names_an_object_that_the_server_cannot_read(folder, where):
+    server, beside = folder
+    share = push(server.api(), folded(1))
+    path = server.data_dir / "objects/share" / share
+    denied = path if where == "object" else path.parent
+    whole = denied.stat()
+    os.chown(denied, 0, 0)
+    denied.chmod(0)
+    server.restart()
+    assert server.api().get(f"/api/v1/shares/{share}/raw").status == 500
+    for arguments in (["store", "verify"], ["backup", "--verify-only"]):
+        found = run(*arguments, "--data-dir", server.data_dir, check=False)
+        line = next((line for line in (found.stdout + found.stderr).splitlines()
+                     if line.startswith("unreadable ")), "")
+        assert found.returncode == 1 and f"share/{share}" in line and "Permission denied" in line, found
+    # Root can save it.
+    copied = run("backup", "--data-dir", server.data_dir, beside / "backup")
+    assert f"holds object share/{share}, but the server's user" in copied.stderr, copied
+    assert (beside / "backup/objects/share" / share).read_text() == folded(1)
+    os.chown(denied, whole.st_uid, whole.st_gid)
+    denied.chmod(whole.st_mode & 0o777)
+    assert ": all is whole" in run("store", "verify", "--data-dir", server.data_dir).stdout
 
 
 def test_a_backup_without_objects_is_compared_too(folder):
