@@ -64,6 +64,11 @@ static void append_question(const struct walk *walk, struct buf *words)
     buf_append_u64(words, query->label_name_count);
     for (size_t i = 0; i < query->label_name_count; i++)
         append_word(words, query->label_names[i]);
+    buf_append_u64(words, (uint64_t)query->ahead_ns);
+    if (query->ahead_ns) { /* parts of what lies at the window's edges count */
+        buf_append_u64(words, (uint64_t)query->start_ns);
+        buf_append_u64(words, (uint64_t)query->end_ns);
+    }
     if (query->label_filter)
         label_filter_append_rules(query->label_filter, words);
     for (size_t i = 0; walk->row_selectors && i < walk->row_selectors->count; i++)

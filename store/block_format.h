@@ -106,8 +106,8 @@ enum block_granule_flag {
     BLOCK_ARE_DISTINCT = 1 << 1, /* no two rows of one stack and ordinal */
     BLOCK_HAS_LABEL_SETS = 1 << 2,
     BLOCK_HAS_TIMESTAMPS = 1 << 3,
-    BLOCK_ARE_TOTALS = 1 << 4,  /* no single profile can be told (totals.h) */
-    BLOCK_BEGIN_APART = 1 << 5, /* no two profiles begin at one moment; without it nobody knows */
+    BLOCK_ARE_TOTALS = 1 << 4, /* no single profile can be told (totals.h) */
+    /* 1 << 5: granules of older blocks have it, and nothing reads it. */
     /* reach_ns and longest_ns are set, which older blocks do not have. */
     BLOCK_HAS_REACH = 1 << 6,
     /* Every profile has a duration and begins before the end of those before it, or at most

@@ -406,15 +406,6 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
         granule->flags |= BLOCK_ARE_TOTALS;
 }
 
-static void look_at_begins(const struct block_rows *rows, struct block_granule *granule)
-{
-    for (uint32_t i = 1; i < rows->profile_count; i++) {
-        if (rows->profiles[i].time_ns == rows->profiles[i - 1].time_ns)
-            return;
-    }
-    granule->flags |= BLOCK_BEGIN_APART;
-}
-
 /* Values over time spread a profile's value over its duration (store/spread.h): for a granule that
  * lies in one step they need no more than this. */
 static void look_at_durations(const struct block_rows *rows, struct block_granule *granule)
@@ -484,7 +475,6 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
     };
     for (uint32_t i = 0; i < rows->profile_count; i++)
         rows->profiles[i].total = 0;
-    look_at_begins(rows, &granule);
     look_at_values(rows, &granule);
     look_at_durations(rows, &granule);
     find_details(rows, &granule);

@@ -7,20 +7,25 @@
 #include "store/block_read.h"
 #include "store/differences.h"
 #include "store/frame_names.h"
-#include "store/mean.h"
-#include "store/moments.h"
+#include "store/neighbours.h"
 #include "store/pile.h"
 #include "store/row_labels.h"
 #include "store/selector.h"
 #include "store/stack_union.h"
 #include "store/walk.h"
+#include "store/weights.h"
+
+#include <math.h>
 
 struct merge {
     struct walk *walk;
     struct row_labels *labels;
     struct stack_union *stacks;
-    const uint32_t *column_of_series; /* NULL: all go to column 0 */
-    uint32_t *keys;                   /* of rows: room */
+    struct weights weights; /* of gauges */
+    double unit_ns;         /* their sums are in this unit of their values: times 2^scale_bits */
+    int scale_bits;
+    bool has_gains; /* counters have a part of the window */
+    uint32_t *keys; /* of rows: room */
     uint32_t key_capacity;
     struct store_answer answer;
 };
@@ -36,11 +41,6 @@ static enum err_code note_read(struct merge *merge, struct walk_task *task, uint
     if (code && task->parts) /* what its granules say themselves may be whole */
         return add_parts(merge, task);
     return walk_note_read(merge->walk, task, task->granule->row_count, bytes, code);
-}
-
-static uint32_t column_of(const struct merge *merge, const struct walk_task *task)
-{
-    return merge->column_of_series ? merge->column_of_series[task->series] : 0;
 }
 
 static enum err_code check_limits(const struct merge *merge, size_t bytes)
@@ -73,7 +73,7 @@ static enum err_code add_left_out(struct merge *merge, struct walk_task *task)
     struct walk *walk = merge->walk;
     const struct block_granule *granule = task->granule;
     const uint32_t number = number_row(merge, task, 0, ROW_LABELS_LEFT_OUT);
-    int64_t *sum = &stack_union_sums(merge->stacks, number)[column_of(merge, task)];
+    int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
     const struct block_profile *profiles;
     if (task->is_broken)
         return ERR_NONE;
@@ -91,7 +91,6 @@ static enum err_code add_left_out(struct merge *merge, struct walk_task *task)
 static enum err_code add_rows(struct merge *merge, struct walk_task *task)
 {
     enum { CHECK_ROWS = 1 << 16 };
-    const uint32_t column = column_of(merge, task);
     struct block_rows rows;
     uint64_t bytes;
     int64_t left_out = 0;
@@ -112,10 +111,10 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
         }
         const uint32_t number =
             stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
-        stack_union_sums(merge->stacks, number)[column] += rows.values[i];
+        stack_union_sums(merge->stacks, number)[0] += rows.values[i];
     }
     if (left_out)
-        stack_union_sums(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT))[column] +=
+        stack_union_sums(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT))[0] +=
             left_out;
     return code;
 }
@@ -125,15 +124,14 @@ static enum err_code add_entries(struct merge *merge, struct walk_task *task, ui
 {
     struct walk *walk = merge->walk;
     const struct block_granule *granule = task->granule;
-    const uint32_t column = column_of(merge, task);
     struct block_totals totals;
     if (task->is_broken)
         return ERR_NONE;
     enum err_code code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
     for (uint32_t i = 0; !code && i < totals.count; i++) {
         if (totals.sums[i])
-            stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i],
-                                                       group))[column] += totals.sums[i];
+            stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i], group))[0] +=
+                totals.sums[i];
     }
     return note_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
 }
@@ -151,10 +149,9 @@ static enum err_code add_parts(struct merge *merge, const struct walk_task *task
 
 /* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
  * not per granule. A pile costs what the block has, so that a granule with a small part of that
- * begins none: the next one may be of another column or group, as series have others. */
+ * begins none: the next one may be of another group, as series have others. */
 struct kind {
     const struct block *block;
-    uint32_t column;
     uint32_t group;
 };
 
@@ -167,7 +164,7 @@ struct adding {
 
 static bool is_same(const struct kind *a, const struct kind *b)
 {
-    return a->block == b->block && a->column == b->column && a->group == b->group;
+    return a->block == b->block && a->group == b->group;
 }
 
 static enum err_code note_added(void *context, struct walk_task *task, enum err_code code)
@@ -192,7 +189,7 @@ static enum err_code end_pile(struct adding *adding)
     enum err_code code = add_pile(adding);
     if (code)
         return code;
-    stack_union_add(merge->stacks, adding->kind.block, pile_sums(adding->pile), adding->kind.column,
+    stack_union_add(merge->stacks, adding->kind.block, pile_sums(adding->pile), 0,
                     adding->kind.group);
     pile_destroy(adding->pile);
     adding->pile = NULL;
@@ -212,8 +209,7 @@ static bool is_alone(struct adding *adding, const struct walk_task *task, const 
 static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, uint32_t group)
 {
     struct merge *merge = adding->merge;
-    const struct kind kind = {
-        .block = task->block, .column = column_of(merge, task), .group = group};
+    const struct kind kind = {.block = task->block, .group = group};
     enum err_code code = ERR_NONE;
     if (task->is_broken)
         return ERR_NONE;
@@ -319,93 +315,107 @@ static enum err_code add_tasks(struct merge *merge)
 
 /* ---- means ---- */
 
-static void count_moment(void *context, int64_t time_ns)
+/* The sums of all values stay below 2^62 in the unit, however many there are. */
+static void choose_unit(struct merge *merge)
 {
-    uint64_t *count = context;
-    (void)time_ns;
-    ++*count;
+    int bits = 0;
+    while (bits < 62 && merge->weights.magnitude >> bits)
+        bits++;
+    merge->scale_bits = 62 - bits < 40 ? 62 - bits : 40;
+    merge->unit_ns = ldexp(1 / (double)merge->weights.covered_ns, merge->scale_bits);
 }
 
-/* The task's rows are read, and noted, after this. */
-static enum err_code read_moments(struct merge *merge, struct walk_task *task,
-                                  struct moments *moments)
+/* The part of the average that a value has which holds for so long. */
+static int64_t weigh(const struct merge *merge, int64_t value, double hold_ns)
+{
+    return llround((double)value * hold_ns * merge->unit_ns);
+}
+
+static void add_weighed(struct merge *merge, const struct walk_task *task, uint32_t stack,
+                        uint32_t group, int64_t value)
+{
+    stack_union_sums(merge->stacks, number_row(merge, task, stack, group))[0] += value;
+}
+
+/* Row by row. */
+static enum err_code weigh_rows(struct merge *merge, struct walk_task *task,
+                                const struct weight *weight, bool wants_labels)
+{
+    struct block_rows rows;
+    uint64_t bytes;
+    enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
+    const bool is_read = !code;
+    code = note_read(merge, task, bytes, code);
+    for (uint32_t i = 0; is_read && i < rows.row_count; i++) {
+        const uint32_t ordinal = rows.ordinals[i];
+        if (ordinal < weight->first || ordinal >= weight->end)
+            continue;
+        const uint32_t set = wants_labels && rows.label_sets ? rows.label_sets[i] : 0;
+        const int64_t hold_ns = weight->holds_ns[ordinal - task->first];
+        add_weighed(merge, task, rows.stacks[i], row_labels_group(merge->labels, set),
+                    weigh(merge, rows.values[i], (double)hold_ns));
+    }
+    return code ? code : check_limits(merge, 0);
+}
+
+/* What its snapshots have together is enough. */
+static enum err_code weigh_totals(struct merge *merge, struct walk_task *task,
+                                  const struct weight *weight, uint32_t group)
 {
     struct walk *walk = merge->walk;
-    const struct block_profile *profiles;
+    struct block_totals totals;
     enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
-    if (code)
-        return walk_note_read(walk, task, 0, 0, code);
-    walk->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
-    moments_add(moments, profiles, task->first, task->end);
-    return check_limits(merge, moments_memory(moments));
+        block_read_totals(task->block, task->granule, walk->cursor, &totals, walk->err);
+    for (uint32_t i = 0; !code && i < totals.count; i++)
+        add_weighed(merge, task, totals.stacks[i], group,
+                    weigh(merge, totals.sums[i], weight->mean_ns));
+    code = note_read(merge, task, task->granule->extent_bytes[BLOCK_TOTALS], code);
+    return code ? code : check_limits(merge, 0);
 }
 
-/* How many snapshots each series has in what can be read. */
-static enum err_code count_snapshots(struct merge *merge, uint64_t *counts)
+static enum err_code weigh_task(struct merge *merge, struct walk_task *task,
+                                const struct weight *weight)
 {
-    struct walk *walk = merge->walk;
-    const uint32_t *order = moments_find_shared(walk);
-    struct moments moments = {0};
-    enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < walk->task_count && !code;) {
-        const uint32_t series = walk->tasks[order[i]].series;
-        for (; i < walk->task_count && !code && walk->tasks[order[i]].series == series; i++) {
-            struct walk_task *task = &walk->tasks[order[i]];
-            if (task->has_shared_moments && !task->is_broken)
-                code = read_moments(merge, task, &moments);
-            else if (!task->is_broken)
-                counts[series] += task->end - task->first;
-        }
-        moments_tell(&moments, count_moment, &counts[series]);
-    }
-    moments_fini(&moments);
-    return code;
+    if (task->is_broken || weight->first == weight->end)
+        return ERR_NONE;
+    enum err_code code = walk_open_stacks(merge->walk, task);
+    if (code || task->is_broken)
+        return code;
+    if (!task->granule->row_count) /* all of it is 0 */
+        return note_read(merge, task, 0, ERR_NONE);
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
+    const bool is_whole = weight->end - weight->first == task->granule->profile_count;
+    if (wants_labels || !weight->is_even || !is_whole)
+        return weigh_rows(merge, task, weight, wants_labels);
+    return weigh_totals(merge, task, weight, row_labels_group(merge->labels, 0));
 }
 
-/* Series with equally many snapshots share a column: their sums are divided together. */
-static uint32_t find_columns(const struct walk *walk, const uint64_t *counts,
-                             uint32_t *column_of_series, uint64_t *divisor_of_column)
+/* Halves away from 0; parts that add up to a half may lack a millionth. */
+static int64_t round_scaled(int64_t sum, int scale_bits)
 {
-    struct map_u64 columns = {0};
-    for (uint32_t i = 0; i < walk->series_count; i++) {
-        const uint32_t column = map_u64_add(&columns, counts[i], columns.count);
-        column_of_series[i] = column;
-        divisor_of_column[column] = counts[i];
-    }
-    const uint32_t count = columns.count;
-    map_u64_fini(&columns);
-    return count;
+    const int64_t unit = INT64_C(1) << scale_bits, half = unit / 2 + (unit >> 20);
+    return (sum + (sum < 0 ? -half : half)) / unit;
 }
 
-static int64_t round_mean(const int64_t *sums, const uint64_t *divisors, uint32_t count)
-{
-    struct mean mean = mean_zero();
-    for (uint32_t i = 0; i < count; i++) {
-        if (sums[i])
-            mean_add(&mean, sums[i], divisors[i]);
-    }
-    return mean_round(&mean);
-}
-
-/* Divided by the snapshots that there were, also by those of granules that could not be read. */
 static enum err_code add_means_once(struct merge *merge)
 {
     struct walk *walk = merge->walk;
-    uint32_t *column_of_series = arena_new(walk->arena, uint32_t, walk->series_count);
-    uint64_t *divisors = arena_new(walk->arena, uint64_t, walk->series_count + (size_t)1);
-    uint64_t *counts = arena_new(walk->arena, uint64_t, walk->series_count);
-    enum err_code code = count_snapshots(merge, counts);
-    if (code)
+    enum err_code code = weights_find(walk, &merge->weights);
+    merge->answer.wanted_reach_ns = merge->weights.wanted_reach_ns;
+    if (code || !merge->weights.covered_ns)
         return code;
-    const uint32_t columns = find_columns(walk, counts, column_of_series, divisors);
+    choose_unit(merge);
     stack_union_destroy(merge->stacks);
-    merge->stacks = stack_union_create(columns ? columns : 1);
-    merge->column_of_series = column_of_series;
-    code = add_tasks(merge);
+    merge->stacks = stack_union_create(1);
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        walk_read_ahead(walk, i);
+        code = weigh_task(merge, &walk->tasks[i], &merge->weights.tasks[i]);
+    }
     for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
-        int64_t *sums = stack_union_sums(merge->stacks, i);
-        sums[0] = round_mean(sums, divisors, columns);
+        int64_t *sum = stack_union_sums(merge->stacks, i);
+        *sum = round_scaled(*sum, merge->scale_bits);
     }
     return code;
 }
@@ -447,7 +457,7 @@ static void find_keys(struct merge *merge, const struct walk_task *task,
 }
 
 static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
-                                   struct differences *differences)
+                                   struct differences *differences, struct neighbours *neighbours)
 {
     struct block_rows rows;
     uint64_t bytes;
@@ -463,32 +473,95 @@ static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
         rows.label_sets = NULL;
     find_keys(merge, task, &rows);
     differences_add(differences, task->block, &rows, task->first, task->end, merge->keys);
+    for (uint32_t i = task->first; i < task->end; i++)
+        neighbours_note(neighbours, rows.profiles[i].time_ns);
     return check_limits(merge, differences_memory(differences));
 }
 
+/* The first part_ns of duration_ns have this of a value. */
+static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
+{
+    return (int64_t)((__int128)value * part_ns / duration_ns);
+}
+
+/* A gain is spread evenly over the time between its snapshots; the window has its part. */
 static void add_gain(void *context, const struct difference_gain *gained)
 {
     struct merge *merge = context;
-    stack_union_sums(merge->stacks, gained->key)[0] += gained->value;
+    const struct store_query *query = merge->walk->query;
+    const int64_t duration_ns = cadence_distance(gained->since_ns, gained->time_ns);
+    const int64_t from_ns = gained->since_ns > query->start_ns
+                                ? 0
+                                : cadence_distance(gained->since_ns, query->start_ns);
+    const int64_t to_ns = gained->time_ns < query->end_ns
+                              ? duration_ns
+                              : cadence_distance(gained->since_ns, query->end_ns);
+    if (from_ns >= to_ns)
+        return;
+    merge->has_gains = true;
+    stack_union_sums(merge->stacks, gained->key)[0] +=
+        first_part(gained->value, to_ns, duration_ns) -
+        first_part(gained->value, from_ns, duration_ns);
+}
+
+static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
+                                    bool is_before, struct differences *differences,
+                                    struct neighbours *neighbours)
+{
+    struct walk *walk = merge->walk;
+    struct walk_task *task;
+    enum err_code code;
+    do {
+        code = neighbours_next(neighbours, walk->tasks, begin, end, is_before, &task);
+        if (code || !task || task->first == task->end)
+            continue;
+        code = walk_open_stacks(walk, task);
+        if (!code && !task->is_broken)
+            code = add_snapshots(merge, task, differences, neighbours);
+    } while (!code && task);
+    return code;
+}
+
+static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint32_t end,
+                                      struct neighbours *neighbours)
+{
+    struct walk *walk = merge->walk;
+    struct differences differences = {0};
+    uint32_t count;
+    enum err_code code = ERR_NONE;
+    neighbours_begin_series(neighbours);
+    for (uint32_t i = begin; i < end && !code; i++) {
+        walk_read_ahead(walk, i);
+        if (!walk->tasks[i].is_neighbour)
+            code = add_snapshots(merge, &walk->tasks[i], &differences, neighbours);
+    }
+    if (!code)
+        code = add_neighbours(merge, begin, end, true, &differences, neighbours);
+    if (!code)
+        code = add_neighbours(merge, begin, end, false, &differences, neighbours);
+    if (!code) {
+        differences_tell(&differences, NULL, add_gain, merge);
+        const int64_t *times_ns = differences_times(&differences, &count);
+        neighbours_end_series(neighbours, times_ns, count);
+    }
+    differences_fini(&differences);
+    return code;
 }
 
 /* Series by series. */
 static enum err_code add_differences(struct merge *merge)
 {
     struct walk *walk = merge->walk;
+    struct neighbours neighbours;
     enum err_code code = ERR_NONE;
+    neighbours_init(&neighbours, walk);
     walk_sort_by_series(walk);
-    for (uint32_t i = 0; i < walk->task_count && !code;) {
-        const uint32_t series = walk->tasks[i].series;
-        struct differences differences = {0};
-        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++) {
-            walk_read_ahead(walk, i);
-            code = add_snapshots(merge, &walk->tasks[i], &differences);
-        }
-        if (!code)
-            differences_tell(&differences, NULL, add_gain, merge);
-        differences_fini(&differences);
+    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
+        for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
+            end++;
+        code = add_series_gains(merge, i, end, &neighbours);
     }
+    merge->answer.wanted_reach_ns = neighbours.wanted_reach_ns;
     return code;
 }
 
@@ -528,12 +601,15 @@ static enum err_code make_profile(struct merge *merge)
             .period_unit = text_of(walk, parts[STORE_TYPE_PERIOD_UNIT]),
         };
     }
+    const bool has_own = walk->first_ns <= walk->last_ns; /* not only neighbours */
     if (walk->type_count) {
-        type.time_ns = walk->first_ns;
-        type.duration_ns = walk->last_ns - walk->first_ns;
+        type.time_ns = has_own ? walk->first_ns : walk->query->start_ns;
+        type.duration_ns = has_own ? walk->last_ns - walk->first_ns
+                                   : cadence_distance(walk->query->start_ns, walk->query->end_ns);
     }
     type.labels = merge->labels;
-    answer->type = walk->type_count ? walk->types[0].name : "";
+    const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
+    answer->type = walk->type_count && has_data ? walk->types[0].name : "";
     struct profile *profile;
     enum err_code code = stack_union_profile(merge->stacks, &type, &profile, walk->err);
     if (code)
@@ -592,7 +668,22 @@ static enum err_code make_answer(struct walk *walk, struct store_answer *ret_ans
 struct asking {
     struct answers *answers;
     struct store_answer answer;
+    bool lacks_neighbours; /* the query has to run again, with them */
 };
+
+/* Snapshots count with what they have in the window, wherever they are. */
+static bool lacks_neighbours(const struct walk *walk)
+{
+    return !walk->query->ahead_ns && !walk->query->profile && !walk->query->is_of_profiles &&
+           (!walk->type_count || walk->types[0].rule != STORE_SUM);
+}
+
+/* Deltas are those of the window, so that neighbours alone are none. */
+static void forget_deltas_outside(struct walk *walk)
+{
+    if (walk->query->ahead_ns && walk->type_count && walk->types[0].rule == STORE_SUM)
+        walk->task_count = walk->type_count = 0;
+}
 
 static enum err_code answer_question(struct walk *walk, void *context)
 {
@@ -606,6 +697,10 @@ static enum err_code answer_question(struct walk *walk, void *context)
         code = walk_check_magnitude(walk);
     if (code)
         return code;
+    asking->lacks_neighbours = lacks_neighbours(walk);
+    if (asking->lacks_neighbours)
+        return ERR_NONE;
+    forget_deltas_outside(walk);
     walk_count_unlabelled(walk, query->label_names, query->label_name_count);
     answers_identify(walk, identity);
     if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
@@ -627,7 +722,17 @@ enum err_code execute_merge(const struct walk_source *source, struct arena *aren
                             struct err *err)
 {
     struct asking asking = {.answers = source->answers};
-    enum err_code code = walk_run(source, query, WALK_TASKS, arena, answer_question, &asking, err);
+    struct store_query reaching = *query;
+    enum err_code code;
+    bool is_again;
+    do {
+        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_question, &asking, err);
+        const int64_t wanted_ns =
+            asking.lacks_neighbours ? NEIGHBOURS_REACH_NS : asking.answer.wanted_reach_ns;
+        is_again = !code && neighbours_extend(&reaching, wanted_ns);
+        if (is_again)
+            store_answer_fini(&asking.answer);
+    } while (is_again);
     if (code)
         return code;
     if (!*asking.answer.type && !asking.answer.statistics.broken_count)

@@ -7,6 +7,7 @@
 #include "lib/profile/label_filter.h"
 #include "store/cadence.h"
 #include "store/differences.h"
+#include "store/neighbours.h"
 #include "store/range_groups.h"
 #include "store/row_labels.h"
 #include "store/spread.h"
@@ -22,11 +23,6 @@ static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without
 /* Deltas that begin before the window count with what they have in it. Most are shorter than this;
  * where longer ones are found, the query runs again with a longer reach. */
 #define REACH_NS (120 * CLOCK_NS_PER_S)
-/* Where no profile was found at all; and for the neighbours of snapshots and of deltas without a
- * duration, on both sides of the window. Where their interval is so long that more of them may lie
- * beyond it, the query runs again. */
-#define REACH_OF_NEIGHBOURS_NS (3600 * CLOCK_NS_PER_S)
-#define REACH_MAX_NS (86400 * CLOCK_NS_PER_S)
 
 /* Which groups the samples of a series are in: one, or one of these. */
 #define NO_GROUP UINT32_MAX
@@ -41,12 +37,6 @@ struct row_sum {
     int64_t value;
     uint32_t group;
     uint32_t ordinal;
-};
-
-/* What is outside the window and nearest to one of its edges: distinct times, the nearest first. */
-struct edge {
-    int64_t times_ns[CADENCE_NEIGHBOURS];
-    int count;
 };
 
 /* What an hour of which totals alone are kept has in a group: of gauges. */
@@ -76,11 +66,10 @@ struct range {
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
     int64_t *intervals_ns;  /* of the series whose interval is known; see note_series_interval */
     uint32_t interval_count;
-    uint64_t checked_at;     /* spread.add_count when the limits were checked last */
-    int64_t wanted_reach_ns; /* how far neighbours of any series may lie; 0: none are wanted */
+    uint64_t checked_at; /* spread.add_count when the limits were checked last */
+    struct neighbours neighbours;
     /* The series in hand: */
     struct spread spread;
-    struct edge before, after; /* of the window: neighbours that were read */
     bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
     struct differences differences;
@@ -176,40 +165,6 @@ static bool is_cut(const struct range *range, const struct walk_task *task)
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
-/* ---- neighbours ---- */
-
-static bool is_nearer(int64_t time_ns, int64_t other_ns, bool is_before)
-{
-    return is_before ? time_ns > other_ns : time_ns < other_ns;
-}
-
-static void note_in_edge(struct edge *edge, int64_t time_ns, bool is_before)
-{
-    int at = 0;
-    while (at < edge->count && is_nearer(edge->times_ns[at], time_ns, is_before))
-        at++;
-    if (at == CADENCE_NEIGHBOURS || (at < edge->count && edge->times_ns[at] == time_ns))
-        return;
-    edge->count += edge->count < CADENCE_NEIGHBOURS;
-    for (int i = edge->count - 1; i > at; i--)
-        edge->times_ns[i] = edge->times_ns[i - 1];
-    edge->times_ns[at] = time_ns;
-}
-
-static void note_moment(struct range *range, int64_t time_ns)
-{
-    const struct store_query *query = &range->query->query;
-    if (time_ns < query->start_ns)
-        note_in_edge(&range->before, time_ns, true);
-    else if (time_ns >= query->end_ns)
-        note_in_edge(&range->after, time_ns, false);
-}
-
-static bool is_unread(const struct walk_task *task)
-{
-    return task->is_broken || (task->is_neighbour && !task->is_needed);
-}
-
 /* ---- reading ---- */
 
 static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
@@ -281,7 +236,7 @@ static void cover_profiles(struct range *range, const struct walk_task *task,
         const int64_t duration_ns = duration_of(range, profile);
         spread_cover(&range->spread, profile->time_ns, duration_ns);
         if (duration_ns <= 0)
-            note_moment(range, profile->time_ns);
+            neighbours_note(&range->neighbours, profile->time_ns);
     }
 }
 
@@ -473,7 +428,7 @@ static void add_snapshots(struct range *range, const struct walk_task *task,
     }
     differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
     for (uint32_t i = task->first; i < task->end; i++)
-        note_moment(range, rows->profiles[i].time_ns);
+        neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
 }
 
 /* In equal parts that add up to the value. */
@@ -717,14 +672,14 @@ static void begin_series(struct range *range)
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
     range->has_left_out = range->has_lost_rows = false;
-    range->before.count = range->after.count = 0;
+    neighbours_begin_series(&range->neighbours);
     range->hour_sum_count = 0;
 }
 
 /* No row of the granule is wanted, or it has none. */
 static bool is_left_out(struct range *range, const struct walk_task *task)
 {
-    if (is_unread(task) || is_cut(range, task))
+    if (neighbours_is_unread(task) || is_cut(range, task))
         return false;
     if (is_idle(range, task))
         return true;
@@ -772,100 +727,20 @@ static void note_series_interval(struct range *range)
         range->intervals_ns[range->interval_count++] = spread->interval_ns;
 }
 
-/* The unread neighbour on one side that is nearest to the window. */
-static struct walk_task *find_nearest(const struct range *range, struct walk_task *tasks,
-                                      uint32_t begin, uint32_t end, bool is_before)
-{
-    struct walk_task *nearest = NULL;
-    for (uint32_t i = begin; i < end; i++) {
-        const struct block_granule *granule = tasks[i].granule;
-        if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
-            is_before != (granule->end_ns < range->query->query.start_ns))
-            continue;
-        if (!nearest || (is_before ? granule->end_ns > nearest->granule->end_ns
-                                   : granule->begin_ns < nearest->granule->begin_ns))
-            nearest = &tasks[i];
-    }
-    return nearest;
-}
-
-/* Its profiles that are needed; those beyond the reach are none. */
-static enum err_code take_neighbours(struct range *range, struct walk_task *task, bool is_before)
-{
-    struct walk *walk = range->walk;
-    const struct store_query *query = walk->query;
-    const uint32_t count = task->granule->profile_count;
-    const struct block_profile *profiles;
-    enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
-    code = walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
-    if (code || task->is_broken)
-        return code;
-    task->first = is_before ? walk_find_before(profiles, count) : 0;
-    task->end = is_before ? count : walk_find_after(profiles, 0, count);
-    while (task->first < task->end &&
-           cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
-        task->first++;
-    while (task->first < task->end &&
-           cadence_distance(query->end_ns, profiles[task->end - 1].time_ns) >= query->ahead_ns)
-        task->end--;
-    task->is_needed = true;
-    struct block_profile *kept =
-        arena_new_raw(walk->arena, struct block_profile, task->end - task->first);
-    for (uint32_t i = task->first; i < task->end; i++)
-        kept[i - task->first] = profiles[i];
-    task->profiles = kept;
-    return ERR_NONE;
-}
-
-/* From the window's edge outwards, until there are as many moments as are needed. */
 static enum err_code read_neighbours(struct range *range, struct walk_task *tasks, uint32_t begin,
                                      uint32_t end, bool is_before)
 {
-    const struct edge *edge = is_before ? &range->before : &range->after;
     struct walk_task *task;
-    enum err_code code = ERR_NONE;
-    while (!code && (task = find_nearest(range, tasks, begin, end, is_before))) {
-        const int64_t time_ns = is_before ? task->granule->end_ns : task->granule->begin_ns;
-        if (edge->count == CADENCE_NEIGHBOURS &&
-            !is_nearer(time_ns, edge->times_ns[CADENCE_NEIGHBOURS - 1], is_before))
-            break;
-        code = take_neighbours(range, task, is_before);
-        if (!code && !task->is_broken && task->first < task->end)
+    enum err_code code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
+    while (!code && task) {
+        if (task->first < task->end)
             code = read_task(range, task);
         if (!code)
             code = check_limits(range);
+        if (!code)
+            code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
     }
     return code;
-}
-
-/* May there be a neighbour beyond the reach that is needed? distance_ns is from the last one that
- * was found to the window's edge, below 0 inside. */
-static void note_hidden(struct range *range, const struct edge *edge, __int128 distance_ns,
-                        int64_t interval_ns)
-{
-    const int64_t next_ns = interval_ns ? cadence_longest(interval_ns) : REACH_OF_NEIGHBOURS_NS;
-    const int64_t reach_ns = range->walk->query->ahead_ns;
-    if (edge->count == CADENCE_NEIGHBOURS || distance_ns + next_ns <= reach_ns)
-        return;
-    const __int128 wanted_ns =
-        interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2) : REACH_OF_NEIGHBOURS_NS;
-    if (wanted_ns > range->wanted_reach_ns)
-        range->wanted_reach_ns = wanted_ns < REACH_MAX_NS ? (int64_t)wanted_ns : REACH_MAX_NS;
-}
-
-/* times_ns: all of the series that were read. Nothing lies in the future. */
-static void note_reach(struct range *range, const int64_t *times_ns, uint32_t count)
-{
-    const struct store_query *query = range->walk->query;
-    if (!count || !query->ahead_ns)
-        return;
-    const int64_t last_ns = times_ns[count - 1];
-    note_hidden(range, &range->before, (__int128)query->start_ns - times_ns[0],
-                cadence_interval(times_ns, count, 0));
-    if ((__int128)query->end_ns + query->ahead_ns < clock_wall_ns())
-        note_hidden(range, &range->after, (__int128)last_ns - query->end_ns,
-                    cadence_interval(times_ns, count, count - 1));
 }
 
 static void end_series(struct range *range, const struct walk_task *task)
@@ -876,9 +751,9 @@ static void end_series(struct range *range, const struct walk_task *task)
     spread_end_series(&range->spread);
     add_idle_series(range, task);
     if (range->rule == STORE_DIFFERENCE)
-        note_reach(range, times_ns, count);
+        neighbours_end_series(&range->neighbours, times_ns, count);
     else
-        note_reach(range, range->spread.times_ns, range->spread.time_count);
+        neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
     differences_fini(&range->differences);
     note_series_interval(range);
 }
@@ -888,7 +763,7 @@ static enum err_code read_tasks(struct range *range, struct walk_task *tasks, ui
 {
     enum err_code code = ERR_NONE;
     for (uint32_t i = begin; i < end && !code; i++) {
-        if (is_unread(&tasks[i]))
+        if (neighbours_is_unread(&tasks[i]))
             continue;
         if (range->query->filter)
             walk_read_ahead(range->walk, i);
@@ -1251,7 +1126,7 @@ static enum err_code answer_range(struct walk *walk, void *context)
     spread_init(&range->spread, &range->steps);
     range->spread.are_levels = range->rule == STORE_MEAN;
     range->checked_at = 0;
-    range->wanted_reach_ns = 0;
+    neighbours_init(&range->neighbours, walk);
     range->intervals_ns = arena_new_raw(walk->arena, int64_t, walk->series_count);
     range->interval_count = 0;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
@@ -1284,19 +1159,18 @@ static int64_t longer_of(int64_t one_ns, int64_t other_ns)
  * have that begin before the window, and at which intervals they come, is known when some are. */
 static bool extend_reach(const struct range *range, struct store_query *query)
 {
-    const struct store_query before = *query;
-    int64_t wanted_ns = query->ahead_ns ? range->wanted_reach_ns : 0;
+    int64_t wanted_ns = range->neighbours.wanted_reach_ns;
     if (range->lacks_neighbours || !range->answer.type)
-        wanted_ns = longer_of(wanted_ns, REACH_OF_NEIGHBOURS_NS);
-    if (wanted_ns) {
-        query->reach_ns = longer_of(query->reach_ns, wanted_ns);
-        query->ahead_ns = longer_of(query->ahead_ns, wanted_ns);
+        wanted_ns = longer_of(wanted_ns, NEIGHBOURS_REACH_NS);
+    bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
+    if (range->rule == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
+        query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {
+        query->reach_ns = range->spread.longest_ns < NEIGHBOURS_REACH_MAX_NS
+                              ? range->spread.longest_ns
+                              : NEIGHBOURS_REACH_MAX_NS;
+        is_longer = true;
     }
-    if (range->rule == STORE_SUM)
-        query->reach_ns = longer_of(query->reach_ns, range->spread.longest_ns);
-    if (query->reach_ns > REACH_MAX_NS)
-        query->reach_ns = REACH_MAX_NS;
-    return query->reach_ns > before.reach_ns || query->ahead_ns > before.ahead_ns;
+    return is_longer;
 }
 
 static enum err_code run(const struct walk_source *source, struct arena *arena,

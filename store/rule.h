@@ -2,10 +2,11 @@
  * rule: how values of several profiles of one series become one, by what they are.
  *
  * Deltas tell what happened in their time and are summed. Snapshots of a level (heap in use, V8's
- * space and objects, live objects, goroutines, threads) are averaged over the series' snapshots in
- * the window, then summed over series, and rounded once. Counters since the process began (Go's
- * alloc_*, contentions, delay and threadcreate without "delta") are told by the differences of
- * consecutive snapshots. What a series has at one moment is one snapshot, however many profiles
+ * space and objects, live objects, goroutines, threads) hold until the next one of their series:
+ * their sum over series is averaged over the time that any of them covers, and rounded once.
+ * Counters since the process began (Go's alloc_*, contentions, delay and threadcreate without
+ * "delta") are told by the differences of consecutive snapshots, of which a window has the part
+ * inside. What a series has at one moment is one snapshot, however many profiles
  * brought it: so in the list of single profiles, in means and in differences.
  */
 #ifndef STORE_RULE_H

@@ -173,7 +173,7 @@ uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 /* How values of several profiles of one series become one; those of one moment are one snapshot. */
 enum store_rule {
     STORE_SUM,        /* deltas: each profile tells what happened in its time */
-    STORE_MEAN,       /* gauges: the mean of a series' snapshots, summed over series */
+    STORE_MEAN,       /* gauges: the sum over series, averaged over the time that any covers */
     STORE_DIFFERENCE, /* counters since a start: differences of consecutive snapshots */
     STORE_RULE_COUNT
 };
@@ -305,8 +305,9 @@ struct store_answer {
     bool is_known;                       /* the query has it already: there is no profile */
     char identity[STORE_IDENTITY_BYTES]; /* what it is known by; empty: it is like no other */
     enum store_rule rule;
-    const char *type; /* the whole name of the profile type; in the arena */
-    int64_t left_out; /* what the samples that label_filter does not keep have together */
+    const char *type;        /* the whole name of the profile type; in the arena */
+    int64_t left_out;        /* what the samples that label_filter does not keep have together */
+    int64_t wanted_reach_ns; /* of store/neighbours.h, for who makes it */
     /* Of label_names one that no sample has, though there are some: which there are; NULL: none. */
     const char *absent_label;
     struct store_statistics statistics;

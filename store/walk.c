@@ -726,6 +726,8 @@ static size_t find_unopened(struct walk *walk, uint32_t at, uint32_t *indexes, s
     size_t count = 0;
     for (; at < walk->task_count && count < most; at++) {
         const uint32_t index = walk->tasks[at].block_index;
+        if (walk->tasks[at].is_neighbour)
+            continue;
         const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
         if (!is_known && !state->stacks[index] && !state->have_no_stacks[index] &&
             !leaves_out_stacks(walk, index))
@@ -774,7 +776,11 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
         struct walk_task *task = &walk->tasks[i];
-        if (i == 0 || task->block_index != task[-1].block_index)
+        if (task->is_neighbour) { /* few of them are needed */
+            walk->tasks[kept++] = *task;
+            continue;
+        }
+        if (i == 0 || task[-1].is_neighbour || task->block_index != task[-1].block_index)
             code = open_stacks_from(walk, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
         if (!code)
             code = walk_open_stacks(walk, task);

@@ -53,7 +53,6 @@ struct walk_task {
     bool is_needed;         /* of a neighbour: it is read, for first <= ordinal < end */
     uint32_t outside_count; /* of a granule that the window cuts: profiles outside, as neighbours */
     bool is_broken;         /* it was to be read and could not: the answer is without it */
-    bool has_shared_moments; /* store/moments.h: where it was asked for */
     /* Where the window cuts the granule and the query has reach_ns: its profiles from first on,
      * which were read to find them. NULL: not kept. */
     const struct block_profile *profiles;

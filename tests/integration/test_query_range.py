@@ -260,7 +260,15 @@ def test_windows_of_counters_have_their_part_of_each_difference(start_server):
         assert near(series["average"], 100) and series["covered_ms"] == (end - start) / 10**6
         return series["total"]
 
+    def merged(start, end):
+        _, rows = folded(client, memory, start, end)
+        assert rows.keys() <= {("main",)}
+        return sum(rows.values())
+
     def check():
+        ends = [BEGIN + 60 * SECOND + i * i * 7 * SECOND for i in range(22)]
+        assert [abs(merged(*pair) - 100 * (pair[1] - pair[0]) // SECOND) <= 1 for pair in zip(ends, ends[1:])] == [True] * 21
+        assert sum(merged(*pair) for pair in zip(ends, ends[1:])) == merged(ends[0], ends[-1])
         assert total(BEGIN + 100 * SECOND, BEGIN + 400 * SECOND) == 30_000
         for start, length, window in ((BEGIN + MINUTE, HOUR, 5 * MINUTE), (BEGIN + 30 * MINUTE, HOUR, MINUTE * 13 // 2),
                                       (BEGIN + 30 * MINUTE, 20 * MINUTE, MINUTE), (BEGIN + 44 * MINUTE, 4 * MINUTE, 30 * SECOND),
@@ -301,6 +309,7 @@ def test_gauges_hold_until_their_next_snapshot(start_server):
                              **({"step": step} if step else {}))
                 assert set(values(answer)) == {4000} and one_series(answer)["average"] == 4000, answer
                 assert one_series(answer)["covered_ms"] == length / 10**6 and "notes" not in answer
+            assert folded(client, "inuse_space", BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length)[1] == {("main",): 4000}
         answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod")
         assert all(value == 1000 for series in answer["series"] for _, value in series["points"])
 
@@ -347,6 +356,8 @@ def test_gauges_of_pods_that_come_and_go_are_not_added_up(start_server):
                 assert all(1000 <= value <= 1010 for value in values(answer)), (start, step, answer)
                 averages.add(one_series(answer)["average"])
             assert len(averages) == 1, (start, averages)
+            _, rows = folded(client, "inuse_space", start, start + length)
+            assert near(rows["main",], *averages, 0.001), (start, rows, averages)
         series = one_series(ask(client, BEGIN, BEGIN + DAY, query="inuse_space", step="1d"))
         assert series["covered_ms"] == 23 * 3_600_000 and near(series["average"], 1005, 0.0001)
         assert series["partial"] == [[BEGIN // 10**6, 23 * 3_600_000]]

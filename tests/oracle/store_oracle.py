@@ -389,15 +389,50 @@ class Oracle:
         """{stack: value}, with the value of the label group_by, or "(no …)", as their first frame."""
         total = collections.Counter()
         rule = rule_of(type_name)
-        for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+
+        def key_of_series(labels):
             def key_of(stack, own):
                 if keeps_labels is not None and not keeps_labels(labels, own):
                     return None
                 first = (value_of(labels, own, group_by) or f"(no {group_by})",) if group_by else ()
                 return first + stack
-            for _, key, value in told(rule, profiles, key_of):
-                total[key] += fractions.Fraction(value, len(profiles) if rule == "mean" else 1)
-        return {stack: rounded(value) for stack, value in total.items() if rounded(value)}
+            return key_of
+        if rule == "mean":
+            return self.merged_means(self.snapshots(type_name, matches, start_ns, end_ns), type_name, start_ns, end_ns,
+                                     key_of_series)
+        choose = self.chosen if rule == "sum" else self.snapshots
+        for labels, profiles in choose(type_name, matches, start_ns, end_ns):
+            since = since_of(profiles)
+            for time_ns, key, value in told(rule, profiles, key_of_series(labels)):
+                if rule == "difference":
+                    since_ns = since[time_ns]
+                    from_ns, to_ns = max(since_ns, start_ns), min(time_ns, end_ns)
+                    if from_ns < to_ns:
+                        total[key] += truncated(value * (to_ns - since_ns), time_ns - since_ns) \
+                            - truncated(value * (from_ns - since_ns), time_ns - since_ns)
+                else:
+                    total[key] += value
+        return {stack: value for stack, value in total.items() if value}
+
+    def merged_means(self, series, type_name, start_ns, end_ns, key_of_series):
+        """By the time for which snapshots hold in the window."""
+        total, covered = collections.Counter(), Steps(start_ns, end_ns, end_ns - start_ns)
+        for labels, profiles in series:
+            times = [time_ns for time_ns, _ in profiles]
+            holds = {}
+            for i, time_ns in enumerate(times):
+                until = held_until(times, i)
+                covered.cover((), time_ns, until)
+                holds[time_ns] = max(0, min(until, end_ns) - max(time_ns, start_ns))
+            for hour in {time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)}:
+                moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
+                mean = fractions.Fraction(sum(holds[time_ns] for time_ns in moments), len(moments))
+                holds.update({time_ns: mean for time_ns in moments})
+            for time_ns, key, value in told("mean", profiles, key_of_series(labels)):
+                total[key] += value * holds[time_ns]
+        covered_ns = covered.covered_ns((), start_ns, end_ns)
+        return {stack: rounded(fractions.Fraction(value) / covered_ns) for stack, value in total.items()
+                if covered_ns and rounded(fractions.Fraction(value) / covered_ns)}
 
 
 def since_of(profiles):

@@ -1,7 +1,7 @@
 /* What a series has at one moment is one snapshot, in whatever parts, order and blocks it came. */
 #include "lib/base/mem.h"
+#include "store/block_read.h"
 #include "store/differences.h"
-#include "store/moments.h"
 #include "store/stack_union.h"
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
@@ -163,107 +163,7 @@ static void counters_gain_the_same_in_any_parts(void **state)
     }
 }
 
-/* ---- which granules share moments ---- */
-
-static void count_moment(void *context, int64_t time_ns)
-{
-    (void)time_ns;
-    ++*(uint32_t *)context;
-}
-
-static void each_moment_is_told_once(void **state)
-{
-    (void)state;
-    const struct block_profile profiles[] = {
-        {.time_ns = 3}, {.time_ns = 3}, {.time_ns = 5}, {.time_ns = 9}};
-    const struct block_profile others[] = {{.time_ns = -1}, {.time_ns = 5}};
-    struct moments moments = {0};
-    uint32_t count = 0;
-    moments_add(&moments, profiles, 0, 3);
-    moments_add(&moments, others, 0, 2);
-    moments_tell(&moments, count_moment, &count);
-    assert_int_equal(count, 3);
-    moments_tell(&moments, count_moment, &count);
-    assert_int_equal(count, 3); /* they are forgotten */
-    moments_fini(&moments);
-}
-
-static bool meets_another(const struct walk_task *tasks, uint32_t count, uint32_t task)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (i != task && tasks[i].series == tasks[task].series &&
-            tasks[i].granule->begin_ns <= tasks[task].granule->end_ns &&
-            tasks[i].granule->end_ns >= tasks[task].granule->begin_ns)
-            return true;
-    }
-    return false;
-}
-
-static void granules_that_meet_are_found(void **state)
-{
-    (void)state;
-    enum { ROUNDS = 2000, TASKS = 30 };
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
-        struct block_granule granules[TASKS] = {0};
-        struct walk_task tasks[TASKS] = {0};
-        const uint32_t count = random_below(&seed, TASKS + 1);
-        for (uint32_t i = 0; i < count; i++) {
-            granules[i].begin_ns = random_below(&seed, 200);
-            granules[i].end_ns = granules[i].begin_ns + random_below(&seed, 12);
-            granules[i].flags = random_below(&seed, 9) ? BLOCK_BEGIN_APART : 0;
-            tasks[i] =
-                (struct walk_task){.granule = &granules[i], .series = random_below(&seed, 3)};
-        }
-        arena_auto arena = arena_create();
-        struct walk walk = {.arena = arena, .tasks = tasks, .task_count = count};
-        const uint32_t *order = moments_find_shared(&walk);
-        for (uint32_t i = 0; i < count; i++) {
-            const bool wanted =
-                !(granules[i].flags & BLOCK_BEGIN_APART) || meets_another(tasks, count, i);
-            if (tasks[i].has_shared_moments != wanted)
-                fail_msg("round %u: task %u", (unsigned)round, i);
-            if (i)
-                assert_true(tasks[order[i - 1]].series <= tasks[order[i]].series);
-        }
-    }
-}
-
-/* A granule says that its profiles begin apart where they do. */
-static void granules_say_whether_profiles_begin_apart(void **state)
-{
-    (void)state;
-    enum { ROUNDS = 100 };
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
-        struct random_shape shape = random_shape(&seed);
-        shape.span_ns = 1 + random_below(&seed, 40);
-        batch_auto batch = random_batch(&seed, &shape);
-        buf_auto bytes;
-        struct block_summary summary;
-        struct block *block;
-        struct err err;
-        buf_init(&bytes, 64u << 20);
-        assert_int_equal(block_write_batch(batch, 1, 0, &bytes, &summary, &err), ERR_NONE);
-        const struct span span = buf_span(&bytes);
-        assert_int_equal(block_open(block_source_memory(&span, "apart"), 1, 1, &block, &err),
-                         ERR_NONE);
-        struct block_cursor *cursor = block_cursor_create();
-        uint32_t count;
-        const struct block_granule *granules = block_granules(block, &count);
-        for (uint32_t i = 0; i < count; i++) {
-            const struct block_profile *profiles;
-            bool are_apart = true;
-            assert_int_equal(block_read_profiles(block, &granules[i], cursor, &profiles, &err),
-                             ERR_NONE);
-            for (uint32_t j = 1; j < granules[i].profile_count; j++)
-                are_apart = are_apart && profiles[j].time_ns > profiles[j - 1].time_ns;
-            assert_int_equal(!!(granules[i].flags & BLOCK_BEGIN_APART), are_apart);
-        }
-        block_cursor_destroy(cursor);
-        block_close(block);
-    }
-}
+/* ---- what granules say ---- */
 
 /* A granule notes when its last profile ends, and whether its profiles leave no gap. */
 static void granules_note_the_time_that_their_profiles_cover(void **state)
@@ -347,9 +247,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_gain_the_same_in_any_parts),
-        cmocka_unit_test(each_moment_is_told_once),
-        cmocka_unit_test(granules_that_meet_are_found),
-        cmocka_unit_test(granules_say_whether_profiles_begin_apart),
         cmocka_unit_test(granules_note_the_time_that_their_profiles_cover),
         cmocka_unit_test(a_union_knows_each_block_once),
     };
