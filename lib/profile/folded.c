@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DECIMALS_MAX = 6, NUMBER_BYTES = 40 };
-/* Short of 2^63, so that a double below it is an int64 however it is rounded. */
-#define VALUE_END 9.2e18
+enum { NUMBER_BYTES = 40 };
 
 struct number {
     int64_t whole; /* when is_whole */
     double real;
-    unsigned decimals; /* behind the point, at most DECIMALS_MAX */
+    unsigned decimals; /* behind the point, at most FOLDED_DECIMALS_MAX */
     bool is_whole;
 };
 
@@ -48,7 +46,8 @@ static unsigned count_decimals(const char *number)
     const long exponent = number[mantissa] ? strtol(number + mantissa + 1, NULL, 10) : 0;
     if (exponent >= behind)
         return 0;
-    return exponent < behind - DECIMALS_MAX ? DECIMALS_MAX : (unsigned)(behind - exponent);
+    return exponent < behind - FOLDED_DECIMALS_MAX ? FOLDED_DECIMALS_MAX
+                                                   : (unsigned)(behind - exponent);
 }
 
 /* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
@@ -70,7 +69,7 @@ static bool parse_number(struct span text, struct number *ret_number)
     copy[text.size] = '\0';
     char *end;
     double real = strtod(copy, &end);
-    if (*end || !(fabs(real) < VALUE_END))
+    if (*end || !(fabs(real) < FOLDED_VALUE_END))
         return false;
     *ret_number = (struct number){.real = real, .decimals = count_decimals(copy)};
     return true;
@@ -136,7 +135,7 @@ static struct survey survey_text(struct span text)
         survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
     }
     /* Rather a small value rounded than a large one cut off. */
-    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= VALUE_END)
+    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= FOLDED_VALUE_END)
         survey.decimals--;
     return survey;
 }
@@ -246,15 +245,19 @@ unsigned folded_unit_decimals(struct span unit)
             return 0;
     }
     size_t decimals = unit.size - start.size;
-    return decimals <= DECIMALS_MAX ? (unsigned)decimals : 0;
+    return decimals <= FOLDED_DECIMALS_MAX ? (unsigned)decimals : 0;
+}
+
+void folded_print_unit(unsigned decimals, char ret_unit[FOLDED_UNIT_BYTES])
+{
+    snprintf(ret_unit, FOLDED_UNIT_BYTES, decimals ? "count/1%0*d" : "count", (int)decimals, 0);
 }
 
 static void describe(struct profile_builder *builder, const struct survey *survey)
 {
-    char text[64] = "count";
-    if (survey->decimals)
-        snprintf(text, sizeof(text), "count/%.0f", pow(10, survey->decimals));
-    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(text));
+    char unit[FOLDED_UNIT_BYTES];
+    folded_print_unit(survey->decimals, unit);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(unit));
     profile_builder_note_skipped(builder, survey->skipped_count, "no stack with a value");
 }
 

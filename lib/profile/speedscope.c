@@ -2,9 +2,11 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/folded.h"
 #include "lib/profile/json_tree.h"
 #include "lib/profile/profile_builder.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -48,6 +50,9 @@ struct reader {
     uint32_t node_capacity;
     struct map_u64 children;      /* parent << 32 | frame -> node */
     const struct unit *time_unit; /* of the result */
+    unsigned sample_decimals;     /* numbers of samples are multiplied by this power of ten */
+    double sample_total;          /* at least their sum, as in the file */
+    double carry[KIND_COUNT];     /* what rounding has left over */
     uint32_t index_of_kind[KIND_COUNT];
     uint32_t value_type_count;
     size_t profile_index; /* being read, for messages */
@@ -123,13 +128,67 @@ static void choose_time_unit(struct reader *reader, const json_t *profile)
     reader->time_unit = is_same && has_whole_times(profile) ? unit : nanoseconds;
 }
 
+/* How often to multiply by ten until the number is whole, as far as a double has it. */
+static unsigned count_decimals(double number)
+{
+    double scaled = fabs(number);
+    for (unsigned decimals = 0; decimals < FOLDED_DECIMALS_MAX; decimals++) {
+        scaled = fabs(number) * pow(10, decimals);
+        if (fabs(scaled - rint(scaled)) <= scaled * 4 * DBL_EPSILON)
+            return decimals;
+    }
+    return FOLDED_DECIMALS_MAX;
+}
+
+static void survey_number(struct reader *reader, const json_t *number)
+{
+    const unsigned decimals = count_decimals(json_number_value(number));
+    if (decimals > reader->sample_decimals)
+        reader->sample_decimals = decimals;
+}
+
+/* Decimals and sum of a profile in the unit none, whose numbers are not checked yet. */
+static void survey_samples(struct reader *reader, const json_t *profile)
+{
+    const json_t *weights = json_object_get(profile, "weights");
+    const json_t *events = json_object_get(profile, "events");
+    const json_t *end = json_object_get(profile, "endValue");
+    if (find_unit(profile)->kind != KIND_SAMPLES)
+        return;
+    for (size_t i = 0; i < json_array_size(weights); i++) {
+        survey_number(reader, json_array_get(weights, i));
+        reader->sample_total += fabs(json_number_value(json_array_get(weights, i)));
+    }
+    double last = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *at = json_object_get(json_array_get(events, i), "at");
+        survey_number(reader, at);
+        reader->sample_total += i ? fabs(json_number_value(at) - last) : 0;
+        last = json_number_value(at);
+    }
+    if (json_array_size(events)) {
+        survey_number(reader, end);
+        reader->sample_total += fabs(json_number_value(end) - last);
+    }
+}
+
+/* Rather a small value rounded than a large one cut off. */
+static void choose_sample_decimals(struct reader *reader)
+{
+    while (reader->sample_decimals &&
+           reader->sample_total * pow(10, reader->sample_decimals) >= FOLDED_VALUE_END)
+        reader->sample_decimals--;
+}
+
 static void add_value_types(struct reader *reader, const bool is_used[KIND_COUNT])
 {
     static const char *const names[KIND_COUNT] = {"samples", "time", "space"};
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         if (!is_used[kind])
             continue;
-        const char *unit = kind == KIND_SAMPLES ? "count" : "bytes";
+        char count[FOLDED_UNIT_BYTES];
+        folded_print_unit(reader->sample_decimals, count);
+        const char *unit = kind == KIND_SAMPLES ? count : "bytes";
         if (kind == KIND_TIME)
             unit = reader->time_unit->pprof_name;
         profile_builder_add_value_type(reader->builder, span_text(names[kind]), span_text(unit));
@@ -153,7 +212,9 @@ static enum err_code read_types(struct reader *reader, struct err *err)
             return code;
         is_used[find_unit(profile)->kind] = true;
         choose_time_unit(reader, profile);
+        survey_samples(reader, profile);
     }
+    choose_sample_decimals(reader);
     add_value_types(reader, is_used);
     return ERR_NONE;
 }
@@ -304,14 +365,19 @@ static uint32_t location_of(struct reader *reader, uint32_t frame)
 }
 
 /* False where the sum of a stack's values is more than an integer counts. */
-static bool whole_value(double value, const struct unit *unit, const struct reader *reader,
+static bool whole_value(double value, const struct unit *unit, struct reader *reader,
                         int64_t *ret_value)
 {
+    double *carry = &reader->carry[unit->kind];
     if (unit->kind == KIND_TIME && unit != reader->time_unit)
         value *= unit->ns / reader->time_unit->ns;
-    if (!(value < 9.2e18))
+    if (unit->kind == KIND_SAMPLES)
+        value *= pow(10, reader->sample_decimals);
+    if (!(value < FOLDED_VALUE_END))
         return false;
-    *ret_value = llround(value);
+    /* carry is within half of one, so that this is not negative: rint(-0.5) is 0. */
+    *ret_value = (int64_t)rint(value + *carry);
+    *carry += value - (double)*ret_value;
     return true;
 }
 

@@ -6,9 +6,11 @@
  * events. Several profiles in one file (threads, mostly) become one profile: those of one unit
  * share a sample type, and each sample carries its profile's name in the label "profile". Sample
  * types are "samples" (unit none), "time" and "space". Times keep the file's unit where all numbers
- * are whole and of one unit, else they become nanoseconds; fractions of other units are rounded per
- * stack. A stack whose values add up to more than an int64 holds is refused. default_sample_type is
- * that of the profile which the file says to show first. Threads: any.
+ * are whole and of one unit, else they become nanoseconds. Fractions of samples are kept as
+ * folded.h keeps them, by a unit such as "count/10". What remains of other fractions is rounded so
+ * that the stacks of a type add up to the rounded total, each within one of its value. A stack
+ * whose values add up to more than an int64 holds is refused. default_sample_type is that of the
+ * profile which the file says to show first. Threads: any.
  */
 #ifndef LIB_PROFILE_SPEEDSCOPE_H
 #define LIB_PROFILE_SPEEDSCOPE_H

@@ -36,6 +36,60 @@ static void fractions_of_time_become_nanoseconds(void **state)
     profile_destroy(profile);
 }
 
+static void fractions_of_samples_are_kept_by_the_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *weights, *unit, *stacks;
+    } cases[] = {
+        {FILE_OF(SAMPLED("none", "[0.5,0.5,0]")), "count/10", "a;b 0.5\na;b;c 0.5\n"},
+        {FILE_OF(SAMPLED("none", "[0.4,0.1,0.2]")), "count/10", "a 0.2\na;b 0.4\na;b;c 0.1\n"},
+        {FILE_OF(SAMPLED("none", "[0.25,3,1e-6]")), "count/1000000",
+         "a 0.000001\na;b 0.25\na;b;c 3\n"},
+        {FILE_OF(SAMPLED("none", "[2e18,0.25,0.5]")), "count",
+         "a 1\na;b 2000000000000000000\n"}, /* no room for decimals */
+        {FILE_OF(SAMPLED("none", "[3.0,2,1]")), "count", "a 1\na;b 3\na;b;c 2\n"},
+        {FILE_OF(EVENTED("none", EVENT("O", "0", "0.1") "," EVENT("O", "1", "0.3") "," EVENT(
+                                     "C", "1", "0.35") "," EVENT("C", "0", "0.4"))),
+         "count/100", "a 0.25\na;b 0.05\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct profile *profile = decode_text(speedscope_decode, span_text(cases[i].weights));
+        assert_type(profile, 0, "samples", cases[i].unit);
+        assert_stacks(profile, "", cases[i].stacks);
+        profile_destroy(profile);
+    }
+}
+
+/* The unit of a type is one for all profiles of the file. */
+static void decimals_are_those_of_all_profiles(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("none", "[1,2,3]") "," SAMPLED(
+                               "none", "[0.5,0,0]") "," SAMPLED("bytes", "[1.5,1,1]"))));
+    assert_type(profile, 0, "samples", "count/10");
+    assert_type(profile, 1, "space", "bytes");
+    assert_stacks(profile, "samples", "a 3\na;b 1.5\na;b;c 2\n");
+    profile_destroy(profile);
+}
+
+static void fractions_that_no_unit_keeps_add_up(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("bytes", "[0.4,0.4,0.4]"))));
+    assert_stacks(profile, "", "a;b 1\n");
+    profile_destroy(profile);
+    profile = decode_text(speedscope_decode,
+                          SPAN_LITERAL(FILE_OF(SAMPLED("nanoseconds", "[0.5,0.5,7]"))));
+    assert_stacks(profile, "", "a 7\na;b;c 1\n");
+    profile_destroy(profile);
+    profile = decode_text(speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("bytes", "[0,0,1.5]"))));
+    assert_stacks(profile, "", "a 2\n"); /* stacks of no value have none of what is left over */
+    profile_destroy(profile);
+}
+
 static void evented_profiles_count_time_between_events(void **state)
 {
     (void)state;
@@ -135,6 +189,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_the_values_of_sampled_profiles),
         cmocka_unit_test(fractions_of_time_become_nanoseconds),
+        cmocka_unit_test(fractions_of_samples_are_kept_by_the_unit),
+        cmocka_unit_test(decimals_are_those_of_all_profiles),
+        cmocka_unit_test(fractions_that_no_unit_keeps_add_up),
         cmocka_unit_test(evented_profiles_count_time_between_events),
         cmocka_unit_test(what_is_open_at_the_end_lasts_until_then),
         cmocka_unit_test(several_profiles_share_types_by_unit),
