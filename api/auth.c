@@ -131,22 +131,22 @@ static struct cache_entry *cache_set(struct auth *auth, const uint8_t hash[DIGES
     return &auth->entries[(size_t)(number % auth->set_count) * CACHE_WAYS];
 }
 
-static bool is_fresh(const struct cache_entry *entry)
+static bool is_fresh(const struct cache_entry *entry, int64_t max_age_s)
 {
     return entry->loaded_ns &&
-           clock_monotonic_ns() - entry->loaded_ns < AUTH_CACHE_S * CLOCK_NS_PER_S &&
+           clock_monotonic_ns() - entry->loaded_ns < max_age_s * CLOCK_NS_PER_S &&
            (!entry->expires_wall_ns || clock_wall_ns() < entry->expires_wall_ns);
 }
 
 /* *ret_version goes to cache_add, if there is nothing to find. */
-static bool cache_find(struct auth *auth, const uint8_t hash[DIGEST_BYTES],
+static bool cache_find(struct auth *auth, const uint8_t hash[DIGEST_BYTES], int64_t max_age_s,
                        struct principal *ret_principal, uint64_t *ret_version)
 {
     bool is_found = false;
     pthread_mutex_lock(&auth->mutex);
     const struct cache_entry *set = cache_set(auth, hash);
     for (int i = 0; i < CACHE_WAYS && !is_found; i++) {
-        if (memcmp(set[i].hash, hash, DIGEST_BYTES) != 0 || !is_fresh(&set[i]))
+        if (memcmp(set[i].hash, hash, DIGEST_BYTES) != 0 || !is_fresh(&set[i], max_age_s))
             continue;
         *ret_principal = set[i].principal;
         is_found = true;
@@ -171,6 +171,16 @@ static void cache_add(struct auth *auth, const struct cache_entry *entry, uint64
     }
     if (version == auth->forget_count)
         *oldest = *entry;
+    pthread_mutex_unlock(&auth->mutex);
+}
+
+static void cache_remove(struct auth *auth, const uint8_t hash[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&auth->mutex);
+    struct cache_entry *set = cache_set(auth, hash);
+    for (int i = 0; i < CACHE_WAYS; i++)
+        if (memcmp(set[i].hash, hash, DIGEST_BYTES) == 0)
+            set[i] = (struct cache_entry){0};
     pthread_mutex_unlock(&auth->mutex);
 }
 
@@ -251,9 +261,11 @@ static enum err_code identify_token(struct request *request, struct span token, 
                        "The token is malformed: it should be pf_ and %d letters and digits",
                        DIGEST_SECRET_LENGTH);
     digest_sha256(token, entry.hash);
-    if (cache_find(request->server->auth, entry.hash, &request->principal, &version))
+    if (cache_find(request->server->auth, entry.hash, AUTH_CACHE_S, &request->principal, &version))
         return ERR_NONE;
     enum err_code code = load_token(request, &entry, err);
+    if (code == ERR_UNAUTHENTICATED)
+        cache_remove(request->server->auth, entry.hash);
     if (code)
         return code;
     cache_add(request->server->auth, &entry, version);
@@ -341,6 +353,17 @@ enum err_code auth_identify(struct request *request, struct err *err)
     if (authorization.size)
         return identify_authorization(request, authorization, err);
     return digest_is_secret(secret) ? identify_session(request, secret, err) : ERR_NONE;
+}
+
+bool auth_recall(struct request *request)
+{
+    uint8_t hash[DIGEST_BYTES];
+    uint64_t version;
+    struct span token;
+    if (!take_scheme(request_field(request, "authorization"), "bearer ", &token))
+        return false;
+    digest_sha256(token, hash);
+    return cache_find(request->server->auth, hash, AUTH_RECALL_S, &request->principal, &version);
 }
 
 /* ---- what the route asks for ---- */

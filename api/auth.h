@@ -18,7 +18,7 @@
 struct auth;
 struct request;
 
-enum { AUTH_CACHE_S = 5 };
+enum { AUTH_CACHE_S = 5, AUTH_RECALL_S = 86400 };
 #define AUTH_COOKIE "__Host-perfolio_session"
 
 /* The part of struct server that remembers tokens; entry_count bounds it. */
@@ -36,6 +36,13 @@ bool auth_has_credentials(const struct request *request);
  * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE.
  */
 enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
+
+/*
+ * For routes that have to work without the database, after auth_identify has failed for its sake:
+ * fills request->principal where the request's bearer token was valid at its last look-up, within
+ * AUTH_RECALL_S, and has not been revoked in this process or expired since.
+ */
+bool auth_recall(struct request *request);
 
 /*
  * The rights of request->route: access, scopes, and for unsafe methods under a cookie the CSRF

@@ -2,6 +2,7 @@
 
 #include "api/decode_gate.h"
 #include "api/disk.h"
+#include "api/http.h"
 #include "api/metrics.h"
 #include "api/profile_cache.h"
 #include "api/query_answers.h"
@@ -191,11 +192,20 @@ static void register_queue(struct gauges *gauges)
     metrics_gauge(metrics, needs, "state=\"later\"", needs_help, needs_later, gauges);
 }
 
-static void register_connections(const struct server *server)
+static double is_database_up(void *context)
+{
+    const struct server *server = context;
+    return atomic_load(&http_server_readiness(server->http)->is_database_up);
+}
+
+static void register_connections(struct server *server)
 {
     static const char open_help[] = "Open connections to the database.";
     static const char used_help[] = "Connections to the database that are in use.";
     struct metrics *metrics = server->metrics;
+    metrics_gauge(metrics, "perfolio_database_up", "",
+                  "1 if the database replied to a statement when these metrics were read.",
+                  is_database_up, server);
     metrics_gauge(metrics, "perfolio_database_responding", "",
                   "1; or 0 while the database does not respond and requests are refused at once.",
                   is_responding, server->database_watch);

@@ -1,5 +1,6 @@
 #include "api/health.h"
 
+#include "api/auth.h"
 #include "api/disk.h"
 #include "api/http.h"
 #include "api/metrics.h"
@@ -134,15 +135,38 @@ static enum err_code get_readyz(struct request *request, struct response *respon
     return ERR_NONE;
 }
 
+/* Those who watch the server have to see that its database is down. */
+static enum err_code check_operator(struct request *request, struct err *err)
+{
+    enum err_code code = auth_identify(request, err);
+    if ((code == ERR_DATABASE || code == ERR_BUSY) && auth_recall(request))
+        code = ERR_NONE;
+    if (code)
+        return code;
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS)
+        return err_set(err, ERR_UNAUTHENTICATED, "metrics are for operators: send a token");
+    if (!principal_has(&request->principal, SCOPE_OPERATOR))
+        return err_set(err, ERR_FORBIDDEN, "metrics are for operators: send a token of one");
+    return ERR_NONE;
+}
+
+/* Connections that are all in use say nothing against the database. */
+static bool is_database_up(struct request *request)
+{
+    struct err err;
+    const enum err_code code = check_database(request->server, request->arena, &err);
+    return !code || (code == ERR_BUSY && pg_watch_is_responding(request->server->database_watch));
+}
+
 static enum err_code get_metrics(struct request *request, struct response *response,
                                  struct err *err)
 {
-    if (!request->server->settings->public_metrics) {
-        if (request->principal.kind == PRINCIPAL_ANONYMOUS)
-            return err_set(err, ERR_UNAUTHENTICATED, "metrics are for operators: send a token");
-        if (!principal_has(&request->principal, SCOPE_OPERATOR))
-            return err_set(err, ERR_FORBIDDEN, "metrics are for operators: send a token of one");
-    }
+    const bool is_public = request->server->settings->public_metrics;
+    const enum err_code code = is_public ? ERR_NONE : check_operator(request, err);
+    if (code)
+        return code;
+    atomic_store(&http_server_readiness(request->server->http)->is_database_up,
+                 is_database_up(request));
     buf_auto buf;
     buf_init(&buf, METRICS_MAX_BYTES);
     metrics_write(request->server->metrics, &buf);
@@ -158,7 +182,10 @@ static const struct route routes[] = {
      .pattern = "/readyz",
      .flags = ROUTE_PROBE | ROUTE_NO_IDENTITY,
      .handle = get_readyz},
-    {.method = HTTP_GET, .pattern = "/metrics", .flags = ROUTE_PROBE, .handle = get_metrics},
+    {.method = HTTP_GET,
+     .pattern = "/metrics",
+     .flags = ROUTE_PROBE | ROUTE_NO_IDENTITY, /* get_metrics identifies where it has to */
+     .handle = get_metrics},
 };
 
 const struct route_table health_routes = {.routes = routes,

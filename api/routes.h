@@ -41,7 +41,8 @@ enum route_flags {
     /* Stores what the request brings: refused while the disk has no room (api/disk.h). All of
      * ROUTE_AGENT do. */
     ROUTE_STORES = 1 << 11,
-    /* Credentials are ignored: to look them up could take longer than the response may. */
+    /* Credentials are ignored, unless the handler looks them up itself: it could take longer than
+     * the response may. */
     ROUTE_NO_IDENTITY = 1 << 12,
 };
 

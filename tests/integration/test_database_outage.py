@@ -4,8 +4,11 @@ import threading
 import time
 
 import sample_profiles as samples
+from people import Tenant
+from test_database_hang import postgres_pids, stopped
 from test_shares import wait_for
 
+AUTH_CACHE_S = 5  # of api/auth.h
 SESSIONS = "usename IN ('perfolio_server', 'perfolio_jobs') AND pid <> pg_backend_pid()"
 
 # ALTER DATABASE would not do it from within.
@@ -140,3 +143,39 @@ def test_a_statement_that_fails_by_itself_is_not_asked_again(start_server):
         cursor.execute("SELECT nextval('attempt')")
         assert cursor.fetchone()[0] == 2
     connection.close()
+
+
+def read_metrics(server):
+    answer = server.api().get("/metrics")
+    assert answer.status == 200, answer
+    return answer.text
+
+
+def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
+    server = start_server("--public-metrics", "no")
+    operator = server.api()
+    assert "\nperfolio_database_up 1\n" in operator.get("/metrics").text
+    tenant = Tenant(server)
+    member = tenant.api("read")
+    assert member.get("/metrics").status == 403
+    unseen, revoked = tenant.make_token("read")["token"], tenant.make_token("read")
+    assert operator.with_token(revoked["token"]).get("/metrics").status == 403
+    assert operator.delete(f"/api/v1/admin/tenants/{tenant.id}/tokens/{revoked['id']}").status == 204
+    time.sleep(AUTH_CACHE_S + 0.5)
+    for begin in (lambda: Outage(server), lambda: stopped(postgres_pids(server))):
+        with begin():
+            wait_for(lambda: "\nperfolio_database_up 0\n" in read_metrics(server))
+            assert member.get("/metrics").status == 403
+            assert server.anonymous().get("/metrics").status == 401
+            for token in (unseen, revoked["token"], "pf_" + "x" * 43):
+                assert server.anonymous().with_token(token).get("/metrics").status == 503, token
+            assert operator.get("/api/v1/shares").status == 503, "tokens of other routes are looked up"
+        wait_for(lambda: "\nperfolio_database_up 1\n" in read_metrics(server))
+
+
+def test_public_metrics_ask_for_no_token_and_refuse_none(start_server):
+    server = start_server()
+    with Outage(server):
+        for client in (server.api(), server.anonymous(), server.anonymous().with_token("pf_" + "x" * 43)):
+            answer = client.get("/metrics")
+            assert answer.status == 200 and "\nperfolio_database_up 0\n" in answer.text, answer
