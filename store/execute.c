@@ -59,20 +59,20 @@ static enum err_code read_rows(struct merge *merge, const struct walk_task *task
                            merge->walk->err);
 }
 
-/* Rows that are left out count in the whole: they are together in the union. */
+/* Rows that do not stay are together in the union: those that are left out count in the whole. */
 static uint32_t number_row(struct merge *merge, const struct walk_task *task, uint32_t stack,
                            uint32_t group)
 {
-    return stack_union_number(merge->stacks, task->block, group == ROW_LABELS_LEFT_OUT ? 0 : stack,
+    return stack_union_number(merge->stacks, task->block, row_labels_stays(group) ? stack : 0,
                               group);
 }
 
 /* No row of the task is of the answer: what its profiles add up to is kept with them. */
-static enum err_code add_left_out(struct merge *merge, struct walk_task *task)
+static enum err_code add_left_out(struct merge *merge, struct walk_task *task, uint32_t group)
 {
     struct walk *walk = merge->walk;
     const struct block_granule *granule = task->granule;
-    const uint32_t number = number_row(merge, task, 0, ROW_LABELS_LEFT_OUT);
+    const uint32_t number = number_row(merge, task, 0, group);
     int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
     const struct block_profile *profiles;
     if (task->is_broken)
@@ -105,8 +105,8 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
         if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
             continue;
         const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
-        if (group == ROW_LABELS_LEFT_OUT) {
-            left_out += rows.values[i];
+        if (!row_labels_stays(group)) {
+            left_out += group == ROW_LABELS_LEFT_OUT ? rows.values[i] : 0;
             continue;
         }
         const uint32_t number =
@@ -304,8 +304,8 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         const uint32_t group = row_labels_group(merge->labels, 0);
-        code = group == ROW_LABELS_LEFT_OUT ? add_left_out(merge, task)
-                                            : add_to_pile(&adding, task, group);
+        code = row_labels_stays(group) ? add_to_pile(&adding, task, group)
+                                       : add_left_out(merge, task, group);
     }
     if (!code)
         code = end_pile(&adding);

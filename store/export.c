@@ -363,7 +363,7 @@ static enum err_code append_rows(struct export *export, const struct walk_task *
             code = walk_check_limits(export->walk, parquet_memory(export->writer) +
                                                        row_labels_memory(export->labels));
         if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
-            row_labels_group(export->labels, set) != ROW_LABELS_LEFT_OUT)
+            row_labels_stays(row_labels_group(export->labels, set)))
             code = append_row(export, rows, i, first_timestamp);
     }
     return code;

@@ -98,7 +98,7 @@ static enum err_code read_profiles(struct listing *listing, struct walk_task *ta
 
 static bool is_match(const struct listing *listing, uint32_t label_set)
 {
-    return row_labels_group(listing->labels, label_set) != ROW_LABELS_LEFT_OUT;
+    return row_labels_stays(row_labels_group(listing->labels, label_set));
 }
 
 /* Those with a sample whose labels match. */

@@ -423,8 +423,8 @@ static void add_snapshots(struct range *range, const struct walk_task *task,
     }
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t group = group_of_row(range, rows, i);
-        range->keys[i] = group == ROW_LABELS_LEFT_OUT ? DIFFERENCES_LEFT_OUT
-                                                      : group * 2 + keeps_row(keeps, rows, i);
+        range->keys[i] =
+            row_labels_stays(group) ? group * 2 + keeps_row(keeps, rows, i) : DIFFERENCES_LEFT_OUT;
     }
     differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
     for (uint32_t i = task->first; i < task->end; i++)
@@ -502,7 +502,7 @@ static enum err_code add_deltas(struct range *range, const struct walk_task *tas
             continue;
         const uint32_t group = group_of_row(range, rows, i);
         const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
-        if (group == ROW_LABELS_LEFT_OUT) {
+        if (!row_labels_stays(group)) {
             range->has_lost_rows = true;
             continue;
         }
@@ -532,7 +532,7 @@ static void add_gauges(struct range *range, const struct walk_task *task,
         if (ordinal < task->first || ordinal >= task->end)
             continue;
         const uint32_t group = group_of_row(range, rows, i);
-        if (group != ROW_LABELS_LEFT_OUT)
+        if (row_labels_stays(group))
             spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
                        keeps_row(keeps, rows, i) ? rows->values[i] : 0);
     }
@@ -601,9 +601,9 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
     if (wants_rows)
         return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
-    if (group == ROW_LABELS_LEFT_OUT && range->rule == STORE_MEAN)
+    if (!row_labels_stays(group) && range->rule == STORE_MEAN)
         return read_times(range, task);
-    if (group == ROW_LABELS_LEFT_OUT) {
+    if (!row_labels_stays(group)) {
         range->has_left_out = true;
         return ERR_NONE;
     }
@@ -685,7 +685,7 @@ static bool is_left_out(struct range *range, const struct walk_task *task)
         return true;
     row_labels_begin(range->labels, task->block, task->granule);
     return (task->are_totals || !row_labels_wants_rows(range->labels, task->granule)) &&
-           row_labels_group(range->labels, 0) == ROW_LABELS_LEFT_OUT;
+           !row_labels_stays(row_labels_group(range->labels, 0));
 }
 
 /* Where some rows of the series are wanted, its other granules are time in which there were none.
@@ -713,7 +713,7 @@ static void add_idle_series(struct range *range, const struct walk_task *task)
     row_labels_begin(range->labels, task->block, task->granule);
     const uint32_t group = row_labels_group(range->labels, 0);
     const struct coverage_span *first = &covered->spans[0];
-    if (group != ROW_LABELS_LEFT_OUT)
+    if (row_labels_stays(group))
         spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
 }
 

@@ -450,7 +450,7 @@ static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
     add_of_series(labels);
     note_shown(labels);
     if (!is_chosen)
-        return ROW_LABELS_LEFT_OUT;
+        return ROW_LABELS_NOT_FOUND;
     if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
         return ROW_LABELS_LEFT_OUT;
     buf_clear(&labels->key);

@@ -19,7 +19,15 @@ struct block_granule;
 struct row_labels;
 struct selector_set;
 
+/* Groups of rows that do not stay: those that the label filter leaves out, which are part of the
+ * whole, and those that no selector finds. */
 #define ROW_LABELS_LEFT_OUT UINT32_MAX
+#define ROW_LABELS_NOT_FOUND (UINT32_MAX - 2)
+
+static inline bool row_labels_stays(uint32_t group)
+{
+    return group != ROW_LABELS_LEFT_OUT && group != ROW_LABELS_NOT_FOUND;
+}
 
 enum { ROW_LABELS_NAMES_MAX = LABEL_RULES_MAX + 1 }; /* those of a filter and a group */
 

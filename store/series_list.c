@@ -14,7 +14,7 @@ enum { TEXT_MAX_BYTES = 4 << 20 };
 
 struct job {
     struct store_series_list list;
-    bool may_be_of_samples; /* no series matches, but samples may */
+    bool may_be_of_samples; /* samples may have labels that selectors require */
 };
 
 /* ---- series ---- */
@@ -156,7 +156,7 @@ static enum err_code look_at_rows(struct walk *walk, struct row_labels *labels,
     code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
     for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
         *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
-                   row_labels_group(labels, rows.label_sets[i]) != ROW_LABELS_LEFT_OUT;
+                   row_labels_stays(row_labels_group(labels, rows.label_sets[i]));
     return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
@@ -166,7 +166,7 @@ static enum err_code look_at_task(struct walk *walk, struct row_labels *labels,
     row_labels_begin(labels, task->block, task->granule);
     if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
         return look_at_rows(walk, labels, task, ret_has);
-    *ret_has = row_labels_group(labels, 0) != ROW_LABELS_LEFT_OUT;
+    *ret_has = row_labels_stays(row_labels_group(labels, 0));
     return ERR_NONE;
 }
 

@@ -143,14 +143,16 @@ int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)
 
 int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
 {
+    int64_t left_out = 0;
     *ret_count = stacks->set.count;
     for (uint32_t i = 0; i < stacks->set.count; i++) {
-        if (stacks->origins[i].group != ROW_LABELS_LEFT_OUT)
+        if (row_labels_stays(stacks->origins[i].group))
             continue;
         --*ret_count;
-        return stack_union_sums(stacks, i)[0];
+        if (stacks->origins[i].group == ROW_LABELS_LEFT_OUT)
+            left_out = stack_union_sums(stacks, i)[0];
     }
-    return 0;
+    return left_out;
 }
 
 /* ---- as a profile ---- */
@@ -158,8 +160,7 @@ int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
 /* The value of a sample of the profile; 0: it is none. */
 static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
 {
-    return stacks->origins[stack].group == ROW_LABELS_LEFT_OUT ? 0
-                                                               : stack_union_sums(stacks, stack)[0];
+    return row_labels_stays(stacks->origins[stack].group) ? stack_union_sums(stacks, stack)[0] : 0;
 }
 
 /* What of one block is in the profile already: its locations there, plus 1. */

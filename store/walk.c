@@ -27,10 +27,13 @@ enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TA
 struct walk_state {
     const struct walk_source *source;
     enum walk_kind kind;
-    struct selector_set set;       /* none: every series */
-    bool are_known_enough;         /* a series matches without labels that samples may have */
-    bool is_open;                  /* a series does not have a label that is compared */
-    bool is_of_samples;            /* a label that is required may be one of samples */
+    struct selector_set set;  /* none: every series */
+    bool are_known_enough;    /* a series matches without labels that samples may have */
+    bool is_open;             /* a series does not have a label that is compared */
+    bool is_block_of_samples; /* samples of the block in hand may have a required label */
+    bool is_of_samples;  /* a series lacks a required label that samples of its block may have */
+    bool looks_again;    /* the walk has to begin again, with are_known_enough */
+    uint64_t bytes_read; /* by the walk that had to begin again */
     struct flight_entry **entries; /* of open blocks in use */
     struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
     bool *have_no_stacks;          /* of these: they could not be opened with them */
@@ -219,6 +222,20 @@ static enum err_code check_cpu(const struct walk *walk)
     return ERR_NONE;
 }
 
+/* A series that no selector finds: would its samples' labels be enough for one? */
+static enum err_code note_samples(struct walk *walk, const struct dictionary *dictionary,
+                                  uint32_t series)
+{
+    struct walk_state *state = walk->state;
+    enum err_code code = ERR_NONE;
+    if (state->are_known_enough || !state->is_block_of_samples)
+        return code;
+    for (size_t i = 0; !state->is_of_samples && !code && i < state->set.count; i++)
+        code = selector_matches_known(state->set.selectors[i], dictionary, series,
+                                      &state->is_of_samples, walk->err);
+    return code;
+}
+
 static enum err_code find_match(struct walk *walk, const struct dictionary *dictionary,
                                 uint32_t series, bool *ret_matches)
 {
@@ -233,7 +250,7 @@ static enum err_code find_match(struct walk *walk, const struct dictionary *dict
         state->is_open |= *ret_matches && selector_is_open(set->selectors[i], dictionary, series);
     }
     if (code || !*ret_matches)
-        return code;
+        return code ? code : note_samples(walk, dictionary, series);
     buf_clear(&state->text);
     series_hash_append_text(dictionary, series, &state->text);
     if (buf_failed(&state->text))
@@ -617,8 +634,11 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
 static void note_sample_labels(struct walk *walk, const struct dictionary *dictionary)
 {
     struct walk_state *state = walk->state;
-    for (size_t i = 0; !state->is_of_samples && i < state->set.count; i++)
-        state->is_of_samples = selector_is_of_samples(state->set.selectors[i], dictionary, true);
+    state->is_block_of_samples = false;
+    for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
+        state->is_block_of_samples =
+            selector_is_of_samples(state->set.selectors[i], dictionary, true);
+    walk->may_be_of_samples |= state->is_block_of_samples && state->kind == WALK_SERIES;
 }
 
 static enum err_code look_at_block(struct walk *walk, const struct block *block,
@@ -906,27 +926,19 @@ static enum err_code look_at_places(struct walk *walk)
     return code;
 }
 
-/* What no series has, samples may: then their labels decide. What was read before counts as read,
- * what could not be is met again. */
-static enum err_code look_for_samples(struct walk *walk)
-{
-    struct walk_state *state = walk->state;
-    const struct store_statistics before = walk->statistics;
-    state->are_known_enough = true;
-    state->oversized_bytes = state->largest_left_out = 0;
-    walk->statistics =
-        (struct store_statistics){.names = before.names, .bytes_read = before.bytes_read};
-    return look_at_places(walk);
-}
-
+/*
+ * A series that lacks a required label may have samples with it. Which series match is decided for
+ * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
+ * the walk begins again, and takes the series that match but for such labels. Others that match by
+ * their own labels stay as they are.
+ */
 static enum err_code look(struct walk *walk)
 {
     struct walk_state *state = walk->state;
+    walk->statistics.bytes_read = state->bytes_read;
     enum err_code code = look_at_places(walk);
-    const bool is_for_samples = !code && !walk->series_count && state->is_of_samples;
-    walk->may_be_of_samples = is_for_samples && state->kind == WALK_SERIES;
-    if (is_for_samples && state->kind == WALK_TASKS)
-        code = look_for_samples(walk);
+    state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
+    state->bytes_read = walk->statistics.bytes_read;
     if (state->is_open)
         walk->row_selectors = &state->set;
     return code;
@@ -1157,7 +1169,7 @@ static enum err_code run_once(struct walk_state *state, const struct store_query
     enum err_code code = parse_selectors(&walk);
     if (!code)
         code = look(&walk);
-    if (!code)
+    if (!code && !state->looks_again)
         code = answer(&walk, context);
     walk_fini(&walk);
     return code;
@@ -1170,10 +1182,17 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
 {
     enum { TRIES = 3 };
     enum err_code code = ERR_NOT_FOUND;
+    struct walk_state state = {.looks_again = false};
     for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
-        struct walk_state state = {.source = source, .kind = kind, .is_last_try = i == TRIES - 1};
+        state = (struct walk_state){.source = source,
+                                    .kind = kind,
+                                    .are_known_enough = state.are_known_enough || state.looks_again,
+                                    .bytes_read = state.looks_again ? state.bytes_read : 0,
+                                    .is_last_try = i == TRIES - 1};
         code = run_once(&state, query, arena, answer, context, err);
-        if (code == ERR_BUSY && state.needed_bytes) {
+        if (!code && state.looks_again)
+            code = ERR_NOT_FOUND; /* again */
+        else if (code == ERR_BUSY && state.needed_bytes) {
             code = query->memory->wait(query->memory->context, state.needed_bytes,
                                        max_memory(query), err);
             code = code ? code : ERR_NOT_FOUND; /* again */

@@ -2,8 +2,8 @@
  * walk: from a question to what is to be read for it: the blocks of its window, the series that it
  * finds there, and of each the granules with profiles in the window.
  *
- * Every question begins with it. Where no series matches and a selector requires a label that
- * samples of the window have, it takes the series that match but for labels which they lack; the
+ * Every question begins with it. Where a series matches but for a required label which it lacks,
+ * and samples of its block have that label, it takes all series that match but for such labels; the
  * samples' labels decide then (row_selectors), as they do of != and !~ on a label that a series
  * lacks. A profile type or a series is there only when a profile of it
  * begins in the window, however blocks were compacted: or, for a query with reach_ns, a delta that
@@ -76,7 +76,7 @@ struct walk {
     struct store_statistics statistics;
     /* Whose labels some series lack, so that samples decide: of row_labels. NULL: series do. */
     const struct selector_set *row_selectors;
-    /* WALK_SERIES: no series matches, but samples may have labels that selectors require. */
+    /* WALK_SERIES: samples may have labels that selectors require. */
     bool may_be_of_samples;
     struct block_cursor *cursor; /* for answers, too */
     const struct frame_resolver *resolver;

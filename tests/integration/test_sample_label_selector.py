@@ -79,11 +79,35 @@ def test_labels_of_samples_are_compared(client, selector, wanted):
     assert sum(one["total"] for one in over_time["series"]) == sum(values[name] for name in wanted)
 
 
+def test_a_series_with_the_label_hides_no_samples_of_others(server):
+    """One service has the label on its series, another on its samples; so does one that a setting moves to series."""
+    client = Tenant(server).api("ingest", "read")
+    for name, samples, labels in (("app", APP, []), ("own", [("own a", 100, [])], ["endpoint=/a"]),
+                                  ("moved", [("own b", 200, [])], ["endpoint=/b"]), ("none", OTHER, [])):
+        query = [("label", f"service_name={name}"), *(("label", label) for label in labels)]
+        assert client.post("/api/v1/profiles", make_labelled(samples), query=query).status == 200
+    everything = {name for name, _, _ in [*APP, *OTHER]} | {"own a", "own b"}
+    for selector, wanted in (('{endpoint="/a"}', {"a", "ab", "own a"}), ('{endpoint="/b"}', {"b", "ab", "own b"}),
+                             ('{endpoint=~"/.*"}', {"a", "b", "ab", "own a", "own b"}),
+                             ('{endpoint!="/a"}', everything - {"a", "ab", "own a"}),
+                             ('{endpoint!~"/.*"}', {"none", "span", "other"}), ('{service_name="own",endpoint="/a"}', {"own a"})):
+        assert functions(client, selector) == wanted, selector
+        listed = client.get("/api/v1/series", query=window(**{"match[]": CPU + selector})).json()
+        names = {name for name, samples in (("app", APP), ("none", OTHER)) if wanted & {one[0] for one in samples}}
+        names |= {name for name, function in (("own", "own a"), ("moved", "own b")) if function in wanted}
+        assert {one["service_name"] for one in listed["data"]} == names, selector
+
+
 def test_other_questions_know_them_too(client):
     selector, by_label = CPU + '{service_name="app",endpoint="/a"}', {"query": CPU + '{service_name="app"}', "label": "endpoint=/a"}
-    for report in ("folded", "json", "flame", "callgraph", "svg"):
-        one, other = (client.get("/api/v1/query", query=window(report=report, **query)) for query in ({"query": selector}, by_label))
-        assert one.status == 200 and one.body == other.body, report
+    one, other = (client.get("/api/v1/query", query=window(report="folded", **query)) for query in ({"query": selector}, by_label))
+    assert one.status == 200 and one.text == other.text
+    for report in ("json", "flame", "callgraph", "svg"):
+        assert client.get("/api/v1/query", query=window(report=report, query=selector)).status == 200, report
+    # A selector decides what the whole is; label shows a part of it.
+    for query, total in (({"query": selector}, 40), (by_label, 150)):
+        table = client.get("/api/v1/query", query=window(report="top", **query)).json()
+        assert (table["total"], table["kept"]) == (total, 40), query
     grouped = client.get("/api/v1/query", query=window(query=selector, report="folded", group_by="endpoint"))
     assert grouped.text == client.get("/api/v1/query", query=window(report="folded", group_by="endpoint", **by_label)).text
     table = client.get("/api/v1/export", query=window(query=selector))
@@ -95,7 +119,7 @@ def test_other_questions_know_them_too(client):
     diff = client.get("/api/v1/diff/top", query={
         "a_query": selector, "b_query": CPU + '{service_name="app",endpoint="/b"}',
         **{f"{side}_{name}": value for side in "ab" for name, value in window().items()}})
-    assert diff.status == 200 and (diff.json()["total_a"], diff.json()["total_b"]) == (150, 150), diff
+    assert diff.status == 200 and (diff.json()["total_a"], diff.json()["total_b"]) == (40, 50), diff
     assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in diff.json()["functions"]} == {
         "a": (10, 0), "b": (0, 20), "ab": (30, 30)}
 

@@ -154,25 +154,18 @@ def values_of_own(own, name):
     return {*found, *(value.split(" ")[0] for value in found if name in ("bytes", "cpu_logical_number"))} or [""]
 
 
-def some_selector(oracle, rng, name, window, keeps):
-    """A selector, which series it finds, and which of their samples that keeps, too: those of series by their own
-    labels; where no series matches, all series that lack what does not match."""
+def some_selector(rng, keeps):
+    """A selector, which series it finds by the labels that they have, and which of their samples it finds by their
+    own, alone and with keeps."""
     conditions = [(label.replace(".", "_"), comparison, value) for label, comparison, value in rng.choice(CONDITIONS)]
 
     def matches(labels):
-        return all(compared([labels.get(label, "")], *rest) for label, *rest in conditions)
-
-    def matches_known(labels):
         return all(compared([labels[label]], *rest) for label, *rest in conditions if label in labels)
 
-    def keeps_all(labels, own):
-        return (keeps is None or keeps(labels, own)) and all(
-            compared(values_of_own(own, label), *rest) for label, *rest in conditions if label not in labels)
-    is_snapshot = store_oracle.rule_of(name) != "sum"
-    is_there = oracle.chosen(name, matches, *window) or (
-        oracle.snapshots if is_snapshot else oracle.reaching)(name, matches, *window)
+    def finds(labels, own):
+        return all(compared(values_of_own(own, label), *rest) for label, *rest in conditions if label not in labels)
     text = ",".join(f"{label}{comparison}`{value}`" for label, comparison, value in conditions)
-    return "{" + text + "}" if text else "", matches if is_there else matches_known, keeps_all
+    return "{" + text + "}" if text else "", matches, finds, both(keeps, finds) if keeps else finds
 
 
 def some_window(rng):
@@ -189,7 +182,7 @@ def ask(client, path, window, **more):
 def check_merge(client, oracle, rng):
     name, window = rng.choice(NAMES), some_window(rng)
     rules, keeps = rng.choice(RULES)
-    selector, matches, keeps = some_selector(oracle, rng, name, window, keeps)
+    selector, matches, finds, keeps = some_selector(rng, keeps)
     group_by = rng.choice([None, *GROUPS])
     more = {"group_by": rng.choice([group_by, "label:" + group_by])} if group_by else {}
     answer = ask(client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more)
@@ -206,7 +199,7 @@ def check_merge(client, oracle, rng):
         name, selector, window, rules, group_by)
     if rules and store_oracle.rule_of(name) != "mean":
         top = ask(client, "/api/v1/query", window, query=name + selector, report="top", **rules).json()
-        merged = oracle.merge(name, matches, *window)
+        merged = oracle.merge(name, matches, *window, None, finds)
         total = sum(merged.values())
         # What is left out of counters is one sum, of which the window's part is cut once and not stack by stack.
         most = len(merged) + 1 if store_oracle.rule_of(name) == "difference" else 0
@@ -218,7 +211,7 @@ def check_merge(client, oracle, rng):
 def check_over_time(client, oracle, rng):
     name, window = rng.choice(NAMES), some_window(rng)
     rules, keeps = rng.choice(RULES)
-    selector, matches, keeps = some_selector(oracle, rng, name, window, keeps)
+    selector, matches, _, keeps = some_selector(rng, keeps)
     group_by = rng.choice([[], ["thread"], ["zone", "thread"], ["bytes"], ["span_id", "pod"], ["absent"]])
     focus = rng.choice([None, "f1"])
     step = max(rng.choice([MINUTE, 20 * MINUTE, HOUR]), (window[1] - window[0]) // 100)
@@ -438,6 +431,7 @@ def test_a_window_without_samples_is_empty_whatever_the_labels(server):
 SPLIT = [(("main", "a"), {"endpoint": "/x", "thread": "t1"}, 3), (("main", "b"), {"endpoint": "/y"}, 5),
          (("main", "a"), {"endpoint": 7}, 11), (("main",), {}, 13)]
 SPLIT_SERIES = {"/x": 3, "/y": 5, "": 24}
+SPLIT_TOTALS = {"/x": 3, "/y": 5, "7": 11, "": 13}  # numbers stay with their samples
 
 
 def pprof_with_labels():
@@ -489,7 +483,7 @@ def test_chosen_labels_of_samples_make_series(server, wire):
     series = client.get("/api/v1/series", query=window).json()["data"]
     assert sorted(one.get(name, "") for one in series) == sorted(SPLIT_SERIES)
     assert not any("thread" in one for one in series)
-    for value, total in SPLIT_SERIES.items():
+    for value, total in SPLIT_TOTALS.items():
         answer = client.get("/api/v1/query", query={
             **window, "query": f'{{service_name="app",{name}="{value}"}}', "report": "top"})
         assert answer.json()["total"] == total, answer.json()
