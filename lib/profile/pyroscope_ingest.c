@@ -327,11 +327,12 @@ static enum err_code make_idle(struct arena *arena, const struct pyroscope_inges
     return code;
 }
 
-/* Says an empty body that there was nothing to count? Types of pprof are not known without it. */
-static bool is_idle(const struct pyroscope_ingest_query *query, struct span profile)
+/* Does an empty body say that there was nothing to count? Types of pprof, which a configuration
+ * comes with, are not known without it. */
+static bool is_idle(const struct pyroscope_ingest_query *query, const struct form *form)
 {
-    return span_trim(profile).size == 0 && query->until_ns > query->from_ns &&
-           !span_equal_text(query->format, "pprof");
+    return span_trim(form->profile).size == 0 && query->until_ns > query->from_ns &&
+           !span_equal_text(query->format, "pprof") && form->config.size == 0;
 }
 
 static enum err_code decode_profile(struct arena *arena, const struct pyroscope_ingest_query *query,
@@ -368,7 +369,7 @@ enum err_code pyroscope_ingest_decode(struct arena *arena,
     if (query->until_ns > query->from_ns &&
         __builtin_sub_overflow(query->until_ns, query->from_ns, &source.duration_ns))
         source.duration_ns = 0;
-    if (is_idle(query, form.profile))
+    if (is_idle(query, &form))
         code = make_idle(arena, query, limits, &source, err);
     else if (form.profile.size)
         code = decode_profile(arena, query, &form, limits, &source, err);

@@ -22,8 +22,8 @@
  * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
  * over:
  * - profile: it, compressed or not; once. An empty one with from and until is folded stacks of
- * which there were none in that time, unless format is pprof; else it is passed over, without an
- * error.
+ * which there were none in that time, unless format is pprof or it has a sample_type_config; else
+ * it is passed over, without an error.
  * - prev_profile: refused, since agents of before 2023 sent counters to be subtracted.
  * - sample_type_config: JSON: {type: {"units", "display-name", "aggregation", "cumulative",
  *   "sampled"}}. What is displayed may name the profile (batch_type.h), "average" makes a type a

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import ROOT
 from people import Tenant
+from test_ingest_wire import PUSH, push_protobuf
 from test_query_range import BEGIN, MINUTE, OTLP_CPU, PERIOD, SECOND, ask, near, one_series
 from test_store import CPU, compact, folded, make_profile
 
@@ -46,6 +47,14 @@ def push_folded(client):
         assert answer.status == 200, answer
 
 
+def push_pyroscope(client):
+    for begin, value in windows():
+        body = make_profile(CPU, begin, {("main",): [1, value]} if value else {}, PERIOD, WINDOW)
+        answer = client.post(PUSH, body=push_protobuf([({"service_name": "api"}, [body])]),
+                             headers={"Content-Type": "application/proto"})
+        assert answer.status == 200, answer
+
+
 def push_otlp(client):
     profiles = [otlp_maker.Profile(PERIOD, begin, {("main",): value} if value else {}, 1, PERIOD, WINDOW)
                 for begin, value in windows()]
@@ -62,7 +71,7 @@ def check_again_merged_and_restarted(server, check):
     check()
 
 
-@pytest.mark.parametrize("push", [push_pprof, push_zeros, push_folded, push_otlp])
+@pytest.mark.parametrize("push", [push_pprof, push_zeros, push_folded, push_pyroscope, push_otlp])
 def test_idle_time_counts_in_averages(start_server, push):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")

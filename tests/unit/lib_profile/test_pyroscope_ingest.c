@@ -265,6 +265,39 @@ static void lines_count_one_each(void **state)
                   expected);
 }
 
+/* With the time that it is of; types of pprof are not known without it. */
+static void an_empty_body_is_idle_time(void **state)
+{
+    (void)state;
+    static const char idle[] = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{"
+                               "pyroscope_spy=unknown,service_name=app} 1767323000000000000 "
+                               "10000000000 10000000\n";
+    static const char window[] = "&from=1767323000&until=1767323010";
+    char query[200];
+    buf_auto body;
+    buf_init(&body, 1000);
+    for (int i = 0; i < 6; i++) {
+        static const char *const more[] = {"app.cpu", "app&format=lines", "app&format=folded",
+                                           "app&format=pprof", "app&from=now-1m&until=now-1m"};
+        const bool is_form = i == 5;
+        snprintf(query, sizeof(query), "name=%s%s", is_form ? "app" : more[i],
+                 i == 4 ? "" : window);
+        if (is_form) {
+            put_part(&body, "sample_type_config", "x");
+            buf_append_text(&body, "{\"cpu\":{}}\r\n");
+            put_part(&body, "profile", "x");
+            buf_append_text(&body, "\r\n--b0und--");
+        }
+        const struct span empty = i < 3 ? SPAN_LITERAL(" \n") : span_of(NULL, 0);
+        assert_ingest(query, is_form ? FORM_TYPE : "", is_form ? buf_span(&body) : empty,
+                      i < 3 ? idle : NULL);
+    }
+    snprintf(query, sizeof(query), "name=app.alloc_space%s", window);
+    assert_ingest(query, "", span_of(NULL, 0),
+                  "memory:alloc_space:bytes:::delta{pyroscope_spy=unknown,service_name=app}"
+                  " 1767323000000000000 10000000000 0\n");
+}
+
 /* ---- parameters ---- */
 
 /* Seconds, or what the digits say: as Pyroscope reads them. */
@@ -408,6 +441,7 @@ int main(void)
         cmocka_unit_test(folded_stacks_are_time),
         cmocka_unit_test(names_say_what_is_counted),
         cmocka_unit_test(lines_count_one_each),
+        cmocka_unit_test(an_empty_body_is_idle_time),
         cmocka_unit_test(reads_parameters),
         cmocka_unit_test(times_have_the_unit_that_their_digits_say),
         cmocka_unit_test(says_what_is_wrong),
