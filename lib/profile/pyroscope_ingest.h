@@ -14,10 +14,11 @@
  *   1,000,000,000.
  * - spyName: becomes the label "pyroscope_spy"; "unknown" where absent.
  * - units: "samples" where absent; of folded stacks, see below.
- * - aggregationType: "average" says of folded stacks that they are a level, not to be added; all
- *   else is "sum".
- * - format: "lines"; "trie", "tree" and "jfr" are refused; all others say nothing, the bytes do
- *   (lib/profile/format.h): pprof, folded stacks and what else is known.
+ * - aggregationType: "average" says of folded stacks that they are a level, not to be added; "sum".
+ * - format: "lines"; "trie", "tree" and "jfr" are known and not read; with "pprof", "folded",
+ *   "groups", "collapsed", "speedscope", "perf-script" and "cpuprofile" the bytes decide, as they
+ * do without format (lib/profile/format.h). Other values of these two are refused, where Pyroscope
+ * takes them for "folded" and "sum".
  *
  * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
  * over:

@@ -159,6 +159,32 @@ static enum err_code read_times(struct arena *arena, struct span text, int64_t n
     return code;
 }
 
+/* Pyroscope takes an unknown format for folded stacks, and an unknown aggregation for a sum. That
+ * is a spelling mistake whose profiles would count wrong, so it is refused. */
+static const char *const formats[] = {"pprof",       "folded",     "groups", "collapsed",
+                                      "lines",       "speedscope", "trie",   "tree",
+                                      "perf-script", "cpuprofile", "jfr",    NULL};
+static const char *const aggregations[] = {"sum", "average", NULL};
+
+/* An empty value is as if it were absent. */
+static enum err_code check_word(const char *name, struct span value, const char *const *known,
+                                struct err *err)
+{
+    enum { SHOWN_BYTES = 100 };
+    buf_auto list;
+    buf_init(&list, ERR_MESSAGE_BYTES);
+    if (value.size == 0)
+        return ERR_NONE;
+    for (size_t i = 0; known[i]; i++) {
+        if (span_equal_text(value, known[i]))
+            return ERR_NONE;
+        buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
+    }
+    return err_set(err, ERR_INVALID, "%s: '%.*s' is unknown: send one of %.*s, or leave it out",
+                   name, value.size > SHOWN_BYTES ? SHOWN_BYTES : (int)value.size,
+                   (const char *)value.data, SPAN_PRINT(buf_span(&list)));
+}
+
 enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text, int64_t now_ns,
                                            struct pyroscope_ingest_query *ret_query,
                                            struct err *err)
@@ -181,6 +207,10 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
             return code;
     }
     enum err_code code = read_name(arena, name, &query, err);
+    if (!code)
+        code = check_word("format", query.format, formats, err);
+    if (!code)
+        code = check_word("aggregationType", query.aggregation, aggregations, err);
     if (!code)
         code = read_times(arena, text, now_ns, &query, err);
     if (code)
