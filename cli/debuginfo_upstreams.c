@@ -47,7 +47,7 @@ static void print_upstreams(const json_t *answer)
 
 static void print_answer(const json_t *answer, bool is_json)
 {
-    char *text = is_json ? json_dumps(answer, JSON_COMPACT) : NULL;
+    char *text = is_json ? json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     if (text)
         puts(text);
     else

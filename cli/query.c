@@ -6,12 +6,9 @@
 #include "cli/target.h"
 #include "cli/view_options.h"
 #include "lib/base/mem.h"
-#include "lib/base/os.h"
-#include "lib/base/plain_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -235,32 +232,6 @@ static enum err_code print_table(struct asking *query, struct client *client, st
                : question_refuse_empty(cli, client, &query->question, err);
 }
 
-/* On a terminal names are shown without what would steer it; elsewhere they stay as they are. */
-static enum err_code show_report(struct asking *query, const struct target *target,
-                                 const char *path, struct err *err)
-{
-    fd_auto fd = memfd_create("report", MFD_CLOEXEC);
-    if (fd < 0)
-        return err_set_errno(err, ERR_IO, "memory for the report");
-    enum err_code code =
-        target_download(target, path, "-", MAX_ANSWER_BYTES, fd, &query->cli->terminal, err);
-    if (code)
-        return code;
-    FILE *file = lseek(fd, 0, SEEK_SET) == 0 ? fdopen(dup(fd), "r") : NULL;
-    if (!file)
-        return err_set_errno(err, ERR_IO, "reading the report");
-    char *line = NULL;
-    size_t room = 0;
-    for (ssize_t size; (size = getline(&line, &room, file)) > 0;) {
-        const size_t length = (size_t)size - (line[size - 1] == '\n');
-        fwrite(line, 1, plain_text_clean(line, length), stdout);
-        putchar('\n');
-    }
-    free(line);
-    fclose(file);
-    return cli_flush(err);
-}
-
 static enum err_code save_report(struct asking *query, struct client *client, struct err *err)
 {
     struct cli *cli = query->cli;
@@ -274,12 +245,6 @@ static enum err_code save_report(struct asking *query, struct client *client, st
     if (!query->output && strcmp(report, "pprof") == 0 && cli->terminal.is_output_terminal)
         return cli_usage(cli, err, "pprof is not for a terminal: name a file with -o");
     enum err_code code = make_path(query, report, &path, err);
-    if (!code && !query->output && cli->terminal.is_output_terminal) {
-        code = show_report(query, &target, (const char *)path.data, err);
-        if (code)
-            question_point(cli, &query->question, err);
-        return code;
-    }
     if (!code)
         code = save_open(output, query->is_forced, cli->arena, &save, err);
     if (code)

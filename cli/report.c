@@ -378,5 +378,5 @@ void report_print_json(const struct report *report)
     buf_printf(&text, "],\"function_count\":%" PRIu64 ",\"truncated\":%s}", report->function_count,
                report->row_count < report->function_count ? "true" : "false");
     buf_append_text(&text, "\n");
-    fwrite(text.data, 1, text.size, stdout); /* printf's precision ends at 2 GiB */
+    terminal_print_text(stdout, buf_span(&text));
 }

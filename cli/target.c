@@ -1,6 +1,12 @@
 #include "cli/target.h"
 
 #include "cli/progress.h"
+#include "lib/base/os.h"
+#include "lib/profile/text_input.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
                           struct err *err)
@@ -35,7 +41,7 @@ static bool has_no_rows(const struct http_client_answer *answer)
     return memmem(fields.data, fields.size, " rows=0,", 8) != NULL;
 }
 
-enum err_code target_download(const struct target *target, const char *path, const char *name,
+static enum err_code download(const struct target *target, const char *path, const char *name,
                               uint64_t max_bytes, int fd, struct terminal *terminal,
                               struct err *err)
 {
@@ -53,4 +59,41 @@ enum err_code target_download(const struct target *target, const char *path, con
     if (target->ret_is_empty)
         *target->ret_is_empty = !code && has_no_rows(&answer);
     return code ? cli_check_reader(fd, err) : ERR_NONE;
+}
+
+static enum err_code print(int from_fd, int terminal_fd, struct err *err)
+{
+    struct stat status;
+    if (fstat(from_fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "reading what was downloaded");
+    const size_t size = (size_t)status.st_size;
+    void *bytes = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, from_fd, 0) : NULL;
+    if (bytes == MAP_FAILED)
+        return err_set_errno(err, ERR_IO, "reading what was downloaded");
+    FILE *file = fdopen(dup(terminal_fd), "w");
+    enum err_code code = ERR_NONE;
+    if (text_input_is_binary(span_of(bytes, size)))
+        code = err_set(err, ERR_INVALID,
+                       "this format is not for a terminal: name a file with -o, or redirect the "
+                       "output");
+    else if (file)
+        terminal_print_text(file, span_of(bytes, size));
+    if (!file || fclose(file) != 0)
+        code = code ? code : err_set_errno(err, ERR_IO, "writing to the terminal");
+    if (size)
+        munmap(bytes, size);
+    return code;
+}
+
+enum err_code target_download(const struct target *target, const char *path, const char *name,
+                              uint64_t max_bytes, int fd, struct terminal *terminal,
+                              struct err *err)
+{
+    if (!isatty(fd))
+        return download(target, path, name, max_bytes, fd, terminal, err);
+    fd_auto memory_fd = memfd_create("download", MFD_CLOEXEC);
+    if (memory_fd < 0)
+        return err_set_errno(err, ERR_IO, "memory for the download");
+    const enum err_code code = download(target, path, name, max_bytes, memory_fd, terminal, err);
+    return code ? code : print(memory_fd, fd, err);
 }

@@ -23,7 +23,9 @@ void target_close(struct target *target); /* safe to repeat */
 
 /*
  * GET path below the server's own, with the password if there is one, into fd; name is for the bar.
- * Handles what client_send does, and ERR_TOO_LARGE past max_bytes.
+ * On a terminal text is shown without what would steer it, elsewhere bytes stay as they are.
+ * Handles what client_send does, ERR_TOO_LARGE past max_bytes, and ERR_INVALID (fd is a terminal,
+ * and it is not text).
  */
 enum err_code target_download(const struct target *target, const char *path, const char *name,
                               uint64_t max_bytes, int fd, struct terminal *terminal,

@@ -70,6 +70,40 @@ void terminal_print_clean(FILE *file, struct span text)
     fwrite(clean.data, 1, clean.size, file);
 }
 
+/* Between tabs; "\r" belongs to the end of a line. */
+static void print_line_clean(FILE *file, struct span line)
+{
+    struct span piece, rest = line;
+    for (bool is_more = true; is_more;) {
+        is_more = span_split(rest, '\t', &piece, &rest);
+        buf_auto clean;
+        buf_init(&clean, piece.size);
+        terminal_append_clean(&clean, piece);
+        fwrite(clean.data, 1, clean.size, file);
+        if (is_more)
+            putc('\t', file);
+    }
+}
+
+void terminal_print_text(FILE *file, struct span text)
+{
+    const bool is_terminal = isatty(fileno(file)) != 0;
+    struct span line;
+    if (!is_terminal)
+        fwrite(text.data, 1, text.size, file);
+    while (is_terminal && text.size) {
+        const uint8_t *end = memchr(text.data, '\n', text.size);
+        line = span_of(text.data, end ? (size_t)(end - text.data) : text.size);
+        text =
+            span_of(line.data + line.size + (end ? 1 : 0), text.size - line.size - (end ? 1 : 0));
+        if (end && span_ends_with(line, "\r"))
+            line.size--;
+        print_line_clean(file, line);
+        if (end)
+            putc('\n', file);
+    }
+}
+
 static int point_width(uint32_t point)
 {
     int width = wcwidth((wchar_t)point);

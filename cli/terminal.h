@@ -62,6 +62,9 @@ void terminal_progress_end(struct terminal *terminal);
 void terminal_append_clean(struct buf *text, struct span from);
 /* Likewise, printed; of more than 64 KiB the start. */
 void terminal_print_clean(FILE *file, struct span text);
+/* Text of several lines: cleaned where file is a terminal, but for tabs and the ends of lines, else
+ * as it is. */
+void terminal_print_text(FILE *file, struct span text);
 /* Columns that text takes when it is clean (combining marks count 0, wide characters 2). */
 int terminal_width(struct span text);
 /* Writes text, cleaned, padded with blanks to columns, or cut with "…" when it is wider. */

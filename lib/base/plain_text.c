@@ -1,10 +1,38 @@
 #include "lib/base/plain_text.h"
 
-static bool is_plain(uint32_t point)
+enum { JOINER_FIRST = 0x200c, JOINER_LAST = 0x200d };
+
+/* In order. DerivedCoreProperties.txt of Unicode 15.1 has the ignorable ones; U+180B to U+180F and
+ * U+FE00 to U+FE0F, variation selectors but for U+180E, are left out. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0x0000, 0x001f}, {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180e, 0x180e},   {0x200b, 0x200b},   {0x200e, 0x200f},
+    {0x2028, 0x202e}, {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+};
+
+static bool is_hidden(uint32_t point)
 {
-    return !(point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x061c ||
-             point == 0x200e || point == 0x200f || (point >= 0x2028 && point <= 0x202e) ||
-             (point >= 0x2066 && point <= 0x206f) || (point >= 0xe0000 && point <= 0xe007f));
+    size_t low = 0, high = sizeof(hidden) / sizeof(hidden[0]);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (point > hidden[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < sizeof(hidden) / sizeof(hidden[0]) && point >= hidden[low].first;
+}
+
+static bool is_plain(uint32_t point, struct span behind)
+{
+    if (point >= 0x20 && point < 0x7f)
+        return true;
+    if (point >= JOINER_FIRST && point <= JOINER_LAST)
+        return behind.size && behind.data[0] >= 0x80;
+    return !is_hidden(point);
 }
 
 static size_t sequence_bytes(struct span text)
@@ -29,7 +57,7 @@ size_t plain_text_next(struct span text, uint32_t *ret_point, bool *ret_is_plain
     for (size_t i = 1; i < size; i++)
         point = point << 6 | (text.data[i] & 0x3f);
     *ret_point = point;
-    *ret_is_plain = is_plain(point);
+    *ret_is_plain = is_plain(point, span_of(text.data + size, text.size - size));
     return size;
 }
 

@@ -71,19 +71,46 @@ static int compare_stacks(const void *a, const void *b, void *context)
     return (at < end) - (other < other_end);
 }
 
+enum { C1_FIRST_BYTE = 0xc2 }; /* in UTF-8; the second is 0x80 to 0x9f */
+
+static bool is_c1(struct span name, size_t at)
+{
+    return name.data[at] == C1_FIRST_BYTE && at + 1 < name.size && name.data[at + 1] >= 0x80 &&
+           name.data[at + 1] < 0xa0;
+}
+
+static bool is_plain(struct span name, size_t at)
+{
+    const uint8_t byte = name.data[at];
+    return byte >= ' ' && byte != ';' && byte != 0x7f && !is_c1(name, at);
+}
+
 static void append_name(struct buf *output, struct span name)
 {
     if (name.size == 0)
         buf_append_text(output, "<unknown>");
     for (size_t at = 0; at < name.size;) {
         size_t plain = at;
-        while (plain < name.size && name.data[plain] >= ' ' && name.data[plain] != ';')
+        while (plain < name.size && is_plain(name, plain))
             plain++;
         buf_append(output, name.data + at, plain - at);
         if (plain < name.size)
             buf_append_byte(output, name.data[plain] == ';' ? ':' : ' ');
-        at = plain + 1;
+        at = plain < name.size && is_c1(name, plain) ? plain + 2 : plain + 1;
     }
+}
+
+/* What append_name writes of a name that is not empty. */
+static uint64_t count_name_bytes(struct span name)
+{
+    uint64_t bytes = name.size;
+    const uint8_t *end = name.data + name.size;
+    const uint8_t *at = name.size ? memchr(name.data, C1_FIRST_BYTE, name.size) : NULL;
+    while (at) {
+        bytes -= is_c1(name, (size_t)(at - name.data));
+        at = ++at < end ? memchr(at, C1_FIRST_BYTE, (size_t)(end - at)) : NULL;
+    }
+    return bytes;
 }
 
 /* With the decimals that the unit stands for; a line of folded stacks has no unit to say so. */
@@ -121,15 +148,14 @@ static void append_line(const struct view *view, const struct line *line, unsign
     buf_append_byte(output, '\n');
 }
 
-/* The least that a line takes, with a value of one digit; append_name writes as many bytes as a
- * name has, or more. */
+/* The least that a line takes, with a value of one digit. */
 static uint64_t count_line_bytes(struct order *order, uint32_t stack)
 {
     const struct view *view = order->view;
     const uint64_t start = view->stack_start[stack], end = view->stack_start[stack + 1];
     uint64_t bytes = sizeof(" 0") - 1;
     for (uint64_t at = start; at < end; at++)
-        bytes += view->frames[view->entries[at]].name.size + 1;
+        bytes += count_name_bytes(view->frames[view->entries[at]].name) + 1;
     add_steps(order, end - start);
     return bytes;
 }

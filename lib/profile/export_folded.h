@@ -2,7 +2,8 @@
  * export_folded: a view as folded stacks, one line "root;…;leaf value\n" per distinct stack.
  *
  * Frames are the view's (by default functions, inlined calls included), so filters and grouping
- * apply; ";" and control characters in a name become ":" and " ", since the format knows no escape.
+ * apply; ";" in a name becomes ":" and each control character (C0, DEL, C1) " ", since the format
+ * knows no escape.
  * Lines are sorted by stack; stacks that sum to zero are left out, and so is a stack without any
  * frame. Values in "count/10", "count/100", … are written with their decimals again. Of a diff both
  * values are written, "stack before after", as difffolded.pl does; what a normalised one rounds to

@@ -40,6 +40,32 @@ def cli(server, tmp_path):
 
 
 @pytest.fixture
+def on_terminal(cli, server):
+    """on_terminal("get", …) -> its exit status, standard output, a terminal, and standard error"""
+    import pty
+
+    def call(*arguments):
+        main, side = pty.openpty()
+        process = subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdin=side, stdout=side, stderr=subprocess.PIPE, env={
+            "HOME": str(cli.home), "PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token,
+            "PERFOLIO_CA_FILE": str(server.ca_file), "TERM": "dumb"})
+        os.close(side)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(main, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            seen += piece
+        os.close(main)
+        return process.wait(60), seen.decode(), process.stderr.read().decode()
+
+    return call
+
+
+@pytest.fixture
 def before(tmp_path):
     file = tmp_path / "before.folded"
     file.write_bytes(BEFORE)
@@ -113,6 +139,32 @@ def test_get_other_formats(cli, before):
     assert b"<svg" in cli("get", link, "--format", "svg", "-o", "-").stdout[:300]
     assert cli("get", link, "--format", "png", "-o", "-").stdout[:4] == b"\x89PNG"
     assert cli("get", link, "--format", "gif").returncode == 2
+
+
+def test_names_cannot_steer_a_terminal(cli, on_terminal, tmp_path):
+    hostile = "\x9b2J\x1b[2J\u202e\u200b\u2066\ufeff"
+    (tmp_path / "hostile.folded").write_text(f"main;a{hostile}b;{hostile}\tc 5\r\nmain 3\n", newline="")
+    url = pushed(cli, tmp_path / "hostile.folded")
+    for arguments in (["--format", "folded", "-o", "-"], ["--format", "folded", "-o", "/dev/stdout"],
+                      ["--format", "json", "-o", "-"], ["--format", "svg", "-o", "-"], ["-o", "-"]):
+        status, seen, _ = on_terminal("get", url, *arguments)
+        assert status == 0 and "main" in seen, (arguments, seen)
+        assert not re.search("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e\u200b\u2066\ufeff]", seen), (arguments, seen)
+    for arguments in (["top", url], ["top", url, "--json"], ["top", tmp_path / "hostile.folded", "--json"],
+                      ["get", url, "-o", "-"]):
+        status, seen, _ = on_terminal(*arguments)
+        assert status == 0 and "main" in seen and not re.search("[\x1b\x80-\x9f\u202e\u200b]", seen), (arguments, seen)
+    assert seen == "main;a?2J?[2J????b;?2J?[2J????\tc 5\r\nmain 3\r\n"
+    # Elsewhere bytes stay, but for what the format cannot hold.
+    assert cli("get", url, "-o", "-").stdout == (tmp_path / "hostile.folded").read_bytes()
+    assert cli("get", url, "--format", "folded", "-o", "-").stdout.decode() == \
+        "main 3\nmain;a 2J [2J\u202e\u200b\u2066\ufeffb; 2J [2J\u202e\u200b\u2066\ufeff c 5\n"
+
+
+def test_a_binary_format_is_not_for_a_terminal(cli, on_terminal, before):
+    url = pushed(cli, before)
+    status, seen, log = on_terminal("get", url, "--format", "pb.gz", "-o", "-")
+    assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (status, seen, log)
 
 
 def test_strange_file_names_are_taken(cli, admin, tmp_path):

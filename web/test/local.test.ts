@@ -73,6 +73,14 @@ test("decimals are written as they were read", () => {
   assert.equal(text({ ...tree, baseSelf: Float64Array.of(0, 0, 10) }), "a 0 5\na;b 0.1 0.25\n");
 });
 
+test("control characters of names become spaces in folded stacks", () => {
+  const tree = {
+    metadata: {}, frames: [{ name: "all" }, { name: "a\u009b2J;b\x7f\n\x80\x9f\xa0" }],
+    frame: Uint32Array.of(0, 1), parent: Uint32Array.of(0, 0), self: Float64Array.of(0, 5), baseSelf: null,
+  } as unknown as Parameters<typeof toFolded>[0];
+  assert.equal(new TextDecoder().decode(toFolded(tree)[0]), "a 2J:b    \xa0 5\n");
+});
+
 test("decimals give way to values that would not fit", () => {
   const profile = decodeFolded("a 9000000000000000\nb 1.123456\n");
   assert.equal(profile.sampleTypes[0].unit, "count/1000");

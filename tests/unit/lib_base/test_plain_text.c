@@ -16,9 +16,16 @@ static void assert_shown(const char *text, const char *expected)
 static void text_of_all_scripts_stays(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",       "main.f(int)", "läuft",
-                                        "запрос", "שלום",        "مرحبا",
-                                        "日本語", "🎉 a\u200db",  "std::g<a, b>::operator()"};
+    static const char *const texts[] = {"",
+                                        "main.f(int)",
+                                        "läuft",
+                                        "запрос",
+                                        "שלום",
+                                        "مرحبا",
+                                        "日本語",
+                                        "👩\u200d💻 ☂\ufe0f",
+                                        "می\u200cخواهم",
+                                        "std::g<a, b>::operator()"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_shown(texts[i], texts[i]);
 }
@@ -39,6 +46,17 @@ static void what_steers_a_terminal_or_forges_lines_is_replaced(void **state)
     assert_shown("tag\U000e0041\U000e007f", "tag??");
 }
 
+static void invisible_characters_are_replaced(void **state)
+{
+    (void)state;
+    assert_shown("a\u200bb\u2060c\ufeffd\u00ade", "a?b?c?d?e");
+    assert_shown("\u034f\u115f\u1160\u17b4\u180e\u3164\uffa0\ufff9\U0001d173", "?????????");
+    assert_shown("\u2064\u2065\U000e0100", "???");
+    assert_shown("a\u200db\u200c", "a?b?"); /* they join nothing */
+    assert_shown("\u00a0\u00ac\u00ae\u200a\u2010\u2027\u202f\u205f\u2070\ufffd\U0001f600",
+                 "\u00a0\u00ac\u00ae\u200a\u2010\u2027\u202f\u205f\u2070\ufffd\U0001f600");
+}
+
 static void bytes_that_are_no_utf8_are_replaced_one_by_one(void **state)
 {
     (void)state;
@@ -53,6 +71,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_of_all_scripts_stays),
         cmocka_unit_test(what_steers_a_terminal_or_forges_lines_is_replaced),
+        cmocka_unit_test(invisible_characters_are_replaced),
         cmocka_unit_test(bytes_that_are_no_utf8_are_replaced_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,23 @@ static void names_that_the_format_cannot_hold_are_changed(void **state)
     profile_destroy(profile);
 }
 
+static void control_characters_become_spaces(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("a\xc2\x9b"
+                                                "2Jb;c\x7f"
+                                                "d\xc2\x80\xc2\x9f;\u00a0\xc2\x9a\u00e9\xc2 3\n"));
+    static const char expected[] = "a 2Jb;c d  ;\u00a0 \u00e9\xc2 3\n";
+    buf_auto text;
+    struct err err;
+    buf_init(&text, sizeof(expected) - 1); /* a shorter name leaves no room unused */
+    assert_int_equal(export_folded(plain_view(arena, profile), &text, &err), ERR_NONE);
+    assert_true(span_equal_text(buf_span(&text), expected));
+    profile_destroy(profile);
+}
+
 static void an_export_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(folding_gives_up_at_the_deadline),
         cmocka_unit_test(a_diff_is_folded_with_both_values),
         cmocka_unit_test(names_that_the_format_cannot_hold_are_changed),
+        cmocka_unit_test(control_characters_become_spaces),
         cmocka_unit_test(an_export_that_does_not_fit_is_refused),
         cmocka_unit_test(a_flame_graph_becomes_a_tree),
         cmocka_unit_test(a_diff_tree_has_both_sides),

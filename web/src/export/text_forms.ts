@@ -25,7 +25,7 @@ class Pieces {
 }
 
 /** The format knows no escape: what would end a frame or a line becomes something else. */
-const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f]/g, " ");
+const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f\x7f-\x9f]/g, " ");
 
 /** A whole number of such units; "count/100" stands for two decimals (local/folded.ts). */
 function foldedValue(value: number, unit: string): string {
