@@ -37,7 +37,7 @@ enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBO
 
 #define TABLE_COLUMNS                                                                              \
     "build_id, quality, functions, bytes, source, file, problem, broken_units,"                    \
-    " builder_version, rfc3339(created_at), quality_rank"
+    " builder_version, rfc3339(created_at), quality_rank, object_is_damaged(object_key)"
 #define TABLE_SELECT "SELECT " TABLE_COLUMNS " FROM symbol_table WHERE tenant_id = $1"
 
 /* Of both lists the first so many have all that the first so many of them together need. */
@@ -62,21 +62,22 @@ static void write_table(struct answer *answer, const struct pg_result *rows, int
     answer_cell_i64(answer, "broken_units", rows, row, 7);
     answer_cell_i64(answer, "builder_version", rows, row, 8);
     answer_cell_text(answer, "created_at", rows, row, 9);
+    answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 11));
 }
 
 static void write_binary(struct answer *answer, const struct pg_result *rows, int row)
 {
     answer_open(answer, NULL, '{');
     answer_cell_text(answer, "build_id", rows, row, 0);
-    if (pg_is_null(rows, row, 11)) {
+    if (pg_is_null(rows, row, 12)) {
         answer_null(answer, "table");
     } else {
         answer_open(answer, "table", '{');
         write_table(answer, rows, row);
         answer_close(answer, '}');
     }
-    answer_cell_i64(answer, "files", rows, row, 12);
-    answer_cell_i64(answer, "file_bytes", rows, row, 13);
+    answer_cell_i64(answer, "files", rows, row, 13);
+    answer_cell_i64(answer, "file_bytes", rows, row, 14);
     answer_close(answer, '}');
 }
 
@@ -125,6 +126,7 @@ static void write_files(struct answer *answer, const struct pg_result *rows)
         answer_cell_text(answer, "sha256", rows, row, 4);
         answer_cell_text(answer, "file", rows, row, 5);
         answer_cell_text(answer, "created_at", rows, row, 6);
+        answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 7));
         answer_close(answer, '}');
     }
     answer_close(answer, ']');
@@ -147,7 +149,8 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
-                               " rfc3339(created_at) FROM debug_file"
+                               " rfc3339(created_at), object_is_damaged(object_key)"
+                               " FROM debug_file"
                                " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
                                request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
     if (!code)

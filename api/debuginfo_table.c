@@ -170,14 +170,14 @@ static enum err_code find_old(struct pg_connection *connection, const struct deb
 }
 
 /* A stripped file never hides a better one; of equals the later stays, unless an older builder made
- * it. One whose stored object is damaged or lost is replaced by any that is as good. */
+ * it. One whose stored object is damaged or lost is replaced by any. */
 static bool is_better(const struct pg_result *old, const struct debuginfo_table *table)
 {
     const int64_t rank = symbol_quality_rank(&table->facts), old_rank = pg_get_i64(old, 0, 0);
-    if (rank != old_rank)
-        return rank > old_rank;
     if (pg_get_bool(old, 0, 4))
         return true;
+    if (rank != old_rank)
+        return rank > old_rank;
     return table->facts.builder_version >= pg_get_i64(old, 0, 1) &&
            !span_equal(pg_get_bytes(old, 0, 3), span_of(table->sha256, DIGEST_BYTES));
 }

@@ -197,6 +197,9 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         /* What the table lacks, and, where servers are asked, what came of that. */
         " CASE WHEN t.is_lacking THEN concat_ws('; ', t.lacks,"
         "   CASE WHEN n.next_try_at IS NOT NULL THEN nullif(n.reason, '') END)"
+        "  WHEN EXISTS (SELECT FROM symbol_table d WHERE d.tenant_id = $1 AND d.build_id = a.b"
+        "   AND object_is_damaged(d.object_key)) THEN"
+        "   'its symbol table is damaged on the server: upload it once more'"
         "  ELSE coalesce((SELECT f.reason FROM debug_file f WHERE f.tenant_id = $1"
         "   AND f.build_id = a.b AND f.state = 'failed' ORDER BY f.id DESC LIMIT 1), n.reason, '')"
         "  END,"
@@ -213,7 +216,9 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         "  (SELECT quality & $3::bigint::integer <> 0 AS has_much,"
         "    quality & $4::bigint::integer <> 0 AS lacks_shared, problem FROM"
         "    (SELECT quality, problem FROM symbol_table WHERE tenant_id = $1 AND build_id = a.b"
-        "     UNION ALL SELECT quality, problem FROM symbol_table_public WHERE build_id = a.b)"
+        "      AND NOT object_is_damaged(object_key)"
+        "     UNION ALL SELECT quality, problem FROM symbol_table_public WHERE build_id = a.b"
+        "      AND NOT object_is_damaged(object_key))"
         "    AS both_places) AS tables) AS t"
         " CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM symbol_job WHERE tenant_id = $1"
         "  AND build_id = a.b) AS is_working) AS j",

@@ -145,7 +145,8 @@ static enum err_code has_file(const struct debuginfo_upload *upload, struct cand
     {
         if (strcmp(client_text(file, "kind", ""), upload->raw_kind) == 0 &&
             strcmp(client_text(file, "sha256", ""), hex) == 0 &&
-            strcmp(client_text(file, "state", ""), "failed") != 0)
+            strcmp(client_text(file, "state", ""), "failed") != 0 &&
+            !json_is_true(json_object_get(file, "is_damaged")))
             *ret_has_it = true;
     }
     return ERR_NONE;
@@ -168,8 +169,9 @@ static enum err_code ask_server(const struct debuginfo_upload *upload, struct cl
     const json_int_t rank = json_integer_value(json_object_get(table, "quality_rank"));
     const json_int_t version = json_integer_value(json_object_get(table, "builder_version"));
     const json_int_t own = symbol_quality_rank(&candidate->facts);
-    const bool is_better =
-        !table || rank < own || (rank == own && version < candidate->facts.builder_version);
+    const bool is_better = !table || json_is_true(json_object_get(table, "is_damaged")) ||
+                           rank < own ||
+                           (rank == own && version < candidate->facts.builder_version);
     *ret_is_wanted = upload->is_forced || (upload->raw_kind ? !has_it : is_better);
     return ERR_NONE;
 }
@@ -250,6 +252,12 @@ static void print_reason(const json_t *object, const char *key)
     terminal_print_clean(stdout, span_text(reason));
 }
 
+static void print_damage(const json_t *object)
+{
+    if (json_is_true(json_object_get(object, "is_damaged")))
+        fputs("; damaged on the server: upload it once more", stdout);
+}
+
 static void print_status(const json_t *status, const char *build_id)
 {
     const json_t *word, *file;
@@ -275,6 +283,7 @@ static void print_status(const json_t *status, const char *build_id)
                              span_text(json_string_value(word) ? json_string_value(word) : "?"));
     }
     print_reason(table, "problem");
+    print_damage(table);
     if (json_is_object(table))
         putchar('\n');
     json_array_foreach(json_object_get(status, "files"), i, file)
@@ -285,6 +294,7 @@ static void print_status(const json_t *status, const char *build_id)
                json_integer_value(json_object_get(file, "bytes")));
         terminal_print_clean(stdout, span_text(client_text(file, "state", "?")));
         print_reason(file, "reason");
+        print_damage(file);
         putchar('\n');
     }
 }

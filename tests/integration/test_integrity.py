@@ -366,6 +366,13 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(sta
         assert answer.status == 200 and b"not_symbolised" in answer.body, answer
     name = "damaged" if how == "flip" else "lost"
     assert metric(server.api(), f"perfolio_objects_{name}_total", kind="symbol_table") == 1
+    status = client.get(f"/api/v1/shares/{link}/symbolization").json()
+    assert status["complete"] is False and "damaged on the server" in status["missing"][0]["reason"], status
+    known = client.get(f"/api/v1/debuginfo/{program.build_id}").json()
+    assert (known["state"], known["table"]["is_damaged"]) == ("missing", True), known
+    send_table(client, program.build_id, program.table)
+    until(lambda: b"not_symbolised" not in client.get(f"/api/v1/shares/{link}/top").body, "the table has no names")
+    assert client.get(f"/api/v1/debuginfo/{program.build_id}").json()["table"]["is_damaged"] is False
     assert len([line for line in server.log().splitlines() if f"a stored object is {name}" in line and key in line]) == 1
 
 
@@ -400,6 +407,28 @@ def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_s
     assert used() == before
     until(lambda: not (server.objects.keys("symbols/") | server.objects.keys("debuginfo/")) & keys,
           "the damaged objects are not deleted")
+
+
+def test_the_cli_sends_debug_information_again_that_the_server_has_damaged(start_server, tmp_path):
+    server = start_server()
+    api, home = server.api(), {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
+    program = compile_with_id(tmp_path, "ab01d1")
+
+    def upload():
+        sent = server.cli("debuginfo", "upload", "--executable", program, environment=home)
+        assert sent.returncode == 0, sent
+        wait_built(api, "ab01d1")
+        return sent.stdout
+
+    upload()
+    assert b"the server has it" in upload()
+    key, = server.objects.keys("debuginfo/")
+    server.objects.write(key, flip(server.objects.read(key)))
+    assert api.get("/buildid/ab01d1/executable").status == 500
+    until(lambda: api.get("/api/v1/debuginfo/ab01d1").json()["files"][0]["is_damaged"], "the damage is not stated")
+    assert b"damaged on the server" in server.cli("debuginfo", "check", "ab01d1", environment=home).stdout
+    upload()
+    assert api.get("/buildid/ab01d1/executable").body == program.read_bytes()
 
 
 def test_what_a_request_finds_damaged_is_listed_at_once(start_server):
