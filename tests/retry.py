@@ -21,7 +21,10 @@ import failures
 SANITIZED_CLIENTS = "sanitized-clients"
 CLIENT_TESTS = [f"tests/integration/{name}" for name in (
     "test_cli_flags.py", "test_record_top.py",
-    "test_agent.py::test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there")]
+    "test_agent_flags.py", *(f"test_agent.py::test_{name}" for name in (
+        "a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there",
+        "a_pods_names_come_from_the_kubelet", "above_the_memory_limit_batches_do_not_follow_each_other",
+        "unwind_tables_are_shown_of_regular_files_alone")))]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
 # More than MOST_FLAKY failures fail the run whatever the second try shows: it is then only information.
