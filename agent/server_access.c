@@ -2,6 +2,7 @@
 
 #include "agent/small_file.h"
 #include "lib/base/mem.h"
+#include "lib/base/secret.h"
 #include "lib/io/http_url.h"
 
 #include <string.h>
@@ -54,8 +55,12 @@ enum err_code server_access_token(const struct server_access *access, struct buf
     struct span rest = buf_span(&text), line;
     if (code || !span_take_line(&rest, &line))
         return code ? code : err_set(err, ERR_INVALID, "the token file is empty");
+    line = span_trim(line);
+    code = secret_check_token(line, access->token_file, err);
+    if (code)
+        return code;
     buf_append_text(field, "Bearer ");
-    buf_append_span(field, span_trim(line));
+    buf_append_span(field, line);
     buf_append_byte(field, 0);
     return ERR_NONE;
 }

@@ -26,7 +26,7 @@ enum err_code server_access_check_url(const char *url, struct err *err) MUST_USE
 
 /* Appends the value of the Authorization field, with a NUL; nothing without a token file. The file
  * is read each time, so that it may be replaced. Handles: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
- * ERR_INVALID (it is empty), ERR_TOO_LARGE. */
+ * ERR_INVALID (it is empty, or is no token: lib/base/secret.h), ERR_TOO_LARGE. */
 enum err_code server_access_token(const struct server_access *access, struct buf *field,
                                   struct err *err) MUST_USE;
 

@@ -4,6 +4,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/config.h"
 #include "lib/base/mem.h"
+#include "lib/base/secret.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -46,14 +47,28 @@ bool account_is_confidential(const char *url)
     return false;
 }
 
+/* A line break at the end, as files have one, is not of the token. */
+static enum err_code read_token(const char *text, const char *source, struct arena *arena,
+                                const char **ret_token, struct err *err)
+{
+    const struct span token = span_trim(span_text(text));
+    if (token.size == 0)
+        return ERR_NONE;
+    const enum err_code code = secret_check_token(token, source, err);
+    if (!code)
+        *ret_token = arena_strndup(arena, token.data, token.size);
+    return code;
+}
+
 enum err_code account_load(struct arena *arena, struct account *ret_account, struct err *err)
 {
-    struct account account = {.url = env("PERFOLIO_URL"),
-                              .token = env("PERFOLIO_TOKEN"),
-                              .ca_file = env("PERFOLIO_CA_FILE")};
+    struct account account = {.url = env("PERFOLIO_URL"), .ca_file = env("PERFOLIO_CA_FILE")};
+    const char *token = env("PERFOLIO_TOKEN");
     config_auto config = NULL;
     enum err_code code =
-        config_path(CONFIG_FOLDER_CONFIG, "config.ini", arena, &account.config_file, err);
+        token ? read_token(token, "PERFOLIO_TOKEN", arena, &account.token, err) : ERR_NONE;
+    if (!code)
+        code = config_path(CONFIG_FOLDER_CONFIG, "config.ini", arena, &account.config_file, err);
     if (code)
         return code;
     code = config_load(account.config_file, &config, err);
@@ -68,7 +83,9 @@ enum err_code account_load(struct arena *arena, struct account *ret_account, str
     if (!account.url && stored_url)
         account.url = arena_strdup(arena, stored_url);
     if (!account.token && stored_token && is_stored_server)
-        account.token = arena_strdup(arena, stored_token);
+        code = read_token(stored_token, account.config_file, arena, &account.token, err);
+    if (code)
+        return code;
     if (!account.ca_file && stored_ca && is_stored_server)
         account.ca_file = arena_strdup(arena, stored_ca);
     if (account.url) {

@@ -4,6 +4,7 @@
 #include "cli/exit_code.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/secret.h"
 #include "lib/base/suggest.h"
 
 #include <errno.h>
@@ -99,25 +100,30 @@ enum err_code cli_read_secret(struct cli *cli, const char *file, const char **re
                               struct err *err)
 {
     bool is_stdin = strcmp(file, "-") == 0;
+    const char *source = is_stdin ? "standard input" : file;
     char line[MAX_SECRET_BYTES];
+    memset(line, '\n', sizeof(line));
     FILE *stream = is_stdin ? stdin : fopen(file, "re");
     if (!stream)
         return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "reading %s", file);
     const char *read = fgets(line, sizeof(line), stream);
     bool is_broken = ferror(stream);
     if (is_broken)
-        err_set_errno(err, ERR_IO, "reading %s", is_stdin ? "standard input" : file);
+        err_set_errno(err, ERR_IO, "reading %s", source);
     if (!is_stdin)
         fclose(stream);
     if (is_broken)
         return err->code;
-    if (read && strlen(line) == sizeof(line) - 1 && !strchr(line, '\n'))
-        return err_set(err, ERR_INVALID, "the first line of %s is too long for a secret",
-                       is_stdin ? "standard input" : file);
-    struct span secret = span_trim(span_text(read ? line : ""));
+    /* The NUL that fgets adds is the last one; others are of the file. */
+    const char *end = memrchr(line, '\0', sizeof(line));
+    const struct span text = span_of(line, read && end ? (size_t)(end - line) : 0);
+    if (text.size == sizeof(line) - 1 && !memchr(line, '\n', text.size))
+        return err_set(err, ERR_INVALID, "the first line of %s is too long for a secret", source);
+    struct span secret = span_trim(text);
     if (secret.size == 0)
-        return err_set(err, ERR_INVALID, "%s holds no secret in its first line",
-                       is_stdin ? "standard input" : file);
+        return err_set(err, ERR_INVALID, "%s holds no secret in its first line", source);
+    if (secret_check(secret, source, err))
+        return err->code;
     *ret_secret = arena_strndup(cli->arena, secret.data, secret.size);
     return ERR_NONE;
 }

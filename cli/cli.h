@@ -107,7 +107,8 @@ enum err_code cli_flush(struct err *err) MUST_USE;
 enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
 /* The secret in a file (or standard input if it is "-"): its first line. In the arena.
- * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, or of more than 4 KiB). */
+ * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or with a control
+ * character). */
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
                               struct err *err) MUST_USE;
 

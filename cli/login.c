@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "lib/base/mem.h"
+#include "lib/base/secret.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,11 +57,20 @@ static const struct argp argp = {
            "command line. Without URL, that of PERFOLIO_URL or of the last login is taken.",
 };
 
+static enum err_code read_token(struct cli *cli, const char *file, const char **ret_token,
+                                struct err *err)
+{
+    const enum err_code code = cli_read_secret(cli, file, ret_token, err);
+    return code ? code
+                : secret_check_token(span_text(*ret_token),
+                                     strcmp(file, "-") == 0 ? "standard input" : file, err);
+}
+
 static enum err_code ask_token(struct cli *cli, const char *url, const char **ret_token,
                                struct err *err)
 {
     if (!isatty(STDIN_FILENO))
-        return cli_read_secret(cli, "-", ret_token, err);
+        return read_token(cli, "-", ret_token, err);
     buf_auto typed;
     buf_init(&typed, MAX_TOKEN_BYTES);
     enum err_code code = terminal_ask_secret(
@@ -71,6 +81,8 @@ static enum err_code ask_token(struct cli *cli, const char *url, const char **re
     struct span token = span_trim(buf_span(&typed));
     if (token.size == 0)
         return cli_usage(cli, err, "no token was given: --anonymous keeps the server only");
+    if (secret_check_token(token, "what was typed", err))
+        return err->code;
     *ret_token = arena_strndup(cli->arena, token.data, token.size);
     return ERR_NONE;
 }
@@ -105,9 +117,9 @@ static enum err_code gather(struct login *login, struct account *account, struct
     if (login->is_anonymous)
         return ERR_NONE;
     if (login->token_file)
-        return cli_read_secret(cli, login->token_file, &account->token, err);
-    if (environment_token && environment_token[0]) {
-        account->token = environment_token;
+        return read_token(cli, login->token_file, &account->token, err);
+    if (environment_token && span_trim(span_text(environment_token)).size) {
+        account->token = cli->account.token; /* read and checked */
         return ERR_NONE;
     }
     return ask_token(cli, account->url, &account->token, err);

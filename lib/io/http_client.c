@@ -361,9 +361,13 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose,
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static bool is_one_line(const char *text)
+static bool is_field_text(const char *text)
 {
-    return !strpbrk(text, "\r\n");
+    for (; *text; text++) {
+        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+            return false;
+    }
+    return true;
 }
 
 static enum err_code make_field_list(const struct http_client_request *request,
@@ -374,10 +378,10 @@ static enum err_code make_field_list(const struct http_client_request *request,
     buf_init(&line, MAX_FIELD_BYTES);
     for (size_t i = 0; i < request->field_count; i++) {
         const struct http_client_field *field = &request->fields[i];
-        if (!is_one_line(field->name) || (field->value && !is_one_line(field->value))) {
+        if (!is_field_text(field->name) || (field->value && !is_field_text(field->value))) {
             curl_slist_free_all(list);
-            return err_set(err, ERR_INVALID, "the header field %.40s would hold a line break",
-                           field->name);
+            return err_set(err, ERR_INVALID,
+                           "the header field %.40s would hold a control character", field->name);
         }
         buf_clear(&line);
         if (!field->value)

@@ -167,6 +167,27 @@ def test_a_binary_format_is_not_for_a_terminal(cli, on_terminal, before):
     assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (status, seen, log)
 
 
+def test_a_token_that_cannot_be_sent_is_named(cli, before, server, tmp_path):
+    for token, words in (("pf_a\x1b[0m", "control character (0x1b) as its byte 5"), ("pf_ä", "not ASCII (0xc3)"),
+                         ("pf_a b", "a blank"), ("pf_a\npf_b", "(0x0a)")):
+        result = cli("push", before, token=token)
+        assert result.returncode == 2 and "PERFOLIO_TOKEN holds" in result.log and words in result.log, result.log
+        assert "pf_" not in result.log
+    pushed(cli, before, token=server.token + "\n")  # as files and secrets of orchestrators end
+    file = tmp_path / "token"
+    file.write_bytes(b"pf_a\x00b\n")
+    result = cli("login", server.url, "--token-file", file, token=None)
+    assert result.returncode == 7 and f"{file} holds a control character (0x00)" in result.log, result.log
+    result = cli("login", server.url, token=None, input=b"pf_\x01\n")
+    assert result.returncode == 7 and "standard input holds a control character (0x01)" in result.log, result.log
+    url = pushed(cli, before)
+    file.write_bytes(b"two\x07words\n")
+    result = cli("get", url, "--password-file", file)
+    assert result.returncode == 7 and f"{file} holds a control character (0x07)" in result.log, result.log
+    result = cli("delete", url, "--token", "a\x01b")
+    assert result.returncode == 7 and "X-Perfolio-Delete-Token would hold a control character" in result.log, result.log
+
+
 def test_strange_file_names_are_taken(cli, admin, tmp_path):
     for name in (b"a\x1b[31mb", b"caf\xe9", b"x" * 255, b"bidi\xe2\x80\xae", b" "):
         path = os.path.join(os.fsencode(tmp_path), name)
