@@ -531,6 +531,46 @@ static enum err_code set_aside(const struct upkeep_options *options, int64_t wri
                                  CATALOGUE_TOO_LARGE, err);
 }
 
+/* Bytes of strings of a segment's part or of a block; *ret_is_oversized: out of proportion. 0: it
+ * cannot be opened. */
+static size_t measure(const struct upkeep_options *options, const struct catalogue_claim *one,
+                      bool *ret_is_oversized)
+{
+    size_t bytes = 0;
+    *ret_is_oversized = false;
+    for (uint32_t i = 0; i < one->count; i++) {
+        struct open_block opened;
+        struct err err;
+        if (open_blocks_take(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
+            continue;
+        bytes += block_dictionary(opened.block)->string_bytes;
+        *ret_is_oversized |= oversized_in_merge(opened.block);
+        open_blocks_give(&opened);
+    }
+    return bytes;
+}
+
+/* Which of them keeps the others from being merged: an oversized one before others, and of these
+ * the largest. */
+static uint32_t find_obstacle(const struct upkeep_options *options,
+                              const struct catalogue_claim *part)
+{
+    uint32_t found = 0;
+    size_t most = 0;
+    bool has_oversized = false;
+    for (uint32_t i = 0; i < part->id_count; i++) {
+        const struct catalogue_claim one = part_of(part, i, 1);
+        bool is_oversized;
+        const size_t bytes = measure(options, &one, &is_oversized);
+        if (is_oversized < has_oversized || (is_oversized == has_oversized && bytes <= most))
+            continue;
+        found = i;
+        most = bytes;
+        has_oversized = is_oversized;
+    }
+    return found;
+}
+
 static enum err_code merge_part(const struct upkeep_options *options, int64_t writer_id,
                                 const struct catalogue_claim *part, struct err *err)
 {
@@ -559,8 +599,13 @@ static enum err_code merge_claim(const struct upkeep_options *options, int64_t w
             continue;
         }
         if (code == ERR_TOO_LARGE) {
-            const struct catalogue_claim one = part_of(claim, first, size = 1);
+            const uint32_t obstacle = size > 1 ? find_obstacle(options, &part) : 0;
+            const struct catalogue_claim one = part_of(claim, first + obstacle, 1);
+            const struct catalogue_claim before = part_of(claim, first, obstacle);
             code = set_aside(options, writer_id, &one, err);
+            if (!code && obstacle)
+                code = merge_part(options, writer_id, &before, err);
+            size = obstacle + 1;
         }
         first += size;
         const uint32_t left = claim->id_count - first;

@@ -4,11 +4,13 @@ without the memory for them leaves them out, and says which series and service t
 import gzip
 import random
 import re
+import subprocess
 
 import pytest
 
+import stored
 from people import Tenant
-from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, pprof_maker, rows_of
+from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, pprof_maker, rows_of, until
 
 WINDOW = {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR}
 WARNING = r"left out: .* MiB for \d+ samples of process_cpu\{service_name=\"evil\"\}"
@@ -94,6 +96,44 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
             assert re.search(WARNING, answer.headers["perfolio-warning"]), answer.headers["perfolio-warning"]
         assert answer.json()["statistics"]["oversized"] >= 1
         assert sum(value for _, value in answer.json()["series"][0]["points"]) == 3 * sum(range(1, 51))
+
+
+@pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(start_server, is_first):
+    """Of a day's blocks, of which no two can be merged: one is ordinary, and the others have oversized names."""
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read")
+
+    def day_of_honest():
+        for at in range(3):
+            send(client, "honest", at, HONEST)
+        compact(server)
+
+    if is_first:
+        day_of_honest()
+    send_names(client, "evil", 10, count=1200)
+    compact(server)
+    if not is_first:
+        day_of_honest()
+    honest, = rows_of(server, "SELECT object_key FROM block WHERE row_count > 10")
+    evil, = rows_of(server, "SELECT object_key FROM block WHERE row_count < 10")
+    # As if as many blocks had come one after the other: with eight of a day they are merged.
+    columns, = rows_of(server, "SELECT string_agg(column_name, ', ') FROM information_schema.columns"
+                       " WHERE table_name = 'block' AND column_name NOT IN ('id', 'object_key')")
+    objects = server.data_dir / "objects"
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
+        for i in range(7):
+            subprocess.run(["cp", "-a", objects / evil, objects / f"{evil}{i}"], check=True)
+            cursor.execute(f"INSERT INTO block (object_key, {columns}) SELECT object_key || '{i}', {columns}"
+                           " FROM block WHERE object_key = %s", [evil])
+        cursor.execute("UPDATE block SET leased_until = NULL, created_at = now()")  # older ones are left as they are
+    until(lambda: rows_of(server, "SELECT 1 FROM block WHERE is_broken") and not rows_of(
+        server, "SELECT 1 FROM block WHERE leased_until > now() AND NOT is_broken"), "nothing is set aside")
+    marked = rows_of(server, "SELECT object_key FROM block WHERE is_broken")
+    assert marked and all(key.startswith(evil) for key in marked), (marked, honest)
 
 
 def test_the_same_long_names_again_are_stored_once(start_server):
