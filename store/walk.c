@@ -926,6 +926,61 @@ static enum err_code look_at_places(struct walk *walk)
     return code;
 }
 
+/* Which types have a profile before the window's end. Those that begin later, and were found as
+ * neighbours of the window, have no value in it. */
+static bool *find_types_there(const struct walk *walk, bool *ret_are_all)
+{
+    bool *are_there = arena_new(walk->arena, bool, walk->type_count);
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        are_there[walk->series[task->series].type] |= task->granule->begin_ns < walk->query->end_ns;
+    }
+    *ret_are_all = true;
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        *ret_are_all &= are_there[i];
+    return are_there;
+}
+
+/* Numbers of series and types that stay change; series that go have UINT32_MAX. */
+static uint32_t *keep_series(struct walk *walk, const bool *are_there)
+{
+    uint32_t *types = arena_new(walk->arena, uint32_t, walk->type_count);
+    uint32_t *numbers = arena_new(walk->arena, uint32_t, walk->series_count);
+    uint32_t type_count = 0, series_count = 0;
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        types[i] = type_count;
+        if (are_there[i])
+            walk->types[type_count++] = walk->types[i];
+    }
+    for (uint32_t i = 0; i < walk->series_count; i++) {
+        struct store_series series = walk->series[i];
+        numbers[i] = are_there[series.type] ? series_count : UINT32_MAX;
+        series.type = types[series.type];
+        if (numbers[i] != UINT32_MAX)
+            walk->series[series_count++] = series;
+    }
+    walk->type_count = type_count;
+    walk->series_count = walk->statistics.series_count = series_count;
+    return numbers;
+}
+
+static void drop_later_types(struct walk *walk)
+{
+    bool are_all;
+    const bool *are_there = find_types_there(walk, &are_all);
+    if (are_all)
+        return;
+    const uint32_t *numbers = keep_series(walk, are_there);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        task->series = numbers[task->series];
+        if (task->series != UINT32_MAX)
+            walk->tasks[kept++] = *task;
+    }
+    walk->task_count = kept;
+}
+
 /*
  * A series that lacks a required label may have samples with it. Which series match is decided for
  * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
@@ -937,6 +992,8 @@ static enum err_code look(struct walk *walk)
     struct walk_state *state = walk->state;
     walk->statistics.bytes_read = state->bytes_read;
     enum err_code code = look_at_places(walk);
+    if (!code && state->kind == WALK_TASKS)
+        drop_later_types(walk);
     state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
     state->bytes_read = walk->statistics.bytes_read;
     if (state->is_open)
