@@ -70,7 +70,7 @@ def test_tables_and_reports_on_terminals_show_plain_names(server, tmp_path):
         assert_plain(text)
     code, text = run(server, tenant, tmp_path, "query", "process_cpu:cpu", "--report", "folded", *WINDOW, on_terminal=True)
     # The server has blanks for controls and ":" for ";" in folded stacks.
-    assert code == 0 and "f ]0:x |?| |?2J|? 10" in text, text
+    assert code == 0 and "f ]0:x |?| | 2J|? 10" in text, text
     assert_plain(text.replace("\r\x1b[K", ""))  # what wipes the bar
     code, text = run(server, tenant, tmp_path, "query", f'process_cpu:cpu{{nope="{EVIL}"', *WINDOW, on_terminal=True)
     assert code != 0, text
