@@ -94,7 +94,10 @@ static enum err_code sniff(struct span text, bool was_accepted, enum format *ret
             return refuse("this is no profile that is known here", err);
     }
     if (starts_json_array(text))
-        return refuse("this JSON is a list, perhaps a Chrome trace", err);
+        return refuse(
+            "this JSON is a list, perhaps a Chrome trace; save the CPU profile alone, in Node with "
+            "`node --cpu-prof`, with py-spy by `--format speedscope`",
+            err);
     const char *advice = was_accepted ? NULL : foreign_text_find(text);
     if (advice)
         return refuse(advice, err);

@@ -264,7 +264,7 @@ export async function testPreview(runner, browser, server) {
         [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this file"],
         [Buffer.from('{"nodes":[]}'), "no preview of this file"],
         [Buffer.alloc(0), "is empty"],
-        [Buffer.from('{"traceEvents":[]}'), "This is a Chrome trace; save the CPU profile alone. What can be read is pprof"],
+        [Buffer.from('{"traceEvents":[]}'), "This is a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”. What can be read is pprof"],
         [Buffer.from("<!doctype html>\n"), "This is HTML, perhaps an error page that was saved. What can be read is pprof"],
         [Buffer.concat([whole, whole.subarray(0, 40)]), "cannot be unpacked"],
       ];

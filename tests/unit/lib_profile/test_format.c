@@ -103,7 +103,7 @@ static void what_is_not_understood_is_told_so(void **state)
         {"<!DOCTYPE html> 12", ERR_UNSUPPORTED, "HTML"},
         {"PERFILE2xxx", ERR_UNSUPPORTED, "perf script"},
         {"{\"traceEvents\":[]}", ERR_UNSUPPORTED, "Chrome trace"},
-        {"[{\"ph\":1}]", ERR_UNSUPPORTED, "list"},
+        {"[{\"ph\":1}]", ERR_UNSUPPORTED, "node --cpu-prof"},
         {"{\"head\":{\"selfSize\":1}}", ERR_UNSUPPORTED, "heap profile"},
         {"{\"x\":{\"nodes\":1}}", ERR_UNSUPPORTED, "no profile that is known"},
         {"{\"nodes\":[}", ERR_INVALID, "line 1"},

@@ -46,7 +46,7 @@ const strangers: [RegExp, string][] = [
   [/^<\?xml.*<svg/s, svg],
   [/^<\?xml/, "This is XML."],
   [/^<svg/, svg],
-  [/^\s*\[\s*\{/, "This JSON is a list, perhaps a Chrome trace."],
+  [/^\s*\[\s*\{/, "This JSON is a list, perhaps a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”, with py-spy by “--format speedscope”."],
 ];
 
 /** A message that begins with a message, and Perfetto's packets; pprof's field 1 has two numbers. */
