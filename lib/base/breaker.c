@@ -10,6 +10,16 @@
 enum {
     PROBE_AGAIN_MS = 250,   /* while open: how soon a service that is back is noticed */
     SUSPECT_AGAIN_MS = 400, /* while closed: a statement that waits for a lock is suspected often */
+    DEADLINE_FACTOR = 3,    /* of the slowest recent reply */
+    DECAY_DIVISOR = 8,
+};
+
+/* The patient request. Only the thread of the breaker starts and joins its thread. */
+struct patient {
+    pthread_t thread;
+    bool is_started;
+    atomic_bool has_ended;
+    _Atomic int64_t replied_ns; /* monotonic */
 };
 
 struct breaker {
@@ -19,7 +29,12 @@ struct breaker {
     atomic_bool is_suspected; /* may be read without the mutex, so that waiting callers are cheap */
     _Atomic uint64_t open_count;
     _Atomic int64_t replied_ns; /* monotonic: when a caller last received something */
-    pthread_mutex_t mutex;      /* guards what follows */
+    /* How long the slowest of the recent probes took. Threads may overwrite each other's values: it
+     * is an estimate. */
+    _Atomic int64_t slowest_ns;
+    int64_t judged_ns; /* when the last probe had ended; of the breaker's thread alone */
+    struct patient patient;
+    pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t wake;
     bool should_stop;
 };
@@ -47,28 +62,81 @@ static bool wait_until_due(struct breaker *breaker)
     return goes_on;
 }
 
+/* ---- how slow the service is ---- */
+
+static void forget_slowly(struct breaker *breaker, int64_t duration_ns)
+{
+    const int64_t slowest_ns = atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed);
+    const int64_t lowered_ns = slowest_ns - slowest_ns / DECAY_DIVISOR;
+    if (duration_ns < slowest_ns)
+        atomic_store_explicit(&breaker->slowest_ns,
+                              duration_ns > lowered_ns ? duration_ns : lowered_ns,
+                              memory_order_relaxed);
+}
+
+static void learn(struct breaker *breaker, int64_t duration_ns)
+{
+    if (duration_ns > atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed))
+        atomic_store_explicit(&breaker->slowest_ns, duration_ns, memory_order_relaxed);
+    else
+        forget_slowly(breaker, duration_ns);
+}
+
+int64_t breaker_deadline_ms(const struct breaker *breaker)
+{
+    if (!breaker)
+        return 0;
+    const struct breaker_options *options = &breaker->options;
+    const int64_t wanted_ms = atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed) *
+                              DEADLINE_FACTOR / CLOCK_NS_PER_MS;
+    return wanted_ms < options->probe_ms        ? options->probe_ms
+           : wanted_ms > options->most_probe_ms ? options->most_probe_ms
+                                                : wanted_ms;
+}
+
+/* ---- probes ---- */
+
 struct probe_request {
     const struct breaker_options *options;
     int index;
+    int64_t deadline_ms;
+    int64_t duration_ns;
     bool has_reply;
 };
 
 static void *send_request(void *context)
 {
     struct probe_request *request = context;
-    request->has_reply = request->options->probe(request->options->context, request->index);
+    const int64_t begin_ns = clock_monotonic_ns();
+    request->has_reply =
+        request->options->probe(request->options->context, request->index, request->deadline_ms);
+    request->duration_ns = clock_monotonic_ns() - begin_ns;
     return NULL;
 }
 
-/* A request for which no thread can be started is sent after the others. */
-static bool send_requests(const struct breaker_options *options)
+/* The quicker of the replies decides, so that is the duration to learn. */
+static bool learn_from(struct breaker *breaker, const struct probe_request *requests, int count)
 {
+    int64_t quickest_ns = INT64_MAX;
+    for (int i = 0; i < count; i++)
+        if (requests[i].has_reply && requests[i].duration_ns < quickest_ns)
+            quickest_ns = requests[i].duration_ns;
+    if (quickest_ns == INT64_MAX)
+        return false;
+    learn(breaker, quickest_ns);
+    return true;
+}
+
+/* A request for which no thread can be started is sent after the others. */
+static bool send_requests(struct breaker *breaker, int64_t deadline_ms)
+{
+    const struct breaker_options *options = &breaker->options;
     struct probe_request requests[BREAKER_PROBE_REQUESTS];
     pthread_t threads[BREAKER_PROBE_REQUESTS];
     bool has_thread[BREAKER_PROBE_REQUESTS] = {false};
-    bool has_reply = false;
     for (int i = 0; i < BREAKER_PROBE_REQUESTS; i++)
-        requests[i] = (struct probe_request){.options = options, .index = i};
+        requests[i] =
+            (struct probe_request){.options = options, .index = i, .deadline_ms = deadline_ms};
     for (int i = 1; i < BREAKER_PROBE_REQUESTS; i++)
         has_thread[i] = pthread_create(&threads[i], NULL, send_request, &requests[i]) == 0;
     for (int i = 0; i < BREAKER_PROBE_REQUESTS; i++) {
@@ -76,9 +144,51 @@ static bool send_requests(const struct breaker_options *options)
             pthread_join(threads[i], NULL);
         else
             send_request(&requests[i]);
-        has_reply |= requests[i].has_reply;
     }
-    return has_reply;
+    return learn_from(breaker, requests, BREAKER_PROBE_REQUESTS);
+}
+
+static void *send_patiently(void *context)
+{
+    struct breaker *breaker = context;
+    struct probe_request request = {.options = &breaker->options,
+                                    .index = BREAKER_PATIENT_REQUEST,
+                                    .deadline_ms = breaker->options.most_probe_ms};
+    send_request(&request);
+    if (learn_from(breaker, &request, 1))
+        atomic_store(&breaker->patient.replied_ns, clock_monotonic_ns());
+    atomic_store(&breaker->patient.has_ended, true);
+    return NULL;
+}
+
+static void join_patient(struct patient *patient)
+{
+    if (patient->is_started)
+        pthread_join(patient->thread, NULL);
+    patient->is_started = false;
+}
+
+/* Unless one is still running. Where no thread can be started, the next probe tries again. */
+static void start_patient(struct breaker *breaker)
+{
+    struct patient *patient = &breaker->patient;
+    const bool is_running = patient->is_started && !atomic_load(&patient->has_ended);
+    if (is_running || breaker->options.most_probe_ms <= breaker->options.probe_ms)
+        return;
+    join_patient(patient);
+    atomic_store(&patient->has_ended, false);
+    patient->is_started = pthread_create(&patient->thread, NULL, send_patiently, breaker) == 0;
+}
+
+/*
+ * A caller's reply counts when it came during the probe: callers that give up after the breaker has
+ * opened may note what they received before. The reply to the patient request may also come between
+ * two probes.
+ */
+static bool has_other_reply(const struct breaker *breaker, int64_t begin_ns)
+{
+    return atomic_load_explicit(&breaker->replied_ns, memory_order_relaxed) >= begin_ns ||
+           atomic_load(&breaker->patient.replied_ns) > breaker->judged_ns;
 }
 
 static void probe_once(struct breaker *breaker)
@@ -87,10 +197,17 @@ static void probe_once(struct breaker *breaker)
     const int64_t begin_ns = clock_monotonic_ns();
     /* Before the probe: who begins to wait while it runs may suspect again. */
     atomic_store(&breaker->is_suspected, false);
-    const bool has_reply = send_requests(options);
-    const bool is_open =
-        !has_reply && atomic_load_explicit(&breaker->replied_ns, memory_order_relaxed) < begin_ns;
+    const int64_t deadline_ms =
+        atomic_load(&breaker->is_open) ? options->probe_ms : breaker_deadline_ms(breaker);
+    const bool has_reply = send_requests(breaker, deadline_ms);
+    const bool is_alive = has_other_reply(breaker, begin_ns);
+    const bool is_open = !has_reply && !is_alive;
     const bool was_open = atomic_exchange(&breaker->is_open, is_open);
+    if (!has_reply && !is_open && !was_open)
+        learn(breaker, deadline_ms * CLOCK_NS_PER_MS);
+    breaker->judged_ns = clock_monotonic_ns();
+    if (is_open)
+        start_patient(breaker);
     if (is_open && !was_open)
         atomic_fetch_add(&breaker->open_count, 1);
     if (is_open != was_open && options->report)
@@ -135,6 +252,7 @@ void breaker_destroy(struct breaker *breaker)
     pthread_cond_signal(&breaker->wake);
     pthread_mutex_unlock(&breaker->mutex);
     pthread_join(breaker->thread, NULL);
+    join_patient(&breaker->patient);
     pthread_cond_destroy(&breaker->wake);
     pthread_mutex_destroy(&breaker->mutex);
     mem_free(breaker);
@@ -158,6 +276,12 @@ void breaker_note_reply(struct breaker *breaker)
 {
     if (breaker)
         atomic_store_explicit(&breaker->replied_ns, clock_monotonic_ns(), memory_order_relaxed);
+}
+
+void breaker_note_duration(struct breaker *breaker, int64_t duration_ns)
+{
+    if (breaker)
+        forget_slowly(breaker, duration_ns);
 }
 
 uint64_t breaker_open_count(const struct breaker *breaker)

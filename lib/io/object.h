@@ -98,7 +98,8 @@ enum err_code object_read_range_within(struct object_store *store, const char *k
 enum err_code object_probe(struct object_store *store, const char *key,
                            const struct patience *patience, struct err *err) MUST_USE;
 /* Can the store be used? S3: reads a byte of key, an object that is there, and writes an object
- * where the last write failed; without another try, within 2 s. Folder: does nothing. Handles: any
+ * where the last write failed; without another try, within 2 s, or up to 10 s where the server is
+ * known to be slow. Folder: does nothing. Handles: any
  * failure, of which err->public_text says what clients may know. */
 enum err_code object_store_check(struct object_store *store, const char *key,
                                  struct err *err) MUST_USE;

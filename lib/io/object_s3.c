@@ -16,7 +16,7 @@ enum {
     DEFAULT_UPLOAD_MAX_AGE_S = 86400,
     OPENING_RETRY_MS = 3000, /* who starts a server wants to know soon */
     PROBE_BYTES = 64,
-    CHECK_MS = 1900, /* of object_check, with time left for the way there and back */
+    CHECK_MS = 1900, /* of object_store_check, with time left for the way there and back */
 };
 #define DEFAULT_OPEN_MAX_BYTES (UINT64_C(1) << 30)
 
@@ -297,7 +297,9 @@ static enum err_code s3_check(struct object_store *base, const char *key, struct
 {
     struct s3_store *store = s3_store_of(base);
     struct s3_request request;
-    const int64_t deadline_ns = clock_monotonic_ns() + CHECK_MS * CLOCK_NS_PER_MS;
+    const int64_t learnt_ms = s3_client_deadline_ms(store->client);
+    const int64_t check_ms = learnt_ms > CHECK_MS ? learnt_ms : CHECK_MS;
+    const int64_t deadline_ns = clock_monotonic_ns() + check_ms * CLOCK_NS_PER_MS;
     s3_request_init(&request, "read", "GET", key);
     request.range_size = 1;
     request.max_answer_bytes = 1;

@@ -1346,9 +1346,10 @@ void pg_limit(struct pg_connection *connection, int statement_ms)
  * is no evidence before the first reply: the database may be far away, or connect_timeout too
  * short.
  */
-static bool probe(void *context, int index)
+static bool probe(void *context, int index, int64_t deadline_ms)
 {
-    (void)index; /* each request has a connection of the pool */
+    /* Each request has a connection of the pool, whose deadline is PROBE_MS. */
+    (void)index, (void)deadline_ms;
     struct pg_watch *watch = context;
     arena_auto arena = arena_create();
     struct pg_connection *connection = NULL;
@@ -1388,10 +1389,13 @@ enum err_code pg_watch_create(const char *conninfo, void (*report_change)(bool i
     limit_to(&watch->pool->connect_ms, PROBE_CONNECT_MAX_MS);
     limit_to(&watch->pool->connect_silence_ms, PROBE_CONNECT_MAX_MS);
     watch->report = report_change;
-    const enum err_code code = breaker_create(
-        &(struct breaker_options){
-            .probe = probe, .report = report, .context = watch, .probes_at_start = true},
-        &watch->breaker, err);
+    const enum err_code code = breaker_create(&(struct breaker_options){.probe = probe,
+                                                                        .probe_ms = PROBE_MS,
+                                                                        .most_probe_ms = PROBE_MS,
+                                                                        .report = report,
+                                                                        .context = watch,
+                                                                        .probes_at_start = true},
+                                              &watch->breaker, err);
     if (code) {
         pg_pool_destroy(watch->pool);
         mem_free(watch);

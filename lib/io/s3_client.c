@@ -11,6 +11,7 @@
 #include "lib/io/s3_sign.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ enum {
     REPLY_BYTES = 16 << 10,         /* so much of a response shows that the server responds */
     SUSPECT_MS = 400,
     PROBE_MS = 1200,
+    MOST_PROBE_MS = 10000, /* a server that takes longer counts as one that hangs */
     BUSY_RETRY_S = 5,
 };
 
@@ -37,6 +39,7 @@ struct s3_client {
     int64_t failing_since_ns; /* monotonic; since the last request that did not fail */
     int64_t failed_last_ns;
     struct breaker *breaker;            /* NULL: not watched */
+    atomic_bool is_ending;              /* probes end early */
     void (*report)(bool is_responding); /* or NULL */
 };
 
@@ -59,6 +62,7 @@ void s3_client_destroy(struct s3_client *client)
 {
     if (!client)
         return;
+    atomic_store(&client->is_ending, true);
     breaker_destroy(client->breaker);
     while (client->idle_count)
         http_client_destroy(client->idle[--client->idle_count]);
@@ -302,10 +306,14 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     enum err_code code = take_connection(client, &connection, err);
     if (code)
         return code;
+    const int64_t begin_ns = clock_monotonic_ns();
     code = http_client_send(connection, &http, answer, err);
     give_connection(client, connection);
-    if (answer->status && code != ERR_TIMEOUT && !request->is_probe)
+    if (answer->status && code != ERR_TIMEOUT && !request->is_probe) {
         breaker_note_reply(client->breaker);
+        if (!code)
+            breaker_note_duration(client->breaker, clock_monotonic_ns() - begin_ns);
+    }
     if (code && watch.is_given_up)
         return fail_unresponsive(err);
     if (code && watch.is_stalled)
@@ -416,9 +424,10 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
  * a lost SYN or a slow TLS handshake does not matter, and the other one a new connection, since a
  * kept one may be dead.
  */
-static bool probe(void *context, int index)
+static bool probe(void *context, int index, int64_t deadline_ms)
 {
     struct s3_client *client = context;
+    const struct patience patience = {.is_cancelled = &client->is_ending};
     http_client_answer_auto answer;
     struct s3_request request;
     struct err err;
@@ -426,7 +435,8 @@ static bool probe(void *context, int index)
     char payload_hash[DIGEST_HEX_BYTES];
     http_client_answer_init(&answer);
     s3_request_init(&request, "probe", "GET", "perfolio-watch");
-    request.deadline_ms = PROBE_MS;
+    request.deadline_ms = deadline_ms;
+    request.patience = &patience;
     request.is_probe = true;
     request.needs_fresh_connection = index > 0;
     digest_sha256(request.body, hash);
@@ -445,12 +455,20 @@ enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_r
                               struct err *err)
 {
     client->report = report;
-    return breaker_create(
-        &(struct breaker_options){.probe = probe, .report = report_change, .context = client},
-        &client->breaker, err);
+    return breaker_create(&(struct breaker_options){.probe = probe,
+                                                    .probe_ms = PROBE_MS,
+                                                    .most_probe_ms = MOST_PROBE_MS,
+                                                    .report = report_change,
+                                                    .context = client},
+                          &client->breaker, err);
 }
 
 bool s3_client_is_responding(const struct s3_client *client)
 {
     return !breaker_is_open(client->breaker);
+}
+
+int64_t s3_client_deadline_ms(const struct s3_client *client)
+{
+    return breaker_deadline_ms(client->breaker);
 }

@@ -48,13 +48,16 @@ void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
  * own, on a kept and on a new connection. Without a whole response to either within 1.2 s, nor one
  * to another request meanwhile, nor a good part of one, the server counts as not responding:
  * requests in hand end with ERR_BUSY, new ones at once, until a probe, several each second, is
- * responded to. A server that could not be used for longer than the time for retries is not waited
- * for any more. report is called on that thread when the server stops responding and when it
- * responds again.
+ * responded to. A server that is known to be slow has three times as long as its recent responses
+ * to probes took, up to 10 s (lib/base/breaker.h). A server that could not be used for longer than
+ * the time for retries is not waited for any more. report is called on that thread when the server
+ * stops responding and when it responds again.
  */
 enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_responding),
                               struct err *err) MUST_USE;
 bool s3_client_is_responding(const struct s3_client *client);
+/* How long a small request may take, by what the watch has learnt; 0 without a watch. */
+int64_t s3_client_deadline_ms(const struct s3_client *client);
 /* What stands before each key: "" or "a/". */
 const char *s3_client_prefix(const struct s3_client *client);
 

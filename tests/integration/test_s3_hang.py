@@ -47,6 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """The body, the key and the query, once the server responds at all."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.responds.wait()
+        time.sleep(self.server.delay)
         path, _, query = self.path.partition("?")
         return body, path.partition("/bucket")[2].lstrip("/"), urllib.parse.parse_qs(query, keep_blank_values=True)
 
@@ -99,6 +100,7 @@ class BucketServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), handler)
         self.objects = {} if objects is None else objects
         self.connections = []
+        self.delay = 0
         self.responds = threading.Event()
         self.responds.set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -228,3 +230,39 @@ def test_a_bucket_that_is_long_away_is_not_waited_for_by_each_request(server, bu
         assert server.stop() == 0
         again.shutdown()
         again.server_close()
+
+
+def push(server):
+    return server.api().post("/ingest", samples.FOLDED, query={"name": "app"})
+
+
+def refused_after(server):
+    """Seconds until a push is answered 503, as while the bucket hangs."""
+    request = Asking("ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})
+    request.join()
+    assert request.answer and request.answer.status == 503, request.answer
+    return request.seconds
+
+
+def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
+    assert push(server).status == 200
+    for delay in (1.5, 3):
+        bucket.delay = delay
+        wait_for(lambda: push(server).status == 200, 60)
+        pushes = [Asking(str(number), server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})
+                  for number in range(17)]
+        for one in pushes:
+            one.join()
+        assert [one.answer and one.answer.status for one in pushes] == [200] * 17, delay
+        assert [push(server).status for _ in range(3)] == [200] * 3, delay
+        wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
+    with bucket.hanging():
+        # Three times the 3 s that were learnt, and the time until a probe is sent.
+        assert refused_after(server) < 20
+        assert server.anonymous().get("/readyz").status == 503
+    bucket.delay = 0
+    wait_for(lambda: push(server).status == 200, 60)
+    for _ in range(30):
+        assert push(server).status == 200
+    with bucket.hanging():
+        assert refused_after(server) < 5, "the latency is forgotten"
