@@ -30,7 +30,7 @@ struct series_sums {
 struct block_writer {
     struct block_sink sink;
     struct column_writer columns;
-    struct column_writer totals; /* packed as well, but not compressed */
+    struct column_writer totals; /* and profiles: without zstd */
     struct buf pending;          /* for the sink */
     struct buf granules;
     struct buf series_totals; /* their granules */
@@ -301,18 +301,18 @@ static void append_profiles(struct block_writer *writer, const struct block_rows
     for (uint32_t i = 0; i < count; i++)
         column[i] = (uint64_t)rows->profiles[i].time_ns -
                     (uint64_t)(i ? rows->profiles[i - 1].time_ns : granule->begin_ns);
-    column_append_u64(&writer->columns, &writer->pending, column, count);
+    column_append_u64(&writer->totals, &writer->pending, column, count);
     for (uint32_t i = 0; i < count; i++)
         column[i] = (uint64_t)rows->profiles[i].duration_ns ^
                     (i ? (uint64_t)rows->profiles[i - 1].duration_ns : 0);
-    column_append_u64(&writer->columns, &writer->pending, column, count);
+    column_append_u64(&writer->totals, &writer->pending, column, count);
     for (uint32_t i = 0; i < count; i++)
         column[i] =
             (uint64_t)rows->profiles[i].period ^ (i ? (uint64_t)rows->profiles[i - 1].period : 0);
-    column_append_u64(&writer->columns, &writer->pending, column, count);
+    column_append_u64(&writer->totals, &writer->pending, column, count);
     for (uint32_t i = 0; i < count; i++)
         column[i] = column_zigzag(rows->profiles[i].total);
-    column_append_u64(&writer->columns, &writer->pending, column, count);
+    column_append_u64(&writer->totals, &writer->pending, column, count);
 }
 
 /* A value as it is stored. */

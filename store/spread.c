@@ -49,6 +49,7 @@ void spread_init(struct spread *spread, const struct spread_steps *steps)
 void spread_fini(struct spread *spread)
 {
     map_u64_fini(&spread->sum_numbers);
+    mem_free(spread->first_numbers);
     mem_free(spread->sums);
     mem_free(spread->unknown);
     mem_free(spread->times_ns);
@@ -59,12 +60,15 @@ void spread_fini(struct spread *spread)
 size_t spread_memory(const struct spread *spread)
 {
     return spread->sum_capacity * (sizeof(*spread->sums) + 2 * sizeof(struct map_u64_slot)) +
+           (spread->first_numbers ? spread_count_steps(&spread->steps) * sizeof(uint32_t) : 0) +
            spread->unknown_capacity * sizeof(*spread->unknown) +
            spread->time_capacity * sizeof(*spread->times_ns) + coverage_memory(&spread->covered);
 }
 
 void spread_begin_series(struct spread *spread)
 {
+    for (uint32_t i = 0; i < spread->sum_count; i++)
+        spread->first_numbers[spread->sums[i].step] = 0;
     map_u64_fini(&spread->sum_numbers);
     spread->sum_numbers = (struct map_u64){0};
     spread->sum_count = spread->last_sum = 0;
@@ -83,14 +87,25 @@ static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
     return mem_resize(array, *capacity, size);
 }
 
+/* Most series have one group: its sums are found by their step. */
+static uint32_t find_number(struct spread *spread, uint32_t group, uint32_t step)
+{
+    if (spread->sum_count && group != spread->sums[0].group)
+        return map_u64_add(&spread->sum_numbers, (uint64_t)group << 32 | step, spread->sum_count);
+    if (!spread->first_numbers)
+        spread->first_numbers = mem_new(uint32_t, spread_count_steps(&spread->steps));
+    uint32_t *number = &spread->first_numbers[step];
+    if (!*number)
+        *number = spread->sum_count + 1;
+    return *number - 1;
+}
+
 static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __int128 value)
 {
     uint32_t number = spread->last_sum;
     const struct spread_sum *last = number < spread->sum_count ? &spread->sums[number] : NULL;
-    if (!last || last->group != group || last->step != step) {
-        const uint64_t key = (uint64_t)group << 32 | step;
-        number = map_u64_add(&spread->sum_numbers, key, spread->sum_count);
-    }
+    if (!last || last->group != group || last->step != step)
+        number = find_number(spread, group, step);
     if (number == spread->sum_count) {
         spread->sums =
             grow(spread->sums, spread->sum_count, &spread->sum_capacity, sizeof(*spread->sums));
@@ -120,6 +135,8 @@ static int64_t end_of(int64_t begin_ns, int64_t duration_ns)
  * their product takes no unit any more: the remainder does. */
 static __int128 first_part(int64_t value, uint64_t part_ns, int64_t duration_ns)
 {
+    if (part_ns == 0 || part_ns == (uint64_t)duration_ns)
+        return part_ns ? (__int128)value * SPREAD_UNIT : 0;
     const __int128 product = (__int128)value * part_ns;
     const __int128 whole = product / duration_ns, rest = product - whole * duration_ns;
     const __int128 scaled = rest * SPREAD_UNIT;

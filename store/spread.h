@@ -70,7 +70,8 @@ struct spread {
     uint64_t unknown_count; /* profiles of the window without a duration */
     uint64_t add_count;     /* additions to sums: what the work is proportional to */
     /* Internal: */
-    struct map_u64 sum_numbers; /* by group and step */
+    uint32_t *first_numbers;    /* per step: numbers of sums of the series' first group, plus 1 */
+    struct map_u64 sum_numbers; /* of the other groups, by group and step */
     uint32_t sum_capacity;
     uint32_t last_sum; /* profiles mostly come in order of time */
     uint32_t last_step;
