@@ -508,7 +508,7 @@ export async function testExplore(runner, browser, server) {
       await page.selectOption("select[aria-label='Profile type']", { label: "Memory in use · memory" });
       await page.waitForURL((at) => at.searchParams.get("query").startsWith("memory:inuse_space"));
       await viewReady(page);
-      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Mean of each series, summed of 1 profile of 1 series/));
+      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Average over time of 1 profile of 1 series/));
       await setInPlace(page, copied.pathname + copied.search);
       await viewReady(page);
       await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/));

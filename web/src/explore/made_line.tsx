@@ -3,7 +3,7 @@ import type { Made } from "../explore_api.ts";
 import { formatBytes, formatCount, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
-const rules: Record<string, string> = { sum: "Sum", mean: "Mean of each series, summed", difference: "Difference of snapshots" };
+const rules: Record<string, string> = { sum: "Sum", mean: "Average over time", difference: "Difference of snapshots" };
 const counted = (count: number, word: string) => `${formatCount(count)} ${count === 1 || word === "series" ? word : word + "s"}`;
 
 export function MadeLine({ made }: { made: Made | null }) {
