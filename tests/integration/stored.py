@@ -24,7 +24,7 @@ class Folder:
 
     def keys(self, prefix=""):
         return {str(path.relative_to(self.path)) for path in self.path.rglob("*")
-                if path.is_file() and str(path.relative_to(self.path)).startswith(prefix)}
+                if path.is_file() and str(path.relative_to(self.path)).startswith(prefix) and path.name != ".held"}
 
     def has(self, key):
         return (self.path / key).exists()
