@@ -136,12 +136,12 @@ enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note, vo
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < part_count && !code; i++) {
         const struct part *part = &pile->parts[i];
-        const struct failure *failure = part->failures;
+        uint32_t failure = 0; /* failures may be NULL: there are none */
         for (uint32_t at = part->first; at < part->end && !code; at++) {
             enum err_code read = ERR_NONE;
-            if (failure < part->failures + part->failure_count && failure->task == at) {
-                *walk->err = failure->err;
-                read = failure++->err.code;
+            if (failure < part->failure_count && part->failures[failure].task == at) {
+                *walk->err = part->failures[failure].err;
+                read = part->failures[failure++].err.code;
             }
             code = note(context, pile->tasks[at], read);
         }
