@@ -125,6 +125,18 @@ static bool is_of_part(const struct err *err)
            (err->code == ERR_IO && err->is_unreadable);
 }
 
+/* Could not be read, but can be now? Then the disk failed for a moment, and the part stays. */
+static bool is_readable_now(struct request *request, const struct integrity_object *object,
+                            struct err *err)
+{
+    struct err again = {0};
+    if (err->code != ERR_IO ||
+        integrity_check(request->server->objects, object, NULL, NULL, &again))
+        return false;
+    err->is_unreadable = false;
+    return true;
+}
+
 /*
  * Deletes the row of a part that cannot be used, so that the part counts as missing and the client
  * sends it again. With the row goes the problem that integrity_report listed for operators, since
@@ -162,7 +174,7 @@ static enum err_code copy_parts(struct request *request, const struct upload *up
     uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
     for (int64_t part = 0; !code && part < upload->part_count; part++) {
         code = copy_part(request, &parts->objects[part], writer, digest, chunk, err);
-        if (code && is_of_part(err)) {
+        if (code && is_of_part(err) && !is_readable_now(request, &parts->objects[part], err)) {
             code = drop_part(request, &parts->objects[part], err);
             dropped_count++;
         }
