@@ -334,7 +334,7 @@ static enum err_code write_column(struct parquet_writer *writer, const struct pe
         const struct parquet_leaf leaf = {.type = pending->column.fields[i].type,
                                           .has_statistics = !is_list(pending->column.shape),
                                           .levels = levels,
-                                          .entries = pending->entries + i,
+                                          .entries = pending->entries ? pending->entries + i : NULL,
                                           .stride = pending->column.field_count,
                                           .entry_count = pending->entry_count,
                                           .numbers = pending->numbers,
