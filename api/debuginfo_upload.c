@@ -205,8 +205,7 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
 {
     fd_auto fd = -1;
     uint64_t size = 0;
-    enum err_code code =
-        object_open(request->server->objects, incoming->object_key, &fd, &size, err);
+    enum err_code code = upload_open_joined(request, incoming->object_key, &fd, &size, err);
     void *memory =
         code || size == 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (!code && memory == MAP_FAILED)

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-enum { CHUNK_BYTES = 1 << 20, CLAIMED_RETRY_S = 1 };
+enum { CHUNK_BYTES = 1 << 20, CLAIMED_RETRY_S = 1, LOST_RETRY_S = 5 };
 
 enum err_code upload_parts_read(struct request *request, const struct upload *upload,
                                 struct upload_parts *ret_parts, struct err *err)
@@ -210,6 +210,18 @@ static enum err_code join_parts(struct request *request, const struct upload *up
     return object_writer_commit(writer, err);
 }
 
+enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err)
+{
+    const enum err_code code = object_open(request->server->objects, key, ret_fd, ret_size, err);
+    if (code != ERR_NOT_FOUND)
+        return code;
+    err_set(err, ERR_BUSY, "object %s was written just now and is not in the object store", key);
+    err->public_text = "the object store has lost what was written just now; try again";
+    err->retry_after_s = LOST_RETRY_S;
+    return ERR_BUSY;
+}
+
 static enum err_code share_object(struct request *request, const struct upload *upload,
                                   const struct share_settings *settings,
                                   struct share_source *source, const char *key,
@@ -217,7 +229,7 @@ static enum err_code share_object(struct request *request, const struct upload *
 {
     fd_auto fd = -1;
     uint64_t size;
-    enum err_code code = object_open(request->server->objects, key, &fd, &size, err);
+    enum err_code code = upload_open_joined(request, key, &fd, &size, err);
     if (code) {
         err->is_unreadable = false;
         return code;

@@ -55,6 +55,11 @@ enum err_code upload_assemble(struct request *request, const struct upload *uplo
  */
 enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
                           uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
+
+/* Opens the object that upload_join has just made. One that is not there is ERR_BUSY: the client
+ * has nothing to do with it, and its parts are still stored. Handles: as object_open. */
+enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err) MUST_USE;
 void upload_unclaim(struct request *request, const struct upload *upload);
 
 #endif

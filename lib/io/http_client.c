@@ -586,6 +586,7 @@ enum err_code http_client_send(struct http_client *client,
     answer->was_sent = false;
     answer->was_refused = false;
     answer->was_too_slow = false;
+    answer->was_too_large = false;
     answer->answer_bytes = 0;
     buf_clear(&answer->fields);
     buf_clear(&answer->body);
@@ -617,6 +618,7 @@ enum err_code http_client_send(struct http_client *client,
     const CURLcode result = perform(client);
     curl_slist_free_all(fields);
     read_outcome(curl, answer);
+    answer->was_too_large = transfer.is_too_large || transfer.has_long_header;
     buf_append_byte(&answer->body, 0);
     if (!buf_failed(&answer->body))
         answer->body.size--;

@@ -103,6 +103,7 @@ struct http_client_answer {
     int retry_after_s;     /* of Retry-After, seconds or date; 0: absent or past; at most a day */
     bool was_refused;      /* no program listens at the server's address (ECONNREFUSED) */
     bool was_too_slow;     /* below request->min_bytes_per_s */
+    bool was_too_large;    /* past request->max_answer_bytes, or its header is too long */
     bool was_sent;         /* at least one byte of the request went out: the peer may have acted */
     struct buf body;       /* followed by a NUL that is not counted, for printing */
     struct buf fields;     /* the last answer's header lines */

@@ -71,8 +71,8 @@ void object_writer_abort(struct object_writer *writer);
 
 /* A read-only file descriptor at offset 0, closed by the caller. On S3 that of an unlinked
  * temporary file with a copy of the whole object. Handles: ERR_NOT_FOUND, ERR_CORRUPT (folder:
- * something else than a regular file has its name), ERR_TOO_LARGE (S3: past the size that the
- * options allow). */
+ * something else than a regular file has its name). ERR_BUSY is also an object of S3 past the size
+ * that the options allow, since no writer writes one. */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err) MUST_USE;
 /* The same for somebody who does not wait for ever: with S3, ERR_CANCELLED once the patience is

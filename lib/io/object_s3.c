@@ -177,6 +177,21 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     return ERR_NONE;
 }
 
+/* A whole object, of which the caller has said how large it may be. The bytes of a range are as
+ * many as were requested, so that more of them are a mistake of the server. */
+static bool is_larger_object(const struct s3_request *request,
+                             const struct http_client_answer *answer)
+{
+    struct err ignored;
+    return answer->was_too_large && !request->range_size && answer->status == 200 &&
+           !s3_store_check_etag(NULL, answer, &ignored);
+}
+
+static enum err_code fail_larger_object(const char *key, struct err *err)
+{
+    return err_set(err, ERR_TOO_LARGE, "object %s is larger than is allowed here", key);
+}
+
 /* Sends a GET whose answer goes behind what buf has. */
 static enum err_code read_into(struct s3_store *store, struct s3_request *request, struct buf *buf,
                                struct err *err)
@@ -184,12 +199,13 @@ static enum err_code read_into(struct s3_store *store, struct s3_request *reques
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
     enum err_code code = s3_client_send(store->client, request, &answer, err);
+    if (code && is_larger_object(request, &answer))
+        code = fail_larger_object(request->key, err);
     if (code)
         return read_outward(store, code, err);
     uint8_t *room = buf_reserve(buf, answer.body.size);
     if (!room)
-        return err_set(err, ERR_TOO_LARGE, "object %s is larger than is allowed here",
-                       request->key);
+        return fail_larger_object(request->key, err);
     memcpy(room, answer.body.data, answer.body.size);
     buf_commit(buf, answer.body.size);
     return ERR_NONE;

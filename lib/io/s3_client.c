@@ -231,6 +231,7 @@ struct transfer_watch {
     int64_t moved_ns;     /* when the last byte did; monotonic */
     bool is_given_up;
     bool is_stalled;
+    bool is_too_large;
 };
 
 static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
@@ -275,6 +276,40 @@ static enum err_code fail_slow(const struct s3_request *request, struct err *err
     return ERR_BUSY;
 }
 
+/*
+ * Refuses a response before its body when that would be longer than is allowed, or could be
+ * endless. Objects have a length; the responses without one are short and read into memory.
+ */
+static bool is_of_bounded_length(void *context, const struct http_client_answer *answer,
+                                 uint64_t *max_answer_bytes)
+{
+    struct transfer_watch *watch = context;
+    const struct s3_request *request = watch->request;
+    const bool is_success = answer->status >= 200 && answer->status <= 299;
+    const struct span length = http_client_answer_field(answer, "Content-Length");
+    uint64_t size;
+    if (!is_success)
+        *max_answer_bytes = ERROR_MAX_BYTES;
+    if (strcmp(request->method, "HEAD") == 0)
+        return true;
+    watch->is_too_large = length.size ? !span_parse_u64(length, &size) || size > *max_answer_bytes
+                                      : is_success && request->answer_fd != HTTP_CLIENT_NO_FD;
+    return !watch->is_too_large;
+}
+
+/* Another try would bring the same. */
+static enum err_code fail_large(const struct s3_request *request, struct http_client_answer *answer,
+                                struct err *err)
+{
+    answer->was_too_large = true;
+    err_set(err, ERR_BUSY,
+            "%s %s: the response of the S3 server, of status %d, has no length or is larger than "
+            "is allowed here",
+            request->action, request->key ? request->key : "the bucket", answer->status);
+    err->retry_after_s = BUSY_RETRY_S;
+    return ERR_BUSY;
+}
+
 static enum err_code send_prepared(struct s3_client *client, const struct try *try,
                                    const struct s3_request *request,
                                    struct http_client_answer *answer, struct err *err)
@@ -301,6 +336,8 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
         .client = client, .request = request, .moved_ns = clock_monotonic_ns()};
     http.progress = is_wanted;
     http.progress_context = &watch;
+    http.head = is_of_bounded_length;
+    http.head_context = &watch;
     http.must_not_repeat = request->needs_fresh_connection;
     http.min_bytes_per_s = request->may_trickle ? 0 : SLOWEST_BYTES_PER_S;
     enum err_code code = take_connection(client, &connection, err);
@@ -316,6 +353,8 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     }
     if (code && watch.is_given_up)
         return fail_unresponsive(err);
+    if (watch.is_too_large || answer->was_too_large)
+        return fail_large(request, answer, err);
     if (code && watch.is_stalled)
         return err_set(err, ERR_TIMEOUT, "nothing moved for %d s", client->settings.read_timeout_s);
     return answer->was_too_slow ? fail_slow(request, err) : code;
@@ -344,8 +383,7 @@ static enum err_code try_once(struct s3_client *client, const struct s3_request 
     if (answer->status < 200 || answer->status > 299)
         return s3_client_failure(client, request, answer, err);
     if (answer->answer_bytes > request->max_answer_bytes)
-        return err_set(err, ERR_TOO_LARGE, "the answer is %llu bytes, more than is allowed here",
-                       (unsigned long long)answer->answer_bytes);
+        return fail_large(request, answer, err);
     return request->check ? request->check(request->check_context, answer, err) : ERR_NONE;
 }
 
@@ -406,7 +444,8 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
             return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
         const bool is_away = is_long_away(client, is_worth_another_try(code));
-        if (!is_worth_another_try(code) || request->has_one_try || answer->was_too_slow)
+        if (!is_worth_another_try(code) || request->has_one_try || answer->was_too_slow ||
+            answer->was_too_large)
             return code;
         int64_t pause = pause_ms(tries, answer);
         int64_t passed_ms = (clock_monotonic_ns() - start_ns) / CLOCK_NS_PER_MS;

@@ -24,7 +24,7 @@ struct s3_request {
     const char *content_md5; /* NULL: none */
     uint64_t range_offset;   /* with range_size > 0: these bytes only */
     uint64_t range_size;
-    uint64_t max_answer_bytes; /* of a 2xx answer's body; more is ERR_TOO_LARGE */
+    uint64_t max_answer_bytes; /* of a 2xx answer's body; more is ERR_BUSY and was_too_large */
     int answer_fd;             /* takes a 2xx answer's body, from its start; or HTTP_CLIENT_NO_FD */
     /* Looks at a 2xx answer; ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that another try may do. */
     enum err_code (*check)(void *context, const struct http_client_answer *answer, struct err *err);
@@ -65,10 +65,12 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
                      const char *key);
 /*
  * Sends it, again where that may help, and fills *answer, which the caller has initialised. A
- * request whose body or response has begun and then moves too slowly ends with ERR_BUSY.
+ * request whose body or response has begun and then moves too slowly ends with ERR_BUSY, and so
+ * does one whose response is larger than allowed (answer->was_too_large), before its body is read
+ * where Content-Length states that.
  * Handles: ERR_NOT_FOUND (no object of that key), ERR_CORRUPT (the range is not in the object),
  * ERR_GONE (no such upload), ERR_UNSUPPORTED (a server that answers 501: some know no multi-delete;
- * object_s3_delete.c then deletes one by one), ERR_TOO_LARGE, ERR_NETWORK,
+ * object_s3_delete.c then deletes one by one), ERR_NETWORK,
  * ERR_TIMEOUT and ERR_BUSY (after all tries), ERR_CANCELLED (the request's patience is over),
  * ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID
  * (settings).

@@ -298,3 +298,63 @@ def test_readiness_asks_the_bucket_seldom_and_for_two_seconds_at_most(server, bu
         assert time.monotonic() - begun < 3
         stop.set()
     wait_for(lambda: is_ready(server))
+
+
+def endless(length, *methods):
+    """Such responses have no end: Content-Length promises a PiB, or there is none and pieces follow for ever."""
+    def spoil(handler):
+        if handler.command not in methods:
+            return False
+        handler.send_response(200)
+        handler.send_header("ETag", '"x"')
+        handler.send_header(*(("Content-Length", str(length)) if length else ("Transfer-Encoding", "chunked")))
+        handler.end_headers()
+        piece = b"\0" * 65536
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            while not handler.server.stops_trickling.is_set():
+                handler.wfile.write(piece if length else b"10000\r\n" + piece + b"\r\n")
+        return True
+    return spoil
+
+
+@pytest.mark.parametrize("length", [1 << 50, None], ids=["length", "chunked"])
+def test_an_endless_answer_of_s3_is_not_the_fault_of_the_client(server, bucket, length):
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
+    large = large_pprof(12 * MIB)
+    joined = api.post("/api/v1/uploads", json={"size": len(large)}).json()["id"]
+    for number in range(3):
+        assert api.put(f"/api/v1/uploads/{joined}/parts/{number}", large[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+    kinds = [("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+             ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
+             ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100}),
+             ("POST", f"/api/v1/uploads/{joined}/complete", {}),
+             ("GET", f"/p/{share}/raw", {})]
+    with bucket.spoiled(endless(length, "PUT", "POST", "GET")):
+        requests = [Asking(path, server.api(), method, path, **options) for method, path, options in kinds]
+        for request in requests:
+            request.join()
+    for request in requests:
+        refused(request.answer)
+        assert request.seconds < 5, (request.kind, request.seconds)
+    wait_for(lambda: api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200, 60)
+    assert api.get(f"/p/{share}/raw").body == samples.FOLDED
+    assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
+    assert api.post(f"/api/v1/uploads/{joined}/complete").status == 201
+
+
+def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, bucket):
+    api = server.api()
+    data = large_pprof(5 * MIB)
+    upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
+    for number in range(2):
+        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", data[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+
+    def lose(handler):
+        return handler.command == "GET" and "spoiled/share/" in handler.path and fail_with(404, "NoSuchKey", "GET")(handler)
+
+    with bucket.spoiled(lose):
+        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+    assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201

@@ -204,6 +204,7 @@ static void answers_are_capped(void **state)
     assert_string_equal((char *)fixture.answer.body.data, "abc");
     fixture.request.max_answer_bytes = 2;
     assert_int_equal(send_it(&fixture), ERR_TOO_LARGE);
+    assert_true(fixture.answer.was_too_large);
     end(&fixture);
 }
 
