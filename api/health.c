@@ -18,7 +18,8 @@
 enum { METRICS_MAX_BYTES = 4 << 20 };
 
 #define READY_FOR_NS CLOCK_NS_PER_S
-/* A request to a bucket is paid for, and may take two seconds where it fails. */
+/* A request to a bucket is paid for, and may take two seconds where it fails, or ten where it is
+ * known to be slow. */
 #define OBJECTS_CHECKED_FOR_NS (3 * CLOCK_NS_PER_S)
 
 /* With the time to connect, which lib/io/pg.h bounds, less than 2 s. */
