@@ -926,6 +926,53 @@ static enum err_code look_at_places(struct walk *walk)
     return code;
 }
 
+/*
+ * A series that lacks a required label may have samples with it. Which series match is decided for
+ * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
+ * the walk begins again, and takes the series that match but for such labels. Others that match by
+ * their own labels stay as they are.
+ */
+static enum err_code look(struct walk *walk)
+{
+    struct walk_state *state = walk->state;
+    walk->statistics.bytes_read = state->bytes_read;
+    enum err_code code = look_at_places(walk);
+    state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
+    state->bytes_read = walk->statistics.bytes_read;
+    if (state->is_open)
+        walk->row_selectors = &state->set;
+    return code;
+}
+
+/* ---- for answers ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct store_type *)a)->name, ((const struct store_type *)b)->name);
+}
+
+/* The types by name, as many as a message holds. */
+static const char *list_types(const struct walk *walk)
+{
+    enum { ROOM = ERR_MESSAGE_BYTES / 2 };
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    buf_auto list;
+    buf_init(&list, SERIES_TEXT_MAX);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        types[i] = walk->types[i];
+    if (walk->type_count)
+        qsort(types, walk->type_count, sizeof(*types), compare_names);
+    uint32_t shown = 0;
+    for (; shown < walk->type_count; shown++) {
+        if (shown && list.size + strlen(types[shown].name) > ROOM)
+            break;
+        buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
+    }
+    if (shown < walk->type_count)
+        buf_printf(&list, " and %" PRIu32 " more", walk->type_count - shown);
+    return arena_strndup(walk->arena, list.data, list.size);
+}
+
 /* Which types have a profile before the window's end. Those that begin later, and were found as
  * neighbours of the window, have no value in it. */
 static bool *find_types_there(const struct walk *walk, bool *ret_are_all)
@@ -981,57 +1028,10 @@ static void drop_later_types(struct walk *walk)
     walk->task_count = kept;
 }
 
-/*
- * A series that lacks a required label may have samples with it. Which series match is decided for
- * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
- * the walk begins again, and takes the series that match but for such labels. Others that match by
- * their own labels stay as they are.
- */
-static enum err_code look(struct walk *walk)
+enum err_code walk_check_types(struct walk *walk)
 {
-    struct walk_state *state = walk->state;
-    walk->statistics.bytes_read = state->bytes_read;
-    enum err_code code = look_at_places(walk);
-    if (!code && state->kind == WALK_TASKS)
+    if (walk->type_count > 1)
         drop_later_types(walk);
-    state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
-    state->bytes_read = walk->statistics.bytes_read;
-    if (state->is_open)
-        walk->row_selectors = &state->set;
-    return code;
-}
-
-/* ---- for answers ---- */
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct store_type *)a)->name, ((const struct store_type *)b)->name);
-}
-
-/* The types by name, as many as a message holds. */
-static const char *list_types(const struct walk *walk)
-{
-    enum { ROOM = ERR_MESSAGE_BYTES / 2 };
-    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
-    buf_auto list;
-    buf_init(&list, SERIES_TEXT_MAX);
-    for (uint32_t i = 0; i < walk->type_count; i++)
-        types[i] = walk->types[i];
-    if (walk->type_count)
-        qsort(types, walk->type_count, sizeof(*types), compare_names);
-    uint32_t shown = 0;
-    for (; shown < walk->type_count; shown++) {
-        if (shown && list.size + strlen(types[shown].name) > ROOM)
-            break;
-        buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
-    }
-    if (shown < walk->type_count)
-        buf_printf(&list, " and %" PRIu32 " more", walk->type_count - shown);
-    return arena_strndup(walk->arena, list.data, list.size);
-}
-
-enum err_code walk_check_types(const struct walk *walk)
-{
     if (walk->type_count <= 1)
         return ERR_NONE;
     return err_set(walk->err, ERR_INVALID,

@@ -96,8 +96,9 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
                        enum err_code (*answer)(struct walk *walk, void *context), void *context,
                        struct err *err) MUST_USE;
 
-/* More than one profile type: ERR_INVALID, naming them. */
-enum err_code walk_check_types(const struct walk *walk) MUST_USE;
+/* More than one profile type: ERR_INVALID, naming them. Before that, types are dropped that begin
+ * after the window and were found as its neighbours. */
+enum err_code walk_check_types(struct walk *walk) MUST_USE;
 /*
  * For a question that found nothing: ERR_NOT_FOUND, naming the types that the window has, when it
  * names a type that is none of them; not when it is one and labels do not match, nor when there are
