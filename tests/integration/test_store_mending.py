@@ -273,8 +273,8 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
     until(lambda: is_aged(server) and marks(server) == {"unreadable"}
           and rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL"), "the others are not merged")
     assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped") == {1}
-    if refuse is point_at_itself:
-        assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [("unreadable", key)]
+    problem = "broken" if refuse is point_at_itself else "unreadable"  # no object is a link
+    assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [(problem, key)]
     undo()
     assert verify(server)["problems"] == [] and marks(server) == set()
     until(lambda: is_aged(server) and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),

@@ -2,31 +2,67 @@
 
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
 import sample_profiles as samples
+from conftest import make_folder
 from test_background_locks import Held, ask
 from test_http_raw import Wire, get, metric, post, wait_until
 
 MANY = 5
 
 
-class Stalled:
-    """A share whose first report stays in the middle of opening the profile, and holds its turn."""
+# openat() of an object, which os_open_file calls with both flags, waits as long as the file FOLDER/stalled exists.
+STALLING_OPENAT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+int openat(int folder, const char *path, int flags, ...)
+{
+    int (*real)(int, const char *, int, mode_t) = (int (*)(int, const char *, int, mode_t))dlsym(RTLD_NEXT, "openat");
+    mode_t mode = 0;
+    if (flags & O_CREAT) {
+        __builtin_va_list arguments;
+        __builtin_va_start(arguments, flags);
+        mode = __builtin_va_arg(arguments, mode_t);
+        __builtin_va_end(arguments);
+    }
+    while (flags & O_NONBLOCK && flags & O_NOFOLLOW && access(FOLDER "/stalled", F_OK) == 0)
+        usleep(5000);
+    return real(folder, path, flags, mode);
+}
+"""
 
-    def __init__(self, server):
-        self.server = server
+
+@pytest.fixture
+def stall(start_server):
+    """stall(*flags) -> Stalled: a share of a server whose first report waits for the profile, and holds its turn."""
+    folder = make_folder()  # the server's user reads it
+    source, library, flag = folder / "stall.c", folder / "stall.so", folder / "stalled"
+    source.write_text(STALLING_OPENAT)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", f'-DFOLDER="{folder}"', source, "-o", library, "-ldl"], check=True)
+
+    def make(*flags):
+        environment = {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        return Stalled(start_server(*flags, environment=environment), flag)
+    yield make
+    shutil.rmtree(folder)
+
+
+class Stalled:
+    def __init__(self, server, flag):
+        self.server, self.flag = server, flag
         self.id = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
         server.restart()
-        self.path = server.data_dir / "objects" / "share" / self.id
-        self.kept = self.path.with_name(self.id + ".kept")
-        self.path.rename(self.kept)
-        os.mkfifo(self.path)
-        self.path.chmod(0o666)
+        flag.touch()
         self.first = self.ask()
         assert wait_until(lambda: metric(server, "perfolio_reports_running") == 1)
 
@@ -34,11 +70,7 @@ class Stalled:
         return Wire(self.server).send(get(f"/api/v1/shares/{self.id}/top?limit={number + 1}"))
 
     def release(self):
-        """The first finds no profile in what it opened, those behind it do."""
-        fifo = self.path.with_name(self.id + ".fifo")
-        self.path.rename(fifo)
-        self.kept.rename(self.path)
-        os.close(os.open(fifo, os.O_WRONLY))  # when it is there
+        self.flag.unlink()
 
 
 def waiting(server):
@@ -52,9 +84,9 @@ def park(stalled, count=MANY):
     return wires
 
 
-def test_reports_that_nobody_waits_for_any_more_cost_nothing(start_server):
-    server = start_server("--worker-threads", "4")
-    stalled = Stalled(server)
+def test_reports_that_nobody_waits_for_any_more_cost_nothing(stall):
+    stalled = stall("--worker-threads", "4")
+    server = stalled.server
     wires = park(stalled)
     for wire in wires[1:]:
         wire.socket.close()
@@ -68,9 +100,9 @@ def test_reports_that_nobody_waits_for_any_more_cost_nothing(start_server):
     assert waiting(server) == 0
 
 
-def test_a_report_waits_for_its_turn_no_longer_than_set(start_server):
-    server = start_server("--worker-threads", "4", "--report-wait", "1s")
-    stalled = Stalled(server)
+def test_a_report_waits_for_its_turn_no_longer_than_set(stall):
+    stalled = stall("--worker-threads", "4", "--report-wait", "1s")
+    server = stalled.server
     wire, = park(stalled, 1)
     status, headers, body = wire.answer()
     assert status == 503 and int(headers["retry-after"]) > 0, body
@@ -79,9 +111,9 @@ def test_a_report_waits_for_its_turn_no_longer_than_set(start_server):
     assert wire.send(get(f"/api/v1/shares/{stalled.id}/top")).answer()[0] == 200
 
 
-def test_reports_that_wait_are_answered_when_the_server_stops(start_server):
-    server = start_server("--worker-threads", "4")
-    stalled = Stalled(server)
+def test_reports_that_wait_are_answered_when_the_server_stops(stall):
+    stalled = stall("--worker-threads", "4")
+    server = stalled.server
     wires = park(stalled)
     server.process.send_signal(signal.SIGTERM)
     for wire in wires:
@@ -94,9 +126,9 @@ def test_reports_that_wait_are_answered_when_the_server_stops(start_server):
     assert server.process.wait(60) == 0
 
 
-def test_a_forced_stop_ends_reports_that_wait(start_server):
-    server = start_server("--worker-threads", "4", "--shutdown-timeout", "0s")
-    stalled = Stalled(server)
+def test_a_forced_stop_ends_reports_that_wait(stall):
+    stalled = stall("--worker-threads", "4", "--shutdown-timeout", "0s")
+    server = stalled.server
     wires = park(stalled)
     server.process.send_signal(signal.SIGTERM)
     assert all(wire.answer() is None or wire.is_closed() for wire in wires)
