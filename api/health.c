@@ -4,7 +4,7 @@
 #include "api/disk.h"
 #include "api/http.h"
 #include "api/metrics.h"
-#include "api/pairing.h"
+#include "api/object_readiness.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "lib/base/clock.h"
@@ -18,9 +18,6 @@
 enum { METRICS_MAX_BYTES = 4 << 20 };
 
 #define READY_FOR_NS CLOCK_NS_PER_S
-/* A request to a bucket is paid for, and may take two seconds where it fails, or ten where it is
- * known to be slow. */
-#define OBJECTS_CHECKED_FOR_NS (3 * CLOCK_NS_PER_S)
 
 /* With the time to connect, which lib/io/pg.h bounds, less than 2 s. */
 enum { PING_MS = 1500 };
@@ -65,30 +62,9 @@ static enum err_code fail_not_ready(const struct request *request, const char *p
     return ERR_BUSY;
 }
 
-/* What clients may know of why the object store cannot be used; NULL: it can. */
-static const char *find_objects_problem(const struct request *request)
+static enum err_code check_objects(const struct request *request, struct err *err)
 {
-    struct err err;
-    if (!object_store_check(request->server->objects, PAIRING_OBJECT_KEY, &err))
-        return NULL;
-    log_not_ready(request, &err);
-    return err.public_text ? err.public_text : "the object store cannot be used";
-}
-
-/* The result of a check, good or bad, holds for a few seconds. Whoever asks while the next check
- * runs gets it, too. */
-static enum err_code check_objects(const struct request *request, struct http_readiness *readiness,
-                                   struct err *err)
-{
-    const int64_t checked_ns = atomic_load(&readiness->objects_checked_ns);
-    const bool is_old = !checked_ns || clock_monotonic_ns() - checked_ns > OBJECTS_CHECKED_FOR_NS;
-    const char *problem = atomic_load(&readiness->objects_problem);
-    if (is_old && !atomic_exchange(&readiness->is_checking_objects, true)) {
-        problem = find_objects_problem(request);
-        atomic_store(&readiness->objects_problem, problem);
-        atomic_store(&readiness->objects_checked_ns, clock_monotonic_ns());
-        atomic_store(&readiness->is_checking_objects, false);
-    }
+    const char *problem = object_readiness_problem(request->server->object_readiness);
     if (!problem)
         return ERR_NONE;
     err_set(err, ERR_BUSY, "not ready: %s", problem);
@@ -121,7 +97,7 @@ static enum err_code get_readyz(struct request *request, struct response *respon
         return fail_not_ready(request, "the S3 server does not respond", err);
     }
     struct http_readiness *readiness = http_server_readiness(http);
-    if (check_objects(request, readiness, err))
+    if (check_objects(request, err))
         return err->code;
     uint64_t failure_count = pg_pool_failure_count(request->server->database) +
                              pg_pool_failure_count(request->server->jobs_database);

@@ -116,9 +116,6 @@ bool http_server_is_stopping(const struct http_server *http);
 
 /* What /readyz last found well. Kept here for health.c. */
 struct http_readiness {
-    _Atomic int64_t objects_checked_ns;    /* monotonic; 0 for never */
-    _Atomic(const char *) objects_problem; /* of the last check; a literal, NULL: none */
-    _Atomic bool is_checking_objects;
     _Atomic bool is_database_up;    /* at the last look at the metrics */
     _Atomic int64_t found_ns;       /* monotonic; 0 for never */
     _Atomic uint64_t failure_count; /* of the database's pools, read before it was asked */

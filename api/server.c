@@ -13,6 +13,7 @@
 #include "api/limiter.h"
 #include "api/metrics.h"
 #include "api/naming.h"
+#include "api/object_readiness.h"
 #include "api/objects.h"
 #include "api/profile_cache.h"
 #include "api/query_answers.h"
@@ -304,6 +305,8 @@ static enum err_code build(struct server *server, const struct server_start *sta
     enum err_code code = open_objects(server, err);
     if (!code)
         code = watch_disk(server, err);
+    if (!code)
+        code = object_readiness_create(server->objects, &server->object_readiness, err);
     if (code)
         return code;
     /* One for each thread that may handle an upload. */
@@ -369,6 +372,7 @@ static void tear_down(struct server *server)
     pg_watch_destroy(server->database_watch);
     worker_pool_destroy(server->writers);
     disk_destroy(server->disk);
+    object_readiness_destroy(server->object_readiness);
     object_store_close(server->objects);
 }
 

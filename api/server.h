@@ -62,6 +62,7 @@ struct server {
     struct scrub *scrub;                     /* api/scrub.h; NULL: it is turned off */
     struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
     struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
+    struct object_readiness *object_readiness; /* api/object_readiness.h: for /readyz */
     struct turns *turns;                  /* api/turns.h: who may keep workers busy with reports */
     struct debuginfod_client *debuginfod; /* api/debuginfo_upstreams.h; NULL: nobody is asked */
     struct metrics *metrics;              /* api/metrics.h */
