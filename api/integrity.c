@@ -1,6 +1,7 @@
 #include "api/integrity.h"
 
 #include "api/metrics.h"
+#include "api/pairing.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -184,6 +185,17 @@ enum err_code integrity_row_exists(struct pg_pool *database, const struct integr
     return code;
 }
 
+enum err_code integrity_check_store(struct object_store *objects, struct err *err)
+{
+    struct err found;
+    if (!object_store_check(objects, PAIRING_OBJECT_KEY, &found))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY, "the object store cannot be used: %s", found.message);
+    err->public_text = found.public_text ? found.public_text : "the object store cannot be used";
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 static enum err_code fail_missing(struct server *server, const struct integrity_object *object,
                                   struct err *err)
 {
@@ -193,6 +205,9 @@ static enum err_code fail_missing(struct server *server, const struct integrity_
         return code;
     if (!exists)
         return err_set(err, ERR_NOT_FOUND, "there is no object %s", object->key);
+    code = integrity_check_store(server->objects, err);
+    if (code)
+        return code;
     err_set(err, ERR_LOST,
             "object %s is lost: the database names it and the store has no such "
             "object",

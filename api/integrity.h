@@ -60,6 +60,12 @@ struct integrity_object {
 struct integrity *integrity_create(struct metrics *metrics);
 void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
 
+/*
+ * A store that does not have this object: is it lost, or can the store not be used at all? Without
+ * its bucket, an S3 server has none of the objects. Handles: ERR_BUSY (the store cannot be used).
+ */
+enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
+
 /* Opens the object and compares its size. Handles: ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row
  * is gone, too), what object_open does. The caller closes *ret_fd. */
 enum err_code integrity_open(struct server *server, const struct integrity_object *object,

@@ -153,6 +153,8 @@ static enum err_code verify_object(const struct object_verify *verify,
     struct err found = {0};
     enum err_code code =
         integrity_check(verify->objects, object, verify->pace, verify->context, &found);
+    if (code == ERR_NOT_FOUND && !is_copy && integrity_check_store(verify->objects, err))
+        return err->code;
     result->object_counts[object->kind]++;
     if (!code)
         result->byte_count += object->bytes;
@@ -282,8 +284,9 @@ enum err_code object_verify_page(const struct object_verify *verify, enum integr
     arena_auto arena = arena_create();
     struct integrity_object *objects;
     uint32_t found = 0;
-    enum err_code code =
-        read_page(verify->database, kind, cursor, count, arena, &objects, &found, err);
+    enum err_code code = integrity_check_store(verify->objects, err);
+    if (!code)
+        code = read_page(verify->database, kind, cursor, count, arena, &objects, &found, err);
     if (code)
         return code;
     *ret_is_end = found < count;
@@ -308,6 +311,8 @@ enum err_code object_verify_all(const struct object_verify *verify,
             code = object_verify_page(verify, (enum integrity_kind)kind, cursor, PAGE_ROWS, &is_end,
                                       result, err);
     }
+    if (!code)
+        code = integrity_check_store(verify->objects, err);
     return code ? code : verify_store(verify, NULL, NULL, 0, result, err);
 }
 

@@ -358,3 +358,24 @@ def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, buck
     with bucket.spoiled(lose):
         refused(api.post(f"/api/v1/uploads/{upload}/complete"))
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
+
+
+def test_no_object_is_lost_while_the_bucket_is_away(server, bucket):
+    """A removed bucket answers 404 for each object: nothing of it is known to be lost, and the scrub reads it later."""
+    api, anonymous = server.api(), server.anonymous()
+    wait_for(lambda: is_ready(server))
+    share = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}).json()["id"]
+    assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    with bucket.spoiled(fail_with(404, "NoSuchKey", *ALL)):
+        answer = anonymous.get(f"/api/v1/shares/{share}/raw")
+        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        assert api.post("/api/v1/admin/scrub/start").status == 200
+        wait_for(lambda: any("job=scrub code=busy" in line for line in server.log().splitlines()), 60)
+        state = api.get("/api/v1/admin/scrub").json()
+        assert state["problems"] == [], state
+        lost = [line for line in anonymous.get("/metrics").text.splitlines() if line.startswith("perfolio_objects_lost_total")]
+        assert all(line.endswith(" 0") for line in lost), lost
+    wait_for(lambda: is_ready(server))
+    assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
+    wait_for(lambda: api.get("/api/v1/admin/scrub").json()["last_pass"], 90)
+    assert api.get("/api/v1/admin/scrub").json()["problems"] == []
