@@ -20,10 +20,6 @@
 
 static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
 
-/* Deltas that begin before the window count with what they have in it. Most are shorter than this;
- * where longer ones are found, the query runs again with a longer reach. */
-#define REACH_NS (120 * CLOCK_NS_PER_S)
-
 /* Which groups the samples of a series are in: one, or one of these. */
 #define NO_GROUP UINT32_MAX
 #define SEVERAL_GROUPS (UINT32_MAX - 1)
@@ -1178,7 +1174,11 @@ static enum err_code run(const struct walk_source *source, struct arena *arena,
 {
     struct store_query reaching = *query;
     enum err_code code;
-    reaching.reach_ns = REACH_NS;
+    /* Deltas that begin before the window count with what they have in it. Short ones of another
+     * series do not show that there is none of ten minutes; blocks state how far theirs reach, so
+     * those that do not reach the window cost nothing more. Where durations longer than an hour are
+     * found, the query runs again with a longer reach. */
+    reaching.reach_ns = NEIGHBOURS_REACH_NS;
     reaching.ahead_ns = 0;
     do {
         range->answer = (struct store_range){0};

@@ -122,6 +122,27 @@ def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(start_
     check()
 
 
+def test_long_profiles_are_found_beside_short_ones_of_another_series(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), pod="web")
+    push(client, [(BEGIN + 10 * MINUTE, 45 * MINUTE, 90 * MINUTE)], pod="job")
+
+    def check():
+        for begin in (10, 15, 35, 50):
+            start = BEGIN + begin * MINUTE
+            answer = ask(client, start, start + 5 * MINUTE)
+            assert near(one_series(answer)["average"], 3, 1e-6), (begin, answer)
+            pods = {one["labels"]["pod"] for one in ask(client, start, start + 5 * MINUTE, group_by="pod")["series"]}
+            assert pods == {"web", "job"}
+        parts = [one_series(ask(client, BEGIN + i * 5 * MINUTE, BEGIN + (i + 1) * 5 * MINUTE))["total"] for i in range(12)]
+        assert near(sum(parts), one_series(ask(client, BEGIN, BEGIN + HOUR))["total"], 1e-6)
+
+    check()
+    compact(server)
+    check()
+
+
 def test_several_series_are_the_sum_of_their_rates(server):
     """One that ends does not change the others', and time without any of them is no time."""
     client = Tenant(server).api("ingest", "read")

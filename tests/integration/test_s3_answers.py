@@ -259,8 +259,7 @@ def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(server,
             requests.append(Asking("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw"))
         for request in requests:
             request.join()
-            may_be_gone = request.kind == "raw" and code == "NoSuchKey"
-            assert request.answer.status in ((500,) if may_be_gone else (500, 503)), request.answer
+            assert request.answer.status in (500, 503), request.answer
             for secret in secrets:
                 assert secret not in request.answer.text.replace(f"/api/v1/shares/{share}", ""), (secret, request.answer.text)
             if status == 403:
