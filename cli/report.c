@@ -199,10 +199,12 @@ static void print_name(const struct cli *cli, const struct report *report,
 /* The names of the columns; the last one is what the report groups by. */
 static void print_columns(const struct cli *cli, const char *text, const struct report *report)
 {
+    struct span group = report->group_by;
+    const bool is_label = view_find_label(report->group_by, &group);
     fputs(terminal_style(&cli->terminal, stdout, STYLE_BOLD), stdout);
     fputs(text, stdout);
-    terminal_print_clean(stdout,
-                         report->group_by.size ? report->group_by : SPAN_LITERAL("function"));
+    terminal_print_clean(stdout, report->group_by.size ? group : SPAN_LITERAL("function"));
+    fputs(is_label ? ", function" : "", stdout);
     printf("%s\n", terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 

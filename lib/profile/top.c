@@ -6,6 +6,7 @@
 
 /* A row while it is sorted: what it is sorted by, largest first. */
 struct ranked {
+    bool is_label;
     uint64_t flat;
     uint64_t cum;
     struct span name;
@@ -28,25 +29,14 @@ int64_t top_delta(const int64_t sides[VIEW_SIDE_COUNT])
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
+    if (x->is_label != y->is_label)
+        return x->is_label ? -1 : 1;
     if (x->flat != y->flat)
         return x->flat > y->flat ? -1 : 1;
     if (x->cum != y->cum)
         return x->cum > y->cum ? -1 : 1;
     int order = span_compare(x->name, y->name);
     return order ? order : (x->row.frame > y->row.frame) - (x->row.frame < y->row.frame);
-}
-
-/* By a label the rows are its values: the root-most frame of each stack, whose functions are not
- * what the caller wants to compare. */
-static void add_label(const struct view *view, uint32_t stack, struct top_row *rows)
-{
-    const uint64_t start = view->stack_start[stack];
-    if (start == view->stack_start[stack + 1])
-        return;
-    struct top_row *row = &rows[view->entries[start]];
-    const uint32_t side = view->value_side[stack];
-    row->flat[side] = view_add(row->flat[side], view->values[stack]);
-    row->cum[side] = row->flat[side];
 }
 
 /* Once per stack and frame: last_stack remembers the last stack that counted for a frame. */
@@ -77,7 +67,8 @@ static bool is_empty(const struct top_row *row)
 
 static struct ranked rank(const struct view *view, const struct top_row *row)
 {
-    return (struct ranked){.flat = magnitude(top_delta(row->flat)),
+    return (struct ranked){.is_label = view->frames[row->frame].flags & FRAME_LABEL,
+                           .flat = magnitude(top_delta(row->flat)),
                            .cum = magnitude(top_delta(row->cum)),
                            .name = view->frames[row->frame].name,
                            .row = *row};
@@ -89,12 +80,8 @@ const struct top *top_create(struct arena *arena, const struct view *view)
     struct top_row *rows = arena_new(scratch, struct top_row, view->frame_count);
     uint32_t *last_stack = arena_new(scratch, uint32_t, view->frame_count);
     struct ranked *ranked = arena_new_raw(scratch, struct ranked, view->frame_count);
-    for (uint32_t i = 0; i < view->stack_count; i++) {
-        if (view->group == VIEW_BY_LABEL)
-            add_label(view, i, rows);
-        else
-            add_stack(view, i, last_stack, rows);
-    }
+    for (uint32_t i = 0; i < view->stack_count; i++)
+        add_stack(view, i, last_stack, rows);
     uint32_t count = 0;
     for (uint32_t i = 1; i < view->frame_count; i++) {
         if (is_empty(&rows[i]))

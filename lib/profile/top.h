@@ -5,7 +5,8 @@
  * counted once per sample however often it recurs. Rows whose flat and cum are both 0 are left out,
  * as pprof does (in a diff: 0 on both sides, and before a normalised one scales and rounds them).
  * Ordered by descending |flat|, |cum|, then name; in a diff by the deltas' size. With group_by a
- * label, rows are the values of the label alone, flat and cum of each being the sum of its samples.
+ * label, rows are label values and functions together, as with pprof's -tagroot: the values, which
+ * have no flat value of their own, come first.
  */
 #ifndef LIB_PROFILE_TOP_H
 #define LIB_PROFILE_TOP_H
