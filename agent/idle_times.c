@@ -79,12 +79,12 @@ bool idle_times_add(struct idle_times *times, const struct idle_time *window)
     if (time->end_ns == window->end_ns && time->begin_ns <= window->begin_ns)
         return true; /* another process */
     if (time->end_ns != window->begin_ns)
-        return false; /* the clock was set: what was is told first */
+        return false; /* the clock was set: the time so far is reported first */
     time->end_ns = window->end_ns;
     return true;
 }
 
-/* Does it go on, and may it get longer before it is told? */
+/* Does it go on, and may it get longer before it is reported? */
 static bool may_wait(const struct idle_time *time, int64_t window_begin_ns, int64_t window_end_ns)
 {
     const int64_t length_ns = time->end_ns - time->begin_ns;
@@ -101,9 +101,9 @@ static void number_again(struct idle_times *times)
         map_bytes_add(&times->numbers, times->entries[i].time.key, i);
 }
 
-void idle_times_tell(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
-                     bool is_last, void (*tell)(void *context, const struct idle_time *time),
-                     void *context)
+void idle_times_report(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
+                       bool is_last, void (*report)(void *context, const struct idle_time *time),
+                       void *context)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < times->count; i++) {
@@ -112,7 +112,7 @@ void idle_times_tell(struct idle_times *times, int64_t window_begin_ns, int64_t 
             times->entries[kept++] = *entry;
             continue;
         }
-        tell(context, &entry->time);
+        report(context, &entry->time);
         times->bytes -= entry->bytes;
         arena_destroy(entry->arena);
     }

@@ -1,10 +1,11 @@
 /*
  * idle_times: since when processes with equal labels, which have run before, are idle.
  *
- * A window in which none of them was sampled makes an idle time longer. It is told when it is over,
- * as one of them was sampled, all have ended or the clock was set, and else once it has lasted for
- * six windows or a minute: so most of what is idle costs a sixth of a profile for each window.
- * Bounded: the caller reports by itself what has no room. Threads: one.
+ * A window in which none of them was sampled makes an idle time longer. An idle time is reported
+ * when it ends, since one of them was sampled, all have ended or the clock was set, and otherwise
+ * after six windows or a minute, so that a process which stays idle costs a sixth of a profile for
+ * each window. Bounded: the caller reports idle times for which there is no room by itself.
+ * Threads: one.
  */
 #ifndef AGENT_IDLE_TIMES_H
 #define AGENT_IDLE_TIMES_H
@@ -35,10 +36,11 @@ void idle_times_destroy(struct idle_times *times); /* NULL is a no-op */
  * and nothing is known of it. */
 bool idle_times_add(struct idle_times *times, const struct idle_time *window);
 
-/* After what is idle in the window has been added: tells of all that is over, or long enough, up to
- * the end of the window where it goes on; is_last: of everything. */
-void idle_times_tell(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
-                     bool is_last, void (*tell)(void *context, const struct idle_time *time),
-                     void *context);
+/* To be called after the idle processes of a window have been added. Calls report for each idle
+ * time that has ended or is long enough, up to the end of the window where it goes on; with is_last
+ * for all of them. */
+void idle_times_report(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
+                       bool is_last, void (*report)(void *context, const struct idle_time *time),
+                       void *context);
 
 #endif

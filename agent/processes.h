@@ -124,7 +124,7 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
 /* Has it, as far as is known? Then /proc shows nothing more of it. */
 bool process_has_ended(const struct process *process);
-/* Asks the kernel as well, since the event that tells of an end can be lost. */
+/* Asks the kernel as well, since the event of an end can be lost. */
 bool process_is_alive(const struct process *process);
 /* Whom it belongs to (process_file_owner): asked once for each program that it executes, and anew
  * when /proc is asked for its mappings. */

@@ -990,8 +990,8 @@ static void report_idle(struct window *window, int64_t end_ns)
     if (window->options.form != WINDOW_FOR_OTLP || end_ns <= window->start_ns)
         return;
     processes_each(window->options.processes, note_idle, &idle);
-    idle_times_tell(window->idle_times, window->start_ns, end_ns, window->end_ns != 0,
-                    add_idle_time, window);
+    idle_times_report(window->idle_times, window->start_ns, end_ns, window->end_ns != 0,
+                      add_idle_time, window);
 }
 
 static void destroy_arena(void *arena)

@@ -51,7 +51,7 @@ static enum err_code make_folders(int target_fd, const char *path, struct err *e
     return ERR_NONE;
 }
 
-/* What the server cannot read and root can is not lost, but no user gets it. */
+/* An object that root can read and the server cannot is not lost, but no user gets it. */
 static enum err_code open_as_root(const struct taking *taking, const char *key, int *ret_fd,
                                   struct err *err)
 {

@@ -38,7 +38,7 @@ static void assert_told(struct idle_times *times, int64_t begin_s, int64_t end_s
                         const char *wanted)
 {
     struct told told = {.size = 0};
-    idle_times_tell(times, begin_s * S, end_s * S, is_last, tell, &told);
+    idle_times_report(times, begin_s * S, end_s * S, is_last, tell, &told);
     assert_string_equal(told.text, wanted);
 }
 
@@ -103,7 +103,7 @@ static void it_is_bounded(void **state)
     }
     assert_in_range(count, 10000, 20000);
     assert_true(add(times, "7", 0, 10));
-    idle_times_tell(times, 0, 10 * S, false, tell, &told);
+    idle_times_report(times, 0, 10 * S, false, tell, &told);
     assert_int_equal(told.size, 0);
     idle_times_destroy(times);
 }
