@@ -54,7 +54,7 @@ static void check_samples(const struct batch *batch)
     for (uint32_t i = 0; i < batch->profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
         fuzz_check(profile->series < batch->series_count);
-        fuzz_check(profile->first_sample == next && profile->sample_count > 0);
+        fuzz_check(profile->first_sample == next); /* of one without samples, all is 0 */
         next += profile->sample_count;
     }
     fuzz_check(next == batch->sample_count);
