@@ -113,13 +113,15 @@ def threads_of(server):
 
 def test_threads_are_as_many_as_asked_for(start_server):
     few = ("--loop-threads", "1", "--worker-threads", "2", "--intake-threads", "3")
-    least = threads_of(start_server(*few))
+    server = start_server(*few)
+    least = min(threads_of(server) for _ in range(20))  # a thread may be there for one piece of work
     # Workers are twice as many: those of jobs beside those of requests.
     for flag, count, each in (("--loop-threads", 5, 1), ("--worker-threads", 6, 2), ("--intake-threads", 7, 1)):
         flags = list(few)
         at = flags.index(flag) + 1
         more, flags[at] = each * (count - int(flags[at])), str(count)
-        assert threads_of(start_server(*flags)) == least + more, flag
+        server = start_server(*flags)
+        wait_for(lambda: threads_of(server) == least + more)
 
 
 def test_places_are_kept_for_those_who_are_known(start_server):
