@@ -11,7 +11,7 @@ enum { TIMES_MAX = 16384, BYTES_MAX = 16 << 20, WINDOWS_TOLD = 6 };
 
 struct entry {
     struct idle_time time;
-    struct arena *arena; /* of its labels */
+    struct arena *arena; /* holds the labels */
     size_t bytes;
 };
 
@@ -20,7 +20,7 @@ struct idle_times {
     uint32_t count;
     uint32_t capacity;
     size_t bytes;
-    struct map_bytes numbers; /* of entries by key */
+    struct map_bytes numbers; /* from a key to the index of its entry */
 };
 
 struct idle_times *idle_times_create(void)

@@ -22,9 +22,9 @@ struct idle_time {
     struct span key; /* process_labels_key */
     const struct batch_text_label *labels;
     size_t label_count;
-    uint64_t owner; /* of one of the processes, and its number */
-    uint32_t process_id;
-    int64_t begin_ns; /* wall clock */
+    uint64_t owner;      /* that of process_id */
+    uint32_t process_id; /* one of the processes with these labels */
+    int64_t begin_ns;    /* wall clock */
     int64_t end_ns;
 };
 

@@ -3,10 +3,10 @@
  *
  * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a bucket
  * that fills at the tenant's rate, where a profile without samples counts as one; series that have
- * had a profile in the last hour. So they are of this server and begin anew with it; checking them
- * costs no database. Who is over a limit is told its name, its value and where it is set.
- *
- * What came of which service is noted in the request, for api/senders.h.
+ * had a profile in the last hour. Each server process counts for itself and starts from zero, so
+ * that a check needs no query of the database. The error of a request over a limit states the
+ * limit's name, its value and where it is set. The request records which service sent how much, for
+ * api/senders.h.
  *
  * A request opens an admission, puts batches into it and commits it: all are added or none.
  * Threads: an admission belongs to one; the memory is for any.

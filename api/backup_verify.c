@@ -12,7 +12,7 @@
 struct findings {
     uint64_t count; /* missing, damaged or unreadable */
     char first[OBJECT_KEY_MAX_BYTES + 1];
-    struct object_store *source; /* of a copy */
+    struct object_store *source; /* the store that the copy was made from */
 };
 
 /* Why the copy lacks the object. */

@@ -114,7 +114,8 @@ static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t res
         hold(disk, reserve_bytes);
 }
 
-/* What an earlier server has left; less than that may be allocated if it was killed meanwhile. */
+/* The size of the reserve that an earlier server left behind. A server that was killed while it
+ * made the file may have allocated less. */
 static uint64_t find_held(const char *path)
 {
     struct stat status;

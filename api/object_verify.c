@@ -326,7 +326,7 @@ struct unknown_scan {
     object_verify_found_unknown *found;
     void *context;
     uint64_t found_count;
-    struct arena *arena; /* of the names, which a batch ends */
+    struct arena *arena; /* holds the names; destroyed after each batch */
     struct object_unknown names[NAMES_AT_ONCE];
     uint32_t count;
 };

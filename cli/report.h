@@ -27,7 +27,7 @@ struct report {
     bool is_diff;
     bool is_normalised;
     bool is_by_line;            /* rows of one name differ by their lines */
-    struct span group_by;       /* what a row is: "function", "file", the name of a label */
+    struct span group_by;       /* "function", "file", ..., or the name of a label */
     struct span sample_type;    /* empty for a type without a name */
     uint32_t sample_type_index; /* in the profile, of side b in a diff */
     struct span unit;

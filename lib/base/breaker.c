@@ -10,7 +10,7 @@
 enum {
     PROBE_AGAIN_MS = 250,   /* while open: how soon a service that is back is noticed */
     SUSPECT_AGAIN_MS = 400, /* while closed: a statement that waits for a lock is suspected often */
-    DEADLINE_FACTOR = 3,    /* of the slowest recent reply */
+    DEADLINE_FACTOR = 3,    /* a probe waits this many times the slowest recent reply */
     DECAY_DIVISOR = 8,
 };
 

@@ -63,8 +63,8 @@ void breaker_suspect(struct breaker *breaker);
 void breaker_note_reply(struct breaker *breaker);
 /* A caller has received a whole reply after so long. NULL is a no-op. */
 void breaker_note_duration(struct breaker *breaker, int64_t duration_ns);
-/* What a probe has for its deadline while the breaker is closed; 0 of NULL. Other small requests
- * may be given as long. */
+/* The deadline of a probe while the breaker is closed; other small requests may use it too. For
+ * NULL it is 0. */
 int64_t breaker_deadline_ms(const struct breaker *breaker);
 /* How often the breaker has opened. */
 uint64_t breaker_open_count(const struct breaker *breaker);

@@ -296,8 +296,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     return span_trim(line).size > 0 || may_go_on(transfer) ? line.size : 0;
 }
 
-/* Of a request with a body libcurl takes the time of its first byte for that of the answer's, so
- * that such an answer begins with its first line. */
+/* For a request with a body, libcurl reports the time at which it sent the first byte as the time
+ * of the first byte received. The response to such a request begins with its first line instead. */
 static bool has_answer_begun(const struct transfer *transfer, uint64_t received)
 {
     curl_off_t first_byte_us = 0;
