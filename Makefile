@@ -53,7 +53,7 @@ LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed $(if $(filter arm64,$
 DEBUG_LIBS := -liberty $(shell $(PKG_CONFIG) --libs libelf libseccomp liblzma 2>/dev/null)
 LDLIBS   := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null) -lm
 
-sources   = $(wildcard $(1)/*.c)
+sources   = $(wildcard $(1)/*.c $(1)/*/*.c)
 objects   = $(patsubst %,$(OUT)/%.o,$(basename $(1)))
 LIB_C    := $(call sources,lib/base) $(call sources,lib/profile) $(call sources,lib/io) \
             $(call sources,lib/symbols)
@@ -62,7 +62,7 @@ API_C    := $(filter-out api/main.c,$(call sources,api))
 CLI_C    := $(filter-out cli/main.c,$(call sources,cli))
 DEBUG_C  := $(filter-out debuginfod/main.c,$(call sources,debuginfod))
 AGENT_C  := $(filter-out agent/main.c,$(call sources,agent))
-UNIT_C   := $(wildcard tests/unit/*/test_*.c)
+UNIT_C   := $(wildcard $(addsuffix /test_*.c,tests/unit/* tests/unit/*/* tests/unit/*/*/*))
 FUZZ_C   := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_C  := $(wildcard tests/bench/bench_*.c)
 PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio $(OUT)/perfolio-symbolize $(OUT)/perfolio-agent
@@ -73,9 +73,9 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o \
-    build/release/lib/symbols/symbol_cursor.o build/release/agent/cfi_program.o build/release/agent/eh_frame.o \
-    build/release/agent/unwind_table.o build/release/agent/cfi_rules.o: CFLAGS += -O3
+build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/release/store/%.o \
+    build/release/lib/symbols/symbol_cursor.o \
+    $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
 # and these rooms compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
@@ -96,7 +96,7 @@ $(OUT)/debuginfod.a: $(call objects,$(DEBUG_C))
 $(OUT)/agent.a: $(call objects,$(AGENT_C)) $(OUT)/bpf.o
 $(OUT)/%.a:
 	@rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)ar qcs $@ $^
 $(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -240,7 +240,7 @@ $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 # Object store and servers over a real S3 server, which is started for it and stopped again.
 test-s3:
 	sh deploy/install-packages.sh run build test s3
-	$(MAKE) all $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
+	$(MAKE) all $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib/io/test_object_store
 	BUILD=$(BUILD) PYTHON=$(PYTHON) sh tests/s3/run.sh
 # Agents of other profilers, from their registries, send to a server; make test skips what they need.
 CLIENTS := tests/clients/node_modules/.done build/clients/profiled-go build/clients/python/.done

@@ -2,9 +2,9 @@
  * agent: samples programs: the engine of perfolio-agent, which runs all the time, and of
  * `perfolio record`, which runs once.
  *
- * It joins what the kernel tells: samples (agent/kernel_program.h) and what processes do
- * (agent/side_band.h), in the order of time, and keeps who runs and what is mapped
- * (agent/processes.h); what comes out is a window (agent/window.h). Threads: one.
+ * It joins what the kernel tells: samples (agent/kernel/kernel_program.h) and what processes do
+ * (agent/kernel/perf_sideband.h), in the order of time, and keeps who runs and what is mapped
+ * (agent/process/processes.h); what comes out is a window (agent/profile/window.h). Threads: one.
  *
  *     agent_open(&options, &agent, err);
  *     agent_add_target(agent, process_id, err);      where not all are sampled
@@ -16,9 +16,9 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
-#include "agent/event_kind.h"
-#include "agent/interpreter.h"
-#include "agent/window.h"
+#include "agent/interpreter/interpreter.h"
+#include "agent/kernel/event_kind.h"
+#include "agent/profile/window.h"
 #include "bpf/unwind_format.h"
 #include "lib/base/err.h"
 

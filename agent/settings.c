@@ -1,8 +1,8 @@
 #include "agent/settings.h"
 
 #include "agent/agent.h"
-#include "agent/monitor.h"
-#include "agent/spool.h"
+#include "agent/ops/http_monitor.h"
+#include "agent/upload/spool.h"
 #include "lib/base/config.h"
 #include "lib/base/mem.h"
 #include "lib/base/suggest.h"

@@ -7,10 +7,10 @@
 #ifndef AGENT_SETTINGS_H
 #define AGENT_SETTINGS_H
 
-#include "agent/server_access.h"
-#include "agent/symbol_sender.h"
+#include "agent/upload/server_config.h"
+#include "agent/upload/symbol_uploader.h"
 #include "lib/base/err.h"
-#include "lib/profile/batch_labels.h"
+#include "lib/profile/batch/batch_labels.h"
 
 #include <stdbool.h>
 #include <stdint.h>

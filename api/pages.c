@@ -1,13 +1,13 @@
 #include "api/pages.h"
 
 #include "api/assets.h"
-#include "api/local_ca.h"
-#include "api/problem.h"
+#include "api/http/local_ca.h"
+#include "api/http/problem.h"
 #include "api/server.h"
 #include "api/settings.h"
-#include "api/share.h"
-#include "api/view_state.h"
-#include "api/viewer_path.h"
+#include "api/share/share.h"
+#include "api/share/viewer_path.h"
+#include "api/share/viewer_url_state.h"
 #include "lib/base/mem.h"
 
 #include <ctype.h>

@@ -8,7 +8,7 @@
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
 
-#include "api/request.h"
+#include "api/http/request.h"
 
 #include <stdio.h>
 
@@ -32,13 +32,13 @@ enum route_flags {
     /* For agents of other profilers: takes HTTP Basic with a token as the password, too, and
      * X-Scope-OrgID has to name the token's team where it is sent. Runs on threads of its own. */
     ROUTE_AGENT = 1 << 6,
-    /* Errors are those of the protocol (api/protocol_error.h), not problem documents. */
+    /* Errors are those of the protocol (api/http/protocol_error.h), not problem documents. */
     ROUTE_OTLP = 1 << 7,
     ROUTE_CONNECT = 1 << 8,
     ROUTE_PYROSCOPE = 1 << 9,
-    /* Signing in: served on reserved connections, too (api/http.h). */
+    /* Signing in: served on reserved connections, too (api/http/http_server.h). */
     ROUTE_SIGN_IN = 1 << 10,
-    /* Stores what the request brings: refused while the disk has no room (api/disk.h). All of
+    /* Stores what the request brings: refused while the disk has no room (api/ops/disk.h). All of
      * ROUTE_AGENT do. */
     ROUTE_STORES = 1 << 11,
     /* Credentials are ignored, unless the handler looks them up itself: it could take longer than

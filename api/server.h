@@ -39,35 +39,39 @@ struct worker_pool;
 
 struct server {
     const struct settings *settings; /* api/settings.h */
-    struct disk *disk;               /* api/disk.h: is there room to store anything? */
+    struct disk *disk;               /* api/ops/disk.h: is there room to store anything? */
     struct pg_watch *database_watch; /* lib/io/pg.h: does the database respond? */
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
-    struct integrity *integrity;           /* api/integrity.h: damaged and lost objects */
+    struct integrity *integrity;           /* api/ops/integrity.h: damaged and lost objects */
     struct store *store;                   /* store/store.h: continuous profiles */
-    struct store_damage_log *store_damage; /* api/store_damage.h: blocks that cannot be read */
-    struct worker_pool *writers;           /* api/object_task.h: threads that wait for the disk */
-    struct auth *auth;                     /* api/auth.h: tokens seen lately */
-    struct admission_memory *admission;    /* api/admission.h: what tenants have sent lately */
-    struct limiter *limiter;               /* api/limiter.h: rates per address, token, tenant */
-    struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
-    struct query_answers *query_answers;        /* api/query_answers.h: finished reports */
-    struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
-    struct naming *naming;          /* api/naming.h: names of addresses */
-    struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
-    struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
-    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo_jobs.h: builds them */
-    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo_fetch.h; NULL: nobody is asked */
-    struct scrub *scrub;                     /* api/scrub.h; NULL: it is turned off */
-    struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
-    struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
-    struct object_readiness *object_readiness; /* api/object_readiness.h: for /readyz */
-    struct turns *turns;                  /* api/turns.h: who may keep workers busy with reports */
-    struct debuginfod_client *debuginfod; /* api/debuginfo_upstreams.h; NULL: nobody is asked */
-    struct metrics *metrics;              /* api/metrics.h */
-    struct gauges *gauges;                /* api/gauges.h: what the parts hold, for metrics */
-    struct http_server *http;             /* api/http.h */
+    struct store_damage_log *store_damage; /* api/ops/store_damage.h: blocks that cannot be read */
+    struct worker_pool
+        *writers;      /* api/ops/object_writer_thread.h: threads that wait for the disk */
+    struct auth *auth; /* api/identity/auth.h: tokens seen lately */
+    struct admission_memory
+        *admission;          /* api/ingest/ingest_limits.h: what tenants have sent lately */
+    struct limiter *limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
+    struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
+    struct query_answers *query_answers;        /* api/query/report_cache.h: finished reports */
+    struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
+    struct naming *naming;          /* api/report/symbol_resolver.h: names of addresses */
+    struct share_memory
+        *shares; /* api/share/share.h: counted views, cookie key, finished answers */
+    struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
+    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds them */
+    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: nobody is asked */
+    struct scrub *scrub;                     /* api/ops/scrub.h; NULL: it is turned off */
+    struct senders *senders; /* api/ingest/sources.h: who has sent profiles lately */
+    struct question_memory
+        *question_memory; /* api/query/query_memory.h: of all questions together */
+    struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
+    struct turns *turns; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
+    struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: nobody is asked */
+    struct metrics *metrics;              /* api/ops/metrics.h */
+    struct gauges *gauges;                /* api/ops/gauges.h: what the parts hold, for metrics */
+    struct http_server *http;             /* api/http/http_server.h */
 };
 
 enum { SERVER_MAX_LISTENERS = 16 };

@@ -1,6 +1,6 @@
 #include "api/settings.h"
 
-#include "api/sample_labels.h"
+#include "api/ingest/sample_labels.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 

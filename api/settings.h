@@ -10,7 +10,7 @@
 #ifndef API_SETTINGS_H
 #define API_SETTINGS_H
 
-#include "api/tenant_limits.h"
+#include "api/identity/tenant_limits.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 
@@ -24,7 +24,7 @@ enum { SETTINGS_MAX_LISTEN = 8 };
 struct settings {
     char *config_file;
     char *data_dir;
-    uint64_t min_free_bytes;           /* api/disk.h; 0: by the size of the file system */
+    uint64_t min_free_bytes;           /* api/ops/disk.h; 0: by the size of the file system */
     char *listen[SETTINGS_MAX_LISTEN]; /* "host:port", "[::1]:port"; default localhost:7443 */
     int listen_count;
     char *public_url;   /* without "/" at its end; never empty once the server runs */
@@ -50,7 +50,7 @@ struct settings {
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
-    int max_connections_per_address;  /* 0: by max_connections (api/http.h) */
+    int max_connections_per_address;  /* 0: by max_connections (api/http/http_server.h) */
     int reserved_connections;         /* 0: by max_connections */
     uint64_t max_buffered_bytes;      /* what all request bodies together may hold */
     int request_timeout_s;            /* a whole request with its body, while bytes flow */
@@ -71,8 +71,8 @@ struct settings {
     int tenant_uploads_per_minute;
     int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
-    char *tenant_sample_labels;                 /* api/sample_labels.h */
-    uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
+    char *tenant_sample_labels;                 /* api/ingest/sample_labels.h */
+    uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/identity/tenant_limits.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
     int max_expansion_ratio;       /* of continuous profiles; lib/base/compress.h */

@@ -25,8 +25,8 @@
  *           struct unwind_mapping [count],    right after
  *
  * All is written before what refers to it, is never changed while it is referred to, and is given
- * to others only after a grace time (agent/unwind_space.h); whatever is read is bounded again, so
- * that a torn read costs one stack and nothing else.
+ * to others only after a grace time (agent/unwind/unwind_maps.h); whatever is read is bounded
+ * again, so that a torn read costs one stack and nothing else.
  */
 #ifndef BPF_UNWIND_FORMAT_H
 #define BPF_UNWIND_FORMAT_H
@@ -172,7 +172,7 @@ struct unwind_memo {
 #define UNWIND_MEMO_BITS 15
 #define UNWIND_MEMO_COUNT (1u << UNWIND_MEMO_BITS)
 
-/* Why a walk ended. The texts are in agent/unwind_names.h: unwind_stop_name(). */
+/* Why a walk ended. The texts are in agent/unwind/unwind_names.h: unwind_stop_name(). */
 enum unwind_stop {
     UNWIND_GO_ON = 0,
     UNWIND_STOP_ROOT,          /* complete: the return address is undefined (_start, clone) */

@@ -7,7 +7,7 @@
 #include "cli/version.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
-#include "lib/profile/format.h"
+#include "lib/profile/formats/format.h"
 #include "lib/profile/profile.h"
 
 #include <errno.h>

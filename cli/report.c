@@ -4,7 +4,7 @@
 #include "cli/client.h"
 #include "cli/value.h"
 #include "lib/base/mem.h"
-#include "lib/profile/top.h"
+#include "lib/profile/report/top.h"
 
 #include <inttypes.h>
 #include <math.h>

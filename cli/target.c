@@ -2,7 +2,7 @@
 
 #include "cli/progress.h"
 #include "lib/base/os.h"
-#include "lib/profile/text_input.h"
+#include "lib/profile/formats/text_input.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

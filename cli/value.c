@@ -1,6 +1,6 @@
 #include "cli/value.h"
 
-#include "lib/profile/folded.h"
+#include "lib/profile/formats/folded.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,8 +5,8 @@
 #define CLI_VIEW_OPTIONS_H
 
 #include "cli/cli.h"
-#include "lib/profile/filter.h"
-#include "lib/profile/view.h"
+#include "lib/profile/report/filter.h"
+#include "lib/profile/report/view.h"
 
 struct buf;
 

@@ -5,7 +5,7 @@
 #include "debuginfod/elf_input.h"
 #include "debuginfod/elf_reader.h"
 #include "lib/base/mem.h"
-#include "lib/base/order.h"
+#include "lib/base/radix_sort.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <elf.h>

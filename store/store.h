@@ -11,7 +11,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-#include "lib/base/patience.h"
+#include "lib/base/wait_limit.h"
 #include "lib/profile/symbolize.h"
 
 #include <stdbool.h>
@@ -160,7 +160,7 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
                            struct err *err) MUST_USE;
 
 /* Is it one that what is kept may have? *ret_canonical is in arena and the same for selectors that
- * differ only in what selector_append_canonical (store/selector.h) says.
+ * differ only in what selector_append_canonical (store/block/selector.h) says.
  * Handles: ERR_INVALID, pointing at the place. */
 enum err_code store_check_selector(struct arena *arena, struct span selector,
                                    const char **ret_canonical, struct err *err) MUST_USE;
@@ -209,7 +209,8 @@ struct store_memory {
 struct store_query {
     int64_t tenant_id;
     /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all. Labels
-     * that no series has may be ones of samples, which are filtered by them (store/walk.h). */
+     * that no series has may be ones of samples, which are filtered by them (store/query/scan.h).
+     */
     const struct span *selectors;
     size_t selector_count;
     const char *selectors_name;             /* in messages, its number behind it; NULL: "query" */
@@ -236,7 +237,7 @@ struct store_query {
     int64_t reach_ns;
     /* Above 0: also the neighbours of the window's snapshots, and of its deltas without a duration:
      * a few before start_ns, at most reach_ns, and a few after end_ns, at most so long
-     * (store/cadence.h says how many are needed). */
+     * (store/query/cadence.h says how many are needed). */
     int64_t ahead_ns;
     int64_t cpu_deadline_ns;           /* of crew_cpu_ns(); 0: none */
     struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
@@ -286,7 +287,7 @@ struct store_statistics {
     uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
     const char *broken_message; /* of the first; in the arena; NULL when there is none */
     /* Blocks that are left out since their strings would take too much of the query's memory
-     * (store/oversized.h). */
+     * (store/block/oversized.h). */
     uint32_t oversized_count;
     const char *oversized_message; /* of the largest; in the arena; NULL when there is none */
     /* Hours of which totals alone are kept, by series and block: those in the answer, and those
@@ -307,7 +308,7 @@ struct store_answer {
     enum store_rule rule;
     const char *type;        /* the whole name of the profile type; in the arena */
     int64_t left_out;        /* what the samples that label_filter does not keep have together */
-    int64_t wanted_reach_ns; /* of store/neighbours.h, for who makes it */
+    int64_t wanted_reach_ns; /* of store/query/neighbours.h, for who makes it */
     /* Of label_names one that no sample has, though there are some: which there are; NULL: none. */
     const char *absent_label;
     struct store_statistics statistics;
@@ -389,11 +390,11 @@ struct store_range_query {
 /*
  * One step of a group of series. Deltas are spread over their durations, differences of counters
  * over the time between their snapshots, and a gauge holds until its next snapshot
- * (store/spread.h). value is what deltas and counters have in the step, rounded so that the values
- * of all steps add up to the series' total; of gauges the rounded average. average is the exact
- * value, or integral of the gauges, divided by covered_ns: the part of the step that the profiles
- * of any series of the group cover; where nothing does, though a sample's moment lies there, by the
- * step. Steps that nothing covers are left out.
+ * (store/query/spread.h). value is what deltas and counters have in the step, rounded so that the
+ * values of all steps add up to the series' total; of gauges the rounded average. average is the
+ * exact value, or integral of the gauges, divided by covered_ns: the part of the step that the
+ * profiles of any series of the group cover; where nothing does, though a sample's moment lies
+ * there, by the step. Steps that nothing covers are left out.
  */
 struct store_point {
     uint32_t step;
@@ -483,8 +484,8 @@ enum { STORE_EXPORT_LABELS_MAX = 256 };
 
 /*
  * The samples that the selectors find, of any profile types, as one Parquet file
- * (lib/io/parquet.h), whose columns store/export.h tells. Of the query count label_filter and what
- * store_merge takes. Samples come as they were sent, whatever their type's rule. Handles: as
+ * (lib/io/parquet.h), whose columns store/query/export.h tells. Of the query count label_filter and
+ * what store_merge takes. Samples come as they were sent, whatever their type's rule. Handles: as
  * store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names of labels), what the sink
  * gives.
  */

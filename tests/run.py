@@ -93,7 +93,7 @@ def run_unit(name, build):
     if status != 0:
         (LOGS / f"{name}.log").write_text(output)
         return Result(0, 1, failures=[(f"{name}: the build", failures.telling_lines(output))])
-    programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("*/test_*"))
+    programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("**/test_*"))
     programs = [program for program in programs if program.suffix == ""]
     total, logs = Result(0, 0), []
     environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"}

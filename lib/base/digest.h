@@ -3,9 +3,9 @@
  *
  * Secrets given to people (tokens, delete tokens, invitation links) are random text of 256 bits;
  * only their SHA-256 is stored, which is enough because they cannot be guessed. Passwords can be,
- * so they are stretched with scrypt; see api/password.h for the door that limits how many run at
- * once. Random numbers come from the kernel; a system that cannot give them ends the process.
- * Threads: any.
+ * so they are stretched with scrypt; see api/identity/password.h for the door that limits how many
+ * run at once. Random numbers come from the kernel; a system that cannot give them ends the
+ * process. Threads: any.
  */
 #ifndef LIB_BASE_DIGEST_H
 #define LIB_BASE_DIGEST_H
@@ -71,7 +71,7 @@ bool digest_equal(struct span a, struct span b);
 /*
  * scrypt of a password with a new salt, as text that carries its parameters:
  * "$scrypt$ln=14,r=8,p=5$<salt>$<hash>", both in hexadecimal. Costs 16 MiB and about 0.2 CPU
- * seconds; servers go through api/password.h. Handles: ERR_BUSY (no memory for it).
+ * seconds; servers go through api/identity/password.h. Handles: ERR_BUSY (no memory for it).
  */
 enum err_code digest_password_hash(struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
                                    struct err *err) MUST_USE;

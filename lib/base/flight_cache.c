@@ -2,7 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/patience.h"
+#include "lib/base/wait_limit.h"
 
 #include <assert.h>
 #include <pthread.h>

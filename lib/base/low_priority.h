@@ -6,7 +6,7 @@
  * about a tenth of one that ordinary requests compete for. A thread cannot raise its priority again
  * without CAP_SYS_NICE, so each call has a thread of its own; creating one takes about 30 us, so
  * that calls of less than a millisecond are not worth it. Threads that the function creates
- * (lib/base/crew.h) inherit the priority. Threads: any.
+ * (lib/base/parallel.h) inherit the priority. Threads: any.
  */
 #ifndef LIB_BASE_LOW_PRIORITY_H
 #define LIB_BASE_LOW_PRIORITY_H

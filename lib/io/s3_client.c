@@ -5,7 +5,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
-#include "lib/base/patience.h"
+#include "lib/base/wait_limit.h"
 #include "lib/io/s3_failure.h"
 #include "lib/io/s3_settings.h"
 #include "lib/io/s3_sign.h"

@@ -2,7 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/base/order.h"
+#include "lib/base/radix_sort.h"
 #include "lib/profile/raw_name.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "lib/symbols/symbol_sweep.h"
 
 #include "lib/base/mem.h"
-#include "lib/base/order.h"
+#include "lib/base/radix_sort.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <assert.h>

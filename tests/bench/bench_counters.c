@@ -7,10 +7,10 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/profile/batch.h"
-#include "store/block_read.h"
-#include "store/block_write.h"
-#include "store/differences.h"
+#include "lib/profile/batch/batch.h"
+#include "store/block/block_read.h"
+#include "store/block/block_write.h"
+#include "store/query/counter_increase.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -177,8 +177,8 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "SERIES is from 10 to 10000\n");
         return 2;
     }
-    /* As api/http.c has it: what is large is given back to the system, and zeroed when it is asked
-     * for again. */
+    /* As api/http/http_server.c has it: what is large is given back to the system, and zeroed when
+     * it is asked for again. */
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
     const uint32_t most = (uint32_t)wanted, few = most / 10;
     const double of_few = time_rows(few), of_most = time_rows(most);

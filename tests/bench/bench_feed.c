@@ -19,7 +19,7 @@
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/io/parquet.h"
-#include "lib/profile/pprof.h"
+#include "lib/profile/pprof/pprof.h"
 #include "tests/bench/fleet.h"
 
 #include <curl/curl.h>

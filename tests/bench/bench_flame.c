@@ -9,9 +9,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
-#include "lib/profile/flame_binary.h"
-#include "lib/profile/pprof.h"
+#include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile_builder.h"
+#include "lib/profile/report/flame_binary.h"
 
 #include <math.h>
 #include <stdio.h>

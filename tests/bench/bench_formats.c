@@ -6,13 +6,13 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/profile/export_folded.h"
-#include "lib/profile/export_json.h"
-#include "lib/profile/flame.h"
-#include "lib/profile/format.h"
-#include "lib/profile/picture.h"
+#include "lib/profile/formats/format.h"
+#include "lib/profile/picture/picture.h"
 #include "lib/profile/profile.h"
-#include "lib/profile/view.h"
+#include "lib/profile/report/export_folded.h"
+#include "lib/profile/report/export_json.h"
+#include "lib/profile/report/flame.h"
+#include "lib/profile/report/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>

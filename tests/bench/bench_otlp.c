@@ -12,8 +12,8 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/profile/otlp.h"
-#include "store/block_write.h"
+#include "lib/profile/otlp/otlp.h"
+#include "store/block/block_write.h"
 #include "tests/bench/otlp_maker.h"
 
 #include <malloc.h>

@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
-#include "lib/profile/pprof.h"
+#include "lib/profile/pprof/pprof.h"
 
 #include <malloc.h>
 #include <stdio.h>

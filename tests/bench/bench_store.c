@@ -7,7 +7,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "store/block_merge.h"
+#include "store/maintain/block_merge.h"
 #include "tests/bench/fleet.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/order.h"
+#include "lib/base/radix_sort.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"

@@ -6,7 +6,7 @@
  * and dwarf_frame_register of the frame pointer and the return address, for every row). And the
  * most memory that the builder had beyond the tables themselves.
  */
-#include "agent/unwind_table.h"
+#include "agent/unwind/unwind_table.h"
 
 #include <elf.h>
 #include <elfutils/libdw.h>

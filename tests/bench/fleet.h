@@ -7,7 +7,7 @@
 #ifndef TESTS_BENCH_FLEET_H
 #define TESTS_BENCH_FLEET_H
 
-#include "lib/profile/batch.h"
+#include "lib/profile/batch/batch.h"
 
 enum {
     SERVICES = 20,

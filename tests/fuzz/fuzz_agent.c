@@ -2,13 +2,13 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/cpu_list.h"
-#include "agent/elf_file.h"
-#include "agent/kernel_symbols.h"
-#include "agent/monitor.h"
-#include "agent/perf_map.h"
-#include "agent/proc_text.h"
-#include "agent/side_band.h"
+#include "agent/kernel/cpu_list.h"
+#include "agent/kernel/perf_sideband.h"
+#include "agent/ops/http_monitor.h"
+#include "agent/process/elf_file.h"
+#include "agent/process/proc_text.h"
+#include "agent/symbols/kernel_symbols.h"
+#include "agent/symbols/perf_map.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

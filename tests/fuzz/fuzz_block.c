@@ -1,6 +1,6 @@
 /*
- * Blocks of the store (store/block_format.h). An input is a block's bytes; it is opened as it is,
- * and then once more with every checksum made right for what is there, so that what lies behind
+ * Blocks of the store (store/block/block_format.h). An input is a block's bytes; it is opened as it
+ * is, and then once more with every checksum made right for what is there, so that what lies behind
  * them is reached, too. Of what opens, every reading function is called and its promises are looked
  * at; what is wholly sound is merged with itself.
  *
@@ -11,8 +11,8 @@
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
-#include "store/block_merge.h"
-#include "store/block_read.h"
+#include "store/block/block_read.h"
+#include "store/maintain/block_merge.h"
 #include "tests/unit/store/random_batch.h"
 
 enum {

@@ -3,8 +3,8 @@
  * First byte: bit 0 an ELF file follows, bit 1 arm64, bit 2 .debug_frame, bit 3 Go's table; else
  * the second byte says how much of the rest, in 8 bytes, is the index.
  */
-#include "agent/go_frames.h"
-#include "agent/unwind_table.h"
+#include "agent/unwind/go_frames.h"
+#include "agent/unwind/unwind_table.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <elf.h>

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzz.h"
 
-#include "lib/profile/folded.h"
+#include "lib/profile/formats/folded.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,16 +2,16 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/export_folded.h"
-#include "lib/profile/export_json.h"
-#include "lib/profile/flame.h"
-#include "lib/profile/flame_binary.h"
-#include "lib/profile/format.h"
-#include "lib/profile/path_hash.h"
-#include "lib/profile/picture.h"
-#include "lib/profile/pprof.h"
-#include "lib/profile/top.h"
-#include "lib/profile/view.h"
+#include "lib/profile/formats/format.h"
+#include "lib/profile/picture/picture.h"
+#include "lib/profile/pprof/pprof.h"
+#include "lib/profile/report/export_folded.h"
+#include "lib/profile/report/export_json.h"
+#include "lib/profile/report/flame.h"
+#include "lib/profile/report/flame_binary.h"
+#include "lib/profile/report/path_hash.h"
+#include "lib/profile/report/top.h"
+#include "lib/profile/report/view.h"
 
 enum { OUTPUT_MAX = 64 << 20 };
 

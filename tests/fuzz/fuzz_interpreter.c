@@ -2,14 +2,14 @@
  * readers gets the rest. */
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/cpython.h"
-#include "agent/cpython_text.h"
-#include "agent/elf_exports.h"
-#include "agent/elf_file.h"
-#include "agent/jitdump.h"
-#include "agent/ruby_lines.h"
-#include "agent/ruby_text.h"
-#include "agent/weave.h"
+#include "agent/interpreter/cpython.h"
+#include "agent/interpreter/cpython_text.h"
+#include "agent/interpreter/ruby_lines.h"
+#include "agent/interpreter/ruby_text.h"
+#include "agent/interpreter/stack_merge.h"
+#include "agent/process/elf_exports.h"
+#include "agent/process/elf_file.h"
+#include "agent/symbols/jitdump.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

@@ -1,10 +1,10 @@
 /* What labels are made of: rules, lists of pods, files of programs. The first byte says which. */
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/label_set.h"
-#include "agent/pods.h"
-#include "agent/program_facts.h"
-#include "agent/relabel.h"
+#include "agent/labels/label_set.h"
+#include "agent/labels/pods.h"
+#include "agent/labels/program_info.h"
+#include "agent/labels/relabel.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

@@ -2,7 +2,7 @@
  * the other, and none holds a delimiter; written anew they are read again as the same. */
 #include "tests/fuzz/fuzz.h"
 
-#include "lib/profile/multipart.h"
+#include "lib/profile/pyroscope/multipart.h"
 
 enum { OUTPUT_MAX = 1 << 20, BOUNDARY_BYTES = 16 };
 

@@ -1,8 +1,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/otlp.h"
-#include "lib/profile/otlp_indexes.h"
+#include "lib/profile/otlp/otlp.h"
+#include "lib/profile/otlp/otlp_indexes.h"
 
 static void check_labels(const struct batch *batch)
 {

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzz.h"
 
-#include "lib/profile/perf_script.h"
+#include "lib/profile/formats/perf_script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzz.h"
 
-#include "lib/profile/pprof.h"
+#include "lib/profile/pprof/pprof.h"
 
 /* What is accepted is encoded, and decoding that gives the same bytes again. */
 static void check_round_trip(const struct profile *profile)

@@ -1,13 +1,13 @@
 /* Both of Pyroscope's ways in. The first byte chooses: 'p' a push in protobuf, 'j' one in JSON,
  * else /ingest, whose query and content type are the first two lines. What is taken becomes batches
- * that keep the promises of lib/profile/batch.h. */
+ * that keep the promises of lib/profile/batch/batch.h. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/batch_from_profile.h"
-#include "lib/profile/format.h"
-#include "lib/profile/pyroscope_ingest.h"
-#include "lib/profile/pyroscope_push.h"
+#include "lib/profile/batch/batch_from_profile.h"
+#include "lib/profile/formats/format.h"
+#include "lib/profile/pyroscope/pyroscope_ingest.h"
+#include "lib/profile/pyroscope/pyroscope_push.h"
 
 static const struct batch_limits limits = {.series_labels = 8,
                                            .name_bytes = 40,

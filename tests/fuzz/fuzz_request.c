@@ -4,12 +4,12 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/json_body.h"
-#include "api/request.h"
+#include "api/http/json_body.h"
+#include "api/http/request.h"
 #include "api/routes.h"
 #include "api/server.h"
 #include "api/settings.h"
-#include "api/share_settings.h"
+#include "api/share/share_settings.h"
 #include "lib/base/mem.h"
 
 enum { FIELDS_MAX = 16 };

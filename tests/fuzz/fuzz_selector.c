@@ -1,9 +1,9 @@
-/* Which series a question is about (store/selector.h): what is taken is asked of the series of a
- * small dictionary, and of its types. */
+/* Which series a question is about (store/block/selector.h): what is taken is asked of the series
+ * of a small dictionary, and of its types. */
 #include "tests/fuzz/fuzz.h"
 
-#include "store/dictionary.h"
-#include "store/selector.h"
+#include "store/block/dictionary.h"
+#include "store/block/selector.h"
 
 #include "lib/base/mem.h"
 

@@ -1,6 +1,6 @@
 /*
  * Packed symbol tables (lib/symbols/symbol_pack.h). An input is read twice: as packed bytes, and as
- * their columns before zstd (tests/unit/lib_symbols/flat_pack.h), of which lengths and checksums
+ * their columns before zstd (tests/unit/lib/symbols/flat_pack.h), of which lengths and checksums
  * are then made right, so that every number is reached. What unpacks is sound, and packed and
  * unpacked again it is the same.
  *
@@ -8,8 +8,8 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "tests/unit/lib_symbols/flat_pack.h"
-#include "tests/unit/lib_symbols/random_table.h"
+#include "tests/unit/lib/symbols/flat_pack.h"
+#include "tests/unit/lib/symbols/random_table.h"
 
 enum { SEEDS = 8, TABLE_MAX_BYTES = 64 << 20 };
 

@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/symbols/symbol_address.h"
-#include "tests/unit/lib_symbols/random_table.h"
+#include "tests/unit/lib/symbols/random_table.h"
 
 enum { SEEDS = 8, ADDRESSES = 200, TEXT_MAX_BYTES = 4 << 20, SEED_MAX_BYTES = 1 << 20 };
 

@@ -8,7 +8,7 @@ from people import Tenant
 from test_database_hang import postgres_pids, stopped
 from test_shares import wait_for
 
-AUTH_CACHE_S = 5  # of api/auth.h
+AUTH_CACHE_S = 5  # of api/identity/auth.h
 SESSIONS = "usename IN ('perfolio_server', 'perfolio_jobs') AND pid <> pg_backend_pid()"
 
 # ALTER DATABASE would not do it from within.

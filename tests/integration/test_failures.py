@@ -11,7 +11,7 @@ CMOCKA = """1..3
 ok 1 - keeps_order
 not ok 2 - refuses_a_bad_checksum
 # 0x1 != 0x2
-# tests/unit/store/test_block.c:7: error: Failure!
+# tests/unit/store/block/test_block.c:7: error: Failure!
 not ok 3 # SKIP needs_a_disk
 # not ok - tests
 """
@@ -32,7 +32,7 @@ def as_text(found):
 def test_tap_of_the_unit_tests():
     (name, reason), = failures.of_program("test_block", 1, CMOCKA)
     assert name == "test_block: refuses_a_bad_checksum"
-    assert reason == ["# 0x1 != 0x2", "# tests/unit/store/test_block.c:7: error: Failure!"]
+    assert reason == ["# 0x1 != 0x2", "# tests/unit/store/block/test_block.c:7: error: Failure!"]
 
 
 def test_a_program_that_ended_before_it_told_anything():

@@ -1,4 +1,4 @@
-"""tests/unit/lib_io/test_pg.c against the private cluster."""
+"""tests/unit/lib/io/test_pg.c against the private cluster."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from conftest import BUILD, ROOT
 
 
 def test_the_door_to_postgresql(server):
-    program = BUILD / "tests" / "unit" / "lib_io" / "test_pg"
+    program = BUILD / "tests" / "unit" / "lib" / "io" / "test_pg"
     subprocess.run(["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
                    cwd=ROOT, check=True)
     with server.database("perfolio_cluster").cursor() as cursor:

@@ -1,5 +1,5 @@
 """Values over time are the same at every zoom: a steady load is a flat line whatever the step and the window
-are, gaps are gaps, and totals are those of the profiles. How values are spread: store/spread.h."""
+are, gaps are gaps, and totals are those of the profiles. How values are spread: store/query/spread.h."""
 
 import random
 import sys

@@ -1,7 +1,7 @@
 """Random pprof profiles, with recursion, inlined calls, frames without names, negative values and
 several sample types, through every report: top, flame, folded, labels, diff and merge under random filters
 and groupings. What comes out is compared with plain arithmetic over lists of frames, written from
-lib/profile/view.h and filter.h. Needs no server."""
+lib/profile/report/view.h and filter.h. Needs no server."""
 
 import collections
 import functools

@@ -288,7 +288,7 @@ def test_a_deletion_while_many_push_and_merge(start_server):
 
 
 def strings_of(block):
-    """Of a block's bytes (store/block_format.h): what its names are made of."""
+    """Of a block's bytes (store/block/block_format.h): what its names are made of."""
     zstd = ctypes.CDLL("libzstd.so.1")
     offset, stored, flat = struct.unpack_from("<QQQ", block, len(block) - 320)
     if stored == flat:

@@ -379,7 +379,7 @@ def test_functions_are_called_as_asked(tenant, tmp_path):
 
 
 def path_hash(names):
-    """As lib/profile/path_hash.h describes it, of frames that are told by name."""
+    """As lib/profile/report/path_hash.h describes it, of frames that are told by name."""
     halves = []
     for base in (0x811C9DC5, 0x9747B28C):
         path = 0

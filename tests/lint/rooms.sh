@@ -38,15 +38,15 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         door["libpq"] = "^lib/io/pg\\.c$"
         door["postgresql/"] = "^lib/io/pg\\.c$"
         door["curl/"] = "^lib/io/http_(client|url)\\.c$"
-        door["jansson"] = "^(lib/profile/json_tree\\.h|api/[a-z_]+\\.c|cli/[a-z_]+\\.[ch])$"
+        door["jansson"] = "^(lib/profile/formats/json_tree\\.h|api/[a-z_]+\\.c|cli/[a-z_]+\\.[ch])$"
         door["openssl/"] = "^(lib/base/digest\\.c|api/http(_[a-z]+)?\\.[ch]|api/tls_files\\.c)$"
         door["zstd"] = "^lib/base/compress\\.c$"
         door["libdeflate"] = "^lib/base/compress\\.c$"
         door["zlib"] = "^lib/base/compress\\.c$"
         door["pcre2"] = "^lib/base/regex\\.c$"
-        door["ft2build"] = "^lib/profile/picture\\.c$"
-        door["freetype/"] = "^lib/profile/picture\\.c$"
-        door["png"] = "^lib/profile/picture\\.c$"
+        door["ft2build"] = "^lib/profile/picture/picture\\.c$"
+        door["freetype/"] = "^lib/profile/picture/picture\\.c$"
+        door["png"] = "^lib/profile/picture/picture\\.c$"
         door["ini.h"] = "^(api/settings\\.c|lib/base/config\\.c)$"
         door["gelf"] = "^debuginfod/elf_reader\\.c$"
         door["libelf"] = "^debuginfod/elf_reader\\.c$"
@@ -92,6 +92,6 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
 stray=$(grep -n 'pg_begin(' api/*.c | grep -v '^api/tenant\.c:\|PG_NO_TENANT\|TENANT_DEFAULT' || true)
 if [ -n "$stray" ]; then
     echo "$stray"
-    echo "pg_begin for one tenant: call tenant_begin (api/tenant.h says why)"
+    echo "pg_begin for one tenant: call tenant_begin (api/identity/tenant.h says why)"
     exit 1
 fi

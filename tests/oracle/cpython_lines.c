@@ -2,7 +2,7 @@
  * Lines of places in functions of Python, for tests/integration/test_cpython_lines.py:
  * reads "FORM FIRST_LINE TABLE_IN_HEX PLACE…" a line, writes the lines of the places.
  */
-#include "agent/cpython_lines.h"
+#include "agent/interpreter/cpython_lines.h"
 
 #include <stdio.h>
 #include <stdlib.h>

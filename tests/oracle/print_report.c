@@ -5,25 +5,25 @@
  *   print_report top FILE [option=value …]            {"sample_type","total","functions":[…]}
  *   print_report diff BASE FILE [option=value …]      {"total_a","total_b","functions":[…]}
  *   print_report merge FILE FILE [option=value …]     as top, of the sum
- *   print_report flame FILE [option=value …]          as lib/profile/export_json.h
- *   print_report folded FILE [option=value …]         as lib/profile/export_folded.h
- *   print_report labels FILE [option=value …]        as lib/profile/export_labels.h, all values
- *   print_report diff-labels BASE FILE [option=value …]
- *   print_report pprof FILE                           the profile encoded again, raw, to stdout
- * Options: sample_type, group_by, focus, ignore, hide, show, label, mode, max_nodes.
+ *   print_report flame FILE [option=value …]          as lib/profile/report/export_json.h
+ *   print_report folded FILE [option=value …]         as lib/profile/report/export_folded.h
+ *   print_report labels FILE [option=value …]        as lib/profile/report/export_labels.h, all
+ * values print_report diff-labels BASE FILE [option=value …] print_report pprof FILE the profile
+ * encoded again, raw, to stdout Options: sample_type, group_by, focus, ignore, hide, show, label,
+ * mode, max_nodes.
  */
 #include "lib/base/mem.h"
-#include "lib/profile/diff.h"
-#include "lib/profile/export_folded.h"
-#include "lib/profile/export_json.h"
-#include "lib/profile/export_labels.h"
-#include "lib/profile/filter.h"
-#include "lib/profile/flame.h"
-#include "lib/profile/format.h"
-#include "lib/profile/labels.h"
+#include "lib/profile/formats/format.h"
 #include "lib/profile/merge.h"
-#include "lib/profile/pprof.h"
-#include "lib/profile/top.h"
+#include "lib/profile/pprof/pprof.h"
+#include "lib/profile/report/diff.h"
+#include "lib/profile/report/export_folded.h"
+#include "lib/profile/report/export_json.h"
+#include "lib/profile/report/export_labels.h"
+#include "lib/profile/report/filter.h"
+#include "lib/profile/report/flame.h"
+#include "lib/profile/report/labels.h"
+#include "lib/profile/report/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
     oracle.merge(type_name, lambda labels: labels.get("pod") == "a", start_ns, end_ns)
 
 Stacks are tuples of names, root first; {(stack, (("thread", "main"),)): 5} where samples have labels
-of their own. Rules are those of store/rule.h. What a series has at one moment is one profile.
+of their own. Rules are those of store/block/aggregation.h. What a series has at one moment is one profile.
 """
 
 import collections
@@ -55,14 +55,14 @@ def value_of(labels, own, name):
     return ",".join(value for key, value in own if key == name) or labels.get(name, "")
 
 
-UNIT = 1 << 20  # of values in steps, as in store/spread.h
+UNIT = 1 << 20  # of values in steps, as in store/query/spread.h
 
 
 def truncated(numerator, denominator):
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
-NEIGHBOURS, REACH, REACH_MAX, LONE = 3, HOUR, 24 * HOUR, 60 * 10**9  # store/cadence.h, range.c, spread.h
+NEIGHBOURS, REACH, REACH_MAX, LONE = 3, HOUR, 24 * HOUR, 60 * 10**9  # store/query/cadence.h, range.c, spread.h
 
 
 def interval_at(times, i):

@@ -6,8 +6,8 @@
  * they are on its stack in this order. Ends the program and prints one line of numbers. Exit status
  * 77 where the kernel refuses to record.
  */
-#include "agent/unwind_names.h"
-#include "agent/unwind_space.h"
+#include "agent/unwind/unwind_maps.h"
+#include "agent/unwind/unwind_names.h"
 #include "lib/base/mem.h"
 
 #include <asm/perf_regs.h>

@@ -7,8 +7,8 @@
  * Asked are all addresses where either side changes its answer. elfutils' answer is turned into a
  * rule here, by dwarf_frame_cfa and dwarf_frame_register alone.
  */
-#include "agent/unwind_names.h"
-#include "agent/unwind_table.h"
+#include "agent/unwind/unwind_names.h"
+#include "agent/unwind/unwind_table.h"
 
 #include <dwarf.h>
 #include <elf.h>

@@ -123,7 +123,7 @@ def test_both_kinds_of_store_pass_one_suite(radosgw, style):
     changes = {PREFIX + "STYLE": style, PREFIX + "ENDPOINT":
                endpoint.replace("127.0.0.1", "localhost") if style == "host" else endpoint}
     settings = {name: value for name, value in radosgw.items() if name.startswith(PREFIX)}
-    result = subprocess.run([BUILD / "unit" / "lib_io" / "test_object_store"], text=True,
+    result = subprocess.run([BUILD / "unit" / "lib" / "io" / "test_object_store"], text=True,
                             env={**os.environ, **settings, **changes}, capture_output=True)
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -253,7 +253,7 @@ test("keeps the hash of a path, which links in the world hold", () => {
   assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
 });
 
-/** Of main and a frame below it; the numbers are those of tests/unit/lib_profile/test_flame.c. */
+/** Of main and a frame below it; the numbers are those of tests/unit/lib/profile/report/test_flame.c. */
 const belowMain = (frame: Omit<Tree, "self">, group: string) =>
   decode({ name: "root", children: [{ name: "main", children: [{ ...frame, self: 1 }] }] }, { metadata: { group_by: group } });
 const groups = ["function", "file", "line", "address", "binary", "label:thread"];

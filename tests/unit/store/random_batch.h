@@ -5,9 +5,9 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
-#include "lib/profile/batch.h"
-#include "store/block_write.h"
-#include "store/dictionary.h"
+#include "lib/profile/batch/batch.h"
+#include "store/block/block_write.h"
+#include "store/block/dictionary.h"
 
 #include <inttypes.h>
 #include <stdio.h>

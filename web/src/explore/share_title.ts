@@ -1,6 +1,6 @@
 /*
  * share_title: what a share of a query is called until its maker chooses a title: type, service, labels and window, in the
- * reader's time zone. The server makes the same of a request without a title, in UTC (api/query_title.h).
+ * reader's time zone. The server makes the same of a request without a title, in UTC (api/query/query_title.h).
  */
 import type { Asked } from "../model/explore_state.ts";
 import { readMatchers, splitQuery } from "../model/selector.ts";

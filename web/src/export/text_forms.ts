@@ -1,5 +1,5 @@
 /*
- * text_forms: a seen tree as folded stacks and as the API's JSON (lib/profile/export_folded.h and
+ * text_forms: a seen tree as folded stacks and as the API's JSON (lib/profile/report/export_folded.h and
  * export_json.h say what they look like). Both come in pieces, since a string has a limit.
  */
 import { FrameFlag } from "../model/flame.ts";

@@ -1,5 +1,5 @@
 /*
- * folded: "root;...;leaf value" lines, read as the server reads them (lib/profile/folded.h): the value
+ * folded: "root;...;leaf value" lines, read as the server reads them (lib/profile/formats/folded.h): the value
  * stands behind the last blank, empty lines and comments are passed over, decimals are scaled to whole
  * numbers and the unit says so.
  */

@@ -1,6 +1,6 @@
 /*
  * foreign_text: text files of other tools that are no profiles here, by the rules of the server
- * (lib/profile/foreign_text.c), so that both refuse the same files. Tested with those in tests/data/foreign.
+ * (lib/profile/formats/foreign_text.c), so that both refuse the same files. Tested with those in tests/data/foreign.
  */
 const headCharacters = 16 << 10;
 const headLines = 40;

@@ -1,6 +1,6 @@
 /*
  * grouping: which places of a local profile are one frame, and what it is called, as the server has it
- * (lib/profile/view.h, frame_table.c).
+ * (lib/profile/report/view.h, frame_table.c).
  */
 import { FrameFlag } from "../model/flame.ts";
 import type { LocalFrame } from "./profile.ts";

@@ -1,4 +1,4 @@
-/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/labels.h). */
+/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/report/labels.h). */
 import type { Label, LabelBar, LabelCount, LabelsAnswer, LabelValue } from "../model/labels.ts";
 import { barsFor, type SideCount } from "./labels.ts";
 

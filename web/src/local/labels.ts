@@ -1,6 +1,6 @@
 /*
  * labels: what the samples of a local profile are labelled with, counted as the server counts it
- * (lib/profile/labels.h), and which samples rules of labels keep (lib/profile/label_filter.h).
+ * (lib/profile/report/labels.h), and which samples rules of labels keep (lib/profile/report/label_filter.h).
  */
 import { formatLabelRule, parseLabelRule, type Label, type LabelBar, type LabelRule, type LabelsAnswer, type LabelsQuestion, type LabelValue } from "../model/labels.ts";
 import { boundedTest, compileRule } from "../model/search.ts";

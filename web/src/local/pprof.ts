@@ -1,5 +1,5 @@
 /*
- * pprof: decodes a profile.proto message in the browser as the server does it (lib/profile/view.h): a
+ * pprof: decodes a profile.proto message in the browser as the server does it (lib/profile/report/view.h): a
  * function without a name counts by its system name, what has no symbols by its binary; drop_frames cut
  * a stack as `go tool pprof` cuts it.
  */

@@ -23,7 +23,7 @@ export function isFolded(bytes: Uint8Array): boolean {
   return !looksLikeJson(head) && !foreignText(head) && areStacks(head);
 }
 
-/** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/view.c). */
+/** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/report/view.c). */
 function noteSums({ sampleTypes, values, notes }: LocalProfile): void {
   sampleTypes.forEach(({ type }, column) => {
     let sum = 0;

@@ -1,5 +1,5 @@
 /*
- * refusal: files that the server surely refuses, told as it tells them (lib/profile/format.c, foreign_file.c), so that nobody sends one
+ * refusal: files that the server surely refuses, told as it tells them (lib/profile/formats/format.c, foreign_file.c), so that nobody sends one
  * to learn that.
  */
 import { areStacks } from "./folded.ts";
@@ -16,7 +16,7 @@ const pySpy = "record with “py-spy record --format raw” or “perfolio recor
 const record = "record the program with “perfolio record” or “perf record -g”.";
 const excimer = "profile PHP with Excimer (formatCollapsed) or phpspy, which give folded stacks.";
 
-/** By the first bytes, as lib/profile/foreign_file.c has them. */
+/** By the first bytes, as lib/profile/formats/foreign_file.c has them. */
 const strangers: [RegExp, string][] = [
   [/^(PERFILE2|2ELIFREP)/, `This is perf.data; ${perfScript}`],
   [/^(\x7fELF|\xcf\xfa\xed\xfe)/, program],

@@ -1,6 +1,6 @@
 /*
  * sides: which values of a local profile a tree is of, and which of two profiles are compared, as the server
- * chooses them (lib/profile/diff.h): types of one name, whose units are the same or of one kind.
+ * chooses them (lib/profile/report/diff.h): types of one name, whose units are the same or of one kind.
  */
 import type { Side } from "./encode_flame.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";

@@ -2,7 +2,7 @@
  * flame: the call tree of one answer, as flat typed arrays in preorder.
  *
  * The wire form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned;
- * lib/profile/flame_binary.h lists them) is read in place where it is an array as the page wants it.
+ * lib/profile/report/flame_binary.h lists them) is read in place where it is an array as the page wants it.
  * What it leaves out (parents, subtree ends, places, sums, and the zeros among own values) is derived
  * here in linear loops without recursion, so that depth does not matter. Values are f64, exact to
  * 2^53. Strings are decoded when somebody asks for them.

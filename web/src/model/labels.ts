@@ -1,5 +1,5 @@
 /*
- * labels: rules that keep samples by their labels, as the server takes them (lib/profile/label_filter.h),
+ * labels: rules that keep samples by their labels, as the server takes them (lib/profile/report/label_filter.h),
  * and what the server, or the browser for a file that was not uploaded, counts of each label.
  *
  *   key=value    with this value; several of one key: with any of them

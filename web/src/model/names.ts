@@ -2,7 +2,7 @@
  * names: ever shorter forms of a function's name, for boxes that are too narrow for the whole.
  *
  * Without the path of the package; without arguments, those of types too, and what compilers put around a name; without packages
- * or name spaces. Pictures of the server have the same (lib/profile/short_name.h); tests/short_names.txt holds for both.
+ * or name spaces. Pictures of the server have the same (lib/profile/picture/short_name.h); tests/short_names.txt holds for both.
  */
 
 const operatorName = /^operator\s*(?:\(\)|\[\]|(?:new|delete)\[\]|<=>|<<=?|>>=?|<=?|>=?|->\*?)/;

@@ -1,6 +1,6 @@
 /*
  * old_names: expressions of links that were made before addresses had names, when an address was `app+0x2a10`. The server
- * knows how the functions are called now in which such addresses lie (lib/profile/raw_path.h).
+ * knows how the functions are called now in which such addresses lie (lib/profile/report/raw_path.h).
  */
 import { exactly } from "./exactly.ts";
 

@@ -9,7 +9,7 @@
  *             stays; a frame without an address as by line
  *   others    name
  * A node's hash is, per half, fmix32(parent ^ rotl(frame, 5) + 0x9e3779b9); the root's is 0. Written
- * as 16 hexadecimal digits, high half first. lib/profile/path_hash.h computes the same.
+ * as 16 hexadecimal digits, high half first. lib/profile/report/path_hash.h computes the same.
  *
  * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
  * the address counted. They mean the first node that has one.

@@ -1,6 +1,6 @@
 /*
  * presets: what is not the reader's own code, by language; chain.ts names them. Only a worker needs to know, and the server, which
- * draws links: lib/profile/rule_preset.c has the same, and a test sees to it.
+ * draws links: lib/profile/report/rule_preset.c has the same, and a test sees to it.
  */
 
 export interface PresetFrames {

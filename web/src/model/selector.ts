@@ -1,6 +1,6 @@
 /*
  * selector: the text of a query, as far as a page must know it: the profile type before the braces, the matchers in them,
- * what stands at the cursor and could be completed, and where the server says it is wrong. The grammar is store/selector.h's;
+ * what stands at the cursor and could be completed, and where the server says it is wrong. The grammar is store/block/selector.h's;
  * whether a text is right is the server's to say.
  */
 

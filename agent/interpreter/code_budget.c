@@ -1,0 +1,46 @@
+#include "agent/interpreter/code_budget.h"
+
+#include "lib/base/mem.h"
+
+void code_budget_init(struct code_budget *budget, uint64_t max_bytes)
+{
+    *budget = (struct code_budget){.max_bytes = max_bytes};
+}
+
+void code_budget_fini(struct code_budget *budget)
+{
+    owner_sums_fini(&budget->held);
+    arena_destroy(budget->shared);
+    budget->shared = NULL;
+}
+
+struct arena *code_budget_shared(struct code_budget *budget)
+{
+    arena_destroy(budget->shared);
+    return budget->shared = arena_create();
+}
+
+void code_share_set(struct code_share *share, uint64_t bytes)
+{
+    struct code_budget *budget = share->budget;
+    const uint32_t now = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    budget->used_bytes += now;
+    budget->used_bytes -= share->bytes;
+    owner_sums_take(&budget->held, share->owner, share->bytes);
+    owner_sums_add(&budget->held, share->owner, now);
+    share->bytes = now;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t taken)
+{
+    return bytes > taken ? bytes - taken : 0;
+}
+
+bool code_share_allows(const struct code_share *share, uint64_t bytes)
+{
+    const struct code_budget *budget = share->budget;
+    const uint64_t others = budget->used_bytes - share->bytes;
+    const uint64_t held = owner_sums_get(&budget->held, share->owner) - share->bytes;
+    return bytes <= less(budget->max_bytes, others) / 2 &&
+           bytes <= less(less(budget->max_bytes, others - held) / 4 * 3, held);
+}

@@ -1,0 +1,111 @@
+#include "agent/interpreter/cpython_lines.h"
+
+enum { NO_LINE = -128, UNIT_BYTES = 2 };
+
+/* What a table adds up may be anything. */
+static uint32_t as_line(int64_t line)
+{
+    return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+static uint32_t by_increments(struct span table, int64_t line, int64_t place)
+{
+    int64_t address = 0;
+    for (size_t i = 0; i + 1 < table.size; i += 2) {
+        address += table.data[i];
+        if (address > place)
+            break;
+        line += (int8_t)table.data[i + 1];
+    }
+    return as_line(line);
+}
+
+static uint32_t by_ranges(struct span table, int64_t line, int64_t place)
+{
+    int64_t end = 0;
+    for (size_t i = 0; i + 1 < table.size; i += 2) {
+        const int8_t step = (int8_t)table.data[i + 1];
+        end += table.data[i];
+        if (step != NO_LINE)
+            line += step;
+        if (place < end)
+            return step == NO_LINE ? 0 : as_line(line);
+    }
+    return 0;
+}
+
+struct reader {
+    struct span table;
+    size_t at;
+};
+
+/* Six bits a byte, the lowest first; bit 6 says that more follow. */
+static uint32_t take_varint(struct reader *reader)
+{
+    uint32_t value = 0;
+    for (uint32_t shift = 0; reader->at < reader->table.size && shift < 32; shift += 6) {
+        const uint8_t byte = reader->table.data[reader->at++];
+        value |= (uint32_t)(byte & 63) << shift;
+        if (!(byte & 64))
+            break;
+    }
+    return value;
+}
+
+static int64_t take_signed(struct reader *reader)
+{
+    const uint32_t value = take_varint(reader);
+    return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+enum { KIND_ONE_LINE = 10, KIND_NO_COLUMNS = 13, KIND_LONG = 14, KIND_NONE = 15 };
+
+/* The step to the entry's line. */
+static int64_t take_entry(struct reader *reader, uint8_t kind)
+{
+    int64_t step = 0;
+    if (kind == KIND_NONE)
+        return 0;
+    if (kind < KIND_ONE_LINE) {
+        reader->at += 1;
+    } else if (kind < KIND_NO_COLUMNS) {
+        step = kind - KIND_ONE_LINE;
+        reader->at += 2;
+    } else {
+        step = take_signed(reader);
+        for (int i = 0; kind == KIND_LONG && i < 3; i++)
+            (void)take_varint(reader);
+    }
+    return step;
+}
+
+static uint32_t by_locations(struct span table, int64_t line, int64_t place)
+{
+    struct reader reader = {.table = table};
+    int64_t end = 0;
+    while (reader.at < table.size) {
+        const uint8_t head = table.data[reader.at++];
+        const uint8_t kind = head >> 3 & 15;
+        end += ((head & 7) + 1) * UNIT_BYTES;
+        line += take_entry(&reader, kind);
+        if (place < end)
+            return kind == KIND_NONE ? 0 : as_line(line);
+    }
+    return 0;
+}
+
+uint32_t cpython_lines_find(enum cpython_line_form form, struct span table, uint32_t first_line,
+                            int64_t place)
+{
+    if (place < 0)
+        return as_line(first_line);
+    switch (form) {
+    case CPYTHON_LINES_INCREMENTS:
+        return by_increments(table, first_line, place);
+    case CPYTHON_LINES_RANGES:
+        return by_ranges(table, first_line, place);
+    case CPYTHON_LINES_LOCATIONS:
+        return by_locations(table, first_line, place);
+    }
+    return 0;
+}

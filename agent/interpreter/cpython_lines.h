@@ -1,0 +1,22 @@
+/*
+ * cpython_lines: the line of a place in a function's bytecode, from the function's line table.
+ *
+ * Three forms: pairs of increments (co_lnotab, to 3.9), ranges (co_linetable, 3.10) and locations
+ * (co_linetable, from 3.11 on). Sources: Objects/lnotab_notes.txt, Objects/locations.md (3.11),
+ * InternalDocs/code_objects.md of CPython. The table is any bytes. Threads: any.
+ */
+#ifndef AGENT_INTERPRETER_CPYTHON_LINES_H
+#define AGENT_INTERPRETER_CPYTHON_LINES_H
+
+#include "lib/base/buf.h"
+
+#include <stdint.h>
+
+enum cpython_line_form { CPYTHON_LINES_INCREMENTS, CPYTHON_LINES_RANGES, CPYTHON_LINES_LOCATIONS };
+
+/* place: in bytes from the first instruction; below 0 (not begun yet): the function's first line.
+ * 0: it has none, or the table says nothing of it. */
+uint32_t cpython_lines_find(enum cpython_line_form form, struct span table, uint32_t first_line,
+                            int64_t place);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * weave: one stack out of two: the machine's frames and an interpreter's.
+ *
+ * Each group of interpreted frames takes the place of the machine's frame that runs it
+ * (bpf/interpreter_format.h). Where the kernel did not find that by the group's anchor, it is the
+ * next one whose address is that of the interpreter's C function, but for an innermost one that has
+ * no frame yet, or no more; what is left at the end stands above all. Threads: any.
+ */
+#ifndef AGENT_INTERPRETER_STACK_MERGE_H
+#define AGENT_INTERPRETER_STACK_MERGE_H
+
+#include "bpf/interpreter_format.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In an item: the index is that of an interpreted frame, else of one of the machine's. */
+#define WEAVE_INTERPRETED (UINT32_C(1) << 31)
+
+struct weave {
+    uint32_t native_count;
+    const struct interpreted_frame *frames;
+    uint32_t frame_count;
+    bool (*is_call)(const void *context, uint32_t native);
+    const void *context;
+};
+
+/* items has room for native_count + frame_count; returns how many there are. */
+uint32_t weave_frames(const struct weave *weave, uint32_t *items);
+
+#endif

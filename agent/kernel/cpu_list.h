@@ -1,0 +1,21 @@
+/*
+ * cpu_list: the CPUs that are online, as the kernel lists them: "0-3,6". Threads: any.
+ */
+#ifndef AGENT_KERNEL_CPU_LIST_H
+#define AGENT_KERNEL_CPU_LIST_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct arena;
+
+/* In arena, ascending. Handles: ERR_IO, ERR_INVALID (no such list). */
+enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t *ret_count,
+                              struct err *err) MUST_USE;
+/* Of a text. Handles: ERR_INVALID. */
+enum err_code cpu_list_parse(struct span text, struct arena *arena, uint32_t **ret_cpus,
+                             uint32_t *ret_count, struct err *err) MUST_USE;
+
+#endif

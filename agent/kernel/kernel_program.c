@@ -1,0 +1,740 @@
+#include "agent/kernel/kernel_program.h"
+
+#include "agent/kernel/cpu_list.h"
+#include "agent/kernel/kernel_features.h"
+#include "agent/kernel/perf_event.h"
+#include "agent/unwind/unwind_maps.h"
+#include "agent/unwind/user_unwinder.h"
+#include "bpf/shared.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    RING_BYTES_MIN = 256 << 10,
+    RING_BYTES_MAX = 64 << 20,
+    SAMPLE_BYTES_EXPECTED = 512,      /* 50 frames and what is around them */
+    WAITS_PER_S = 12000,              /* of a CPU, where all are followed */
+    RING_SECONDS = 2,                 /* that the ring holds when all CPUs are busy */
+    FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
+    KERNEL_STACK_BYTES_MIN = 16 << 10,
+    SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of pages of any size */
+    FIXED_TABLE_ENTRIES = 16384,    /* where a table takes its memory at once: 3 MB for both */
+};
+
+extern const uint8_t bpf_cpu_start[], bpf_cpu_end[];
+extern const uint8_t bpf_cpu_bounded_start[], bpf_cpu_bounded_end[];
+
+static const char *const process_programs[] = {"follow_fork", "forget_program", "forget_process"};
+enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
+static const char switch_program[] = "note_switch";
+
+/* The piece of a shard that was written last: all of them would be most of the agent's memory. */
+struct shard_window {
+    uint8_t *bytes; /* NULL: none is mapped */
+    uint32_t shard;
+    uint32_t offset; /* a multiple of SHARD_WINDOW_BYTES */
+};
+
+struct kernel_program {
+    struct arena *arena;
+    struct kernel_program_options options;
+    struct kernel_features features;
+    struct bpf_object *object;
+    struct ring_buffer *ring;
+    uint32_t *cpus;
+    uint32_t cpu_count;
+    struct bpf_link **links; /* of each CPU, and of the programs at what processes do */
+    uint32_t link_count;
+    int targets_fd;
+    int processes_fd;
+    struct unwind_rule *rules; /* mapped, as is all that follows */
+    struct unwind_chunk *chunks;
+    struct shard_window window;
+    int shard_fds[UNWIND_SHARD_COUNT];   /* -1: it is not there */
+    uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not read lately */
+    enum event_kind event;
+    uint32_t tally_turn;
+    struct kernel_program_counts received; /* samples and frames of records */
+    int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
+};
+
+/* ---- messages ---- */
+
+/* libbpf's own words go nowhere: what fails is said once, by err. */
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    (void)level, (void)format, (void)arguments;
+    return 0;
+}
+
+static enum err_code fail(int error, const char *what, struct err *err)
+{
+    errno = error < 0 ? -error : error;
+    if (errno == EPERM || errno == EACCES)
+        return err_set_errno(err, ERR_FORBIDDEN,
+                             "%s: run as root, or grant CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and "
+                             "CAP_SYSLOG",
+                             what);
+    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL || errno == ENOENT)
+        return err_set_errno(err, ERR_UNSUPPORTED, "%s: this kernel cannot (5.10 or later can)",
+                             what);
+    return err_set_errno(err, ERR_INTERNAL, "%s", what);
+}
+
+/* ---- loading ---- */
+
+static uint32_t choose_ring_bytes(const struct kernel_program *program)
+{
+    const struct kernel_program_options *options = &program->options;
+    const uint64_t records =
+        options->frequency_hz + (uint64_t)(options->off_cpu_share * WAITS_PER_S);
+    const uint64_t wanted = options->ring_bytes ? options->ring_bytes
+                                                : (uint64_t)program->cpu_count * records *
+                                                      SAMPLE_BYTES_EXPECTED * RING_SECONDS;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t bytes = options->ring_bytes ? page : RING_BYTES_MIN;
+    while (bytes < wanted && bytes < RING_BYTES_MAX)
+        bytes *= 2;
+    return (uint32_t)bytes;
+}
+
+/* Inode of our PID namespace; 0 where it is the first one, whose numbers are the kernel's own. */
+static uint32_t own_namespace(void)
+{
+    struct stat status;
+    if (stat("/proc/self/ns/pid", &status) || status.st_ino == FIRST_PID_NAMESPACE)
+        return 0;
+    return (uint32_t)status.st_ino;
+}
+
+static bool is_with_loop(const struct kernel_program *program)
+{
+    return kernel_features_loop(&program->features) && !program->options.has_bounded_loops &&
+           !program->loop_error;
+}
+
+enum { WALK_FRAME_POINTERS_ONLY = 1 }; /* UNWIND_OPTION_FP_ONLY of bpf/unwind_core.h */
+enum { LOAD_TRIES = 20 };
+
+/* Where a constant of the program lies in its memory, by its name, as the program's own description
+ * of types has it; false when there is none of that name and size. */
+static bool find_constant(const struct kernel_program *program, const char *name, size_t size,
+                          size_t *ret_offset)
+{
+    const struct btf *types = bpf_object__btf(program->object);
+    const int section_id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
+    if (section_id < 0)
+        return false;
+    const struct btf_type *section = btf__type_by_id(types, (uint32_t)section_id);
+    const struct btf_var_secinfo *variables = btf_var_secinfos(section);
+    for (uint32_t i = 0; i < btf_vlen(section); i++) {
+        const struct btf_type *variable = btf__type_by_id(types, variables[i].type);
+        if (strcmp(btf__name_by_offset(types, variable->name_off), name) == 0) {
+            *ret_offset = variables[i].offset;
+            return variables[i].size == size;
+        }
+    }
+    return false;
+}
+
+/* THREAD_SIZE of the kernel: 16 KiB on x86-64 and arm64, but a page where that is more. Of kernels
+ * with KASAN it is twice that: there the samples that are taken in the kernel lose the program's
+ * frames, with a reason. */
+static uint64_t kernel_stack_bytes(void)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return page > KERNEL_STACK_BYTES_MIN ? page : KERNEL_STACK_BYTES_MIN;
+}
+
+static enum err_code set_constants(const struct kernel_program *program, uint32_t ring_bytes,
+                                   struct err *err)
+{
+    arena_auto arena = arena_create();
+    const uint32_t agent_namespace = own_namespace();
+    const uint8_t has_targets = program->options.has_targets;
+    const uint8_t has_tallies = program->options.has_tallies;
+    const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
+    /* Together half of it: each CPU counts what ticks and what waits have written. */
+    const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
+    const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
+    const uint32_t thin_hz =
+        event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;
+    const uint64_t stack_bytes = kernel_stack_bytes();
+    const struct {
+        const char *name;
+        const void *value;
+        size_t size;
+    } constants[] = {
+        {"agent_namespace", &agent_namespace, sizeof(agent_namespace)},
+        {"has_targets", &has_targets, sizeof(has_targets)},
+        {"walk_options", &walk_options, sizeof(walk_options)},
+        {"thin_hz", &thin_hz, sizeof(thin_hz)},
+        {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
+        {"has_tallies", &has_tallies, sizeof(has_tallies)},
+        {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
+        {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of bounded loops alone */
+    };
+    const size_t count = sizeof(constants) / sizeof(*constants) - is_with_loop(program);
+    struct bpf_map *map = bpf_object__find_map_by_name(program->object, ".rodata");
+    size_t size = 0, offset;
+    const void *initial = map ? bpf_map__initial_value(map, &size) : NULL;
+    if (!initial)
+        return err_set(err, ERR_INTERNAL, "the kernel program has no constants");
+    uint8_t *memory = arena_new(arena, uint8_t, size);
+    memcpy(memory, initial, size);
+    for (size_t i = 0; i < count; i++) {
+        if (!find_constant(program, constants[i].name, constants[i].size, &offset) ||
+            constants[i].size > size || offset > size - constants[i].size)
+            return err_set(err, ERR_INTERNAL, "the kernel program has no constant %s of %zu bytes",
+                           constants[i].name, constants[i].size);
+        memcpy(memory + offset, constants[i].value, constants[i].size);
+    }
+    const int error = bpf_map__set_initial_value(map, memory, size);
+    return error ? fail(error, "setting the kernel program's constants", err) : ERR_NONE;
+}
+
+static const char *const tally_maps[] = {"tallies_even", "tallies_odd"};
+
+/* Before 6.1 programs at perf events may only use tables that take their memory at once. */
+static int fix_tables(const struct kernel_program *program)
+{
+    static const char *const names[] = {"processes", "targets"};
+    int error = 0;
+    for (size_t i = 0; !error && i < sizeof(names) / sizeof(*names); i++) {
+        struct bpf_map *map = bpf_object__find_map_by_name(program->object, names[i]);
+        error = map ? bpf_map__set_map_flags(map, 0) : -ENOENT;
+        if (!error)
+            error = bpf_map__set_max_entries(map, FIXED_TABLE_ENTRIES);
+    }
+    return error;
+}
+
+/* Whoever does not ask for waits pays nothing for them. */
+static int prepare_waits(const struct kernel_program *program)
+{
+    const bool has_waits = program->options.off_cpu_share > 0;
+    struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
+    struct bpf_map *waits = bpf_object__find_map_by_name(program->object, "waits");
+    if (!part || !waits)
+        return -ENOENT;
+    const int error = bpf_program__set_autoload(part, has_waits);
+    return error || !has_waits ? error : bpf_map__set_max_entries(waits, SAMPLE_WAITS_MAX);
+}
+
+static int prepare_tallies(const struct kernel_program *program)
+{
+    int error = 0;
+    for (uint32_t turn = 0; !error && turn < 2 && program->options.has_tallies; turn++) {
+        struct bpf_map *map = bpf_object__find_map_by_name(program->object, tally_maps[turn]);
+        error = map ? bpf_map__set_max_entries(map, SAMPLE_TALLIES_MAX) : -ENOENT;
+    }
+    return error;
+}
+
+static enum err_code prepare(const struct kernel_program *program, struct err *err)
+{
+    const uint32_t ring_bytes = choose_ring_bytes(program);
+    struct bpf_map *samples = bpf_object__find_map_by_name(program->object, "samples");
+    if (!samples)
+        return err_set(err, ERR_INTERNAL, "the kernel program has no ring of samples");
+    int error = bpf_map__set_max_entries(samples, ring_bytes);
+    if (!error && !program->features.has_growing_tables)
+        error = fix_tables(program);
+    if (!error)
+        error = prepare_waits(program);
+    if (!error)
+        error = prepare_tallies(program);
+    return error ? fail(error, "preparing the kernel program", err)
+                 : set_constants(program, ring_bytes, err);
+}
+
+/* Before 5.11 maps count against the limit of locked memory, which is small. */
+static void lift_memory_limit(void)
+{
+    const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+    (void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
+}
+
+static int take_sample(void *context, void *data, size_t size)
+{
+    struct kernel_program *program = context;
+    const struct sample_event *event = data;
+    if (size < SAMPLE_EVENT_HEAD_BYTES || size < sample_event_bytes(event))
+        return 0;
+    struct kernel_program_counts *received = &program->received;
+    received->samples += event->kind == SAMPLE_TICK;
+    received->user_frames += event->user_count;
+    received->kernel_frames += event->kernel_count;
+    received->interpreted_frames += event->interpreted_count;
+    program->options.on_sample(program->options.context, event);
+    return 0;
+}
+
+static int map_fd(const struct kernel_program *program, const char *name)
+{
+    return bpf_map__fd(bpf_object__find_map_by_name(program->object, name));
+}
+
+enum {
+    RULES_BYTES = (UNWIND_RULE_COUNT + 1) * sizeof(struct unwind_rule),
+    CHUNKS_BYTES = UNWIND_CHUNK_COUNT * sizeof(struct unwind_chunk),
+};
+
+static void *map_memory(int fd, size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap_window(struct kernel_program *program)
+{
+    if (program->window.bytes)
+        munmap(program->window.bytes, SHARD_WINDOW_BYTES);
+    program->window.bytes = NULL;
+}
+
+static void unmap_tables(struct kernel_program *program)
+{
+    if (program->rules)
+        munmap(program->rules, RULES_BYTES);
+    if (program->chunks)
+        munmap(program->chunks, CHUNKS_BYTES);
+    kernel_program_unmap_shards(program);
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        os_close(program->shard_fds[i]);
+}
+
+static enum err_code map_tables(struct kernel_program *program, struct err *err)
+{
+    program->rules = map_memory(map_fd(program, "unwind_rules"), RULES_BYTES);
+    program->chunks = map_memory(map_fd(program, "unwind_chunks"), CHUNKS_BYTES);
+    return program->rules && program->chunks ? ERR_NONE
+                                             : fail(errno, "mapping the tables of stacks", err);
+}
+
+static bool create_shard(void *context, uint32_t index)
+{
+    struct kernel_program *program = context;
+    LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+    const int fd =
+        bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(index), UNWIND_SHARD_BYTES, 1, &options);
+    if (fd < 0 ||
+        bpf_map_update_elem(map_fd(program, "unwind_shards"), &index, &fd, BPF_ANY) != 0) {
+        os_close(fd);
+        return false;
+    }
+    program->shard_fds[index] = fd;
+    return true;
+}
+
+static void unmap_shard(struct kernel_program *program, uint32_t index)
+{
+    if (program->shards[index])
+        munmap(program->shards[index], UNWIND_SHARD_BYTES);
+    program->shards[index] = NULL;
+}
+
+/* The kernel frees it when the walks that may have found it are over. */
+static void destroy_shard(void *context, uint32_t index)
+{
+    struct kernel_program *program = context;
+    if (program->window.bytes && program->window.shard == index)
+        unmap_window(program);
+    unmap_shard(program, index);
+    (void)bpf_map_delete_elem(map_fd(program, "unwind_shards"), &index);
+    os_close(program->shard_fds[index]);
+    program->shard_fds[index] = -1;
+}
+
+static bool map_window(struct kernel_program *program, uint32_t shard, uint32_t offset)
+{
+    struct shard_window *window = &program->window;
+    if (window->bytes && window->shard == shard && window->offset == offset)
+        return true;
+    unmap_window(program);
+    void *memory = mmap(NULL, SHARD_WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        program->shard_fds[shard], (off_t)offset);
+    if (memory == MAP_FAILED)
+        return false;
+    *window = (struct shard_window){.bytes = memory, .shard = shard, .offset = offset};
+    return true;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct kernel_program *program = context;
+    const uint8_t *from = bytes;
+    while (size) {
+        const uint32_t within = offset % SHARD_WINDOW_BYTES;
+        const size_t room = SHARD_WINDOW_BYTES - within, part = size < room ? size : room;
+        if (!map_window(program, index, offset - within))
+            return false;
+        memcpy(program->window.bytes + within, from, part);
+        from += part;
+        offset += (uint32_t)part;
+        size -= part;
+    }
+    return true;
+}
+
+void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory)
+{
+    *ret_memory = (struct unwind_memory){.rules = program->rules,
+                                         .chunks = program->chunks,
+                                         .shard_create = create_shard,
+                                         .shard_destroy = destroy_shard,
+                                         .shard_write = write_shard,
+                                         .context = program,
+                                         .shard_limit = UNWIND_SHARD_COUNT};
+}
+
+static const uint8_t *read_shard(void *context, uint32_t index)
+{
+    struct kernel_program *program = context;
+    if (index >= UNWIND_SHARD_COUNT || program->shard_fds[index] < 0)
+        return NULL;
+    if (!program->shards[index]) {
+        void *memory =
+            mmap(NULL, UNWIND_SHARD_BYTES, PROT_READ, MAP_SHARED, program->shard_fds[index], 0);
+        program->shards[index] = memory == MAP_FAILED ? NULL : memory;
+    }
+    return program->shards[index];
+}
+
+void kernel_program_tables(struct kernel_program *program, struct stack_walk_tables *ret_tables)
+{
+    *ret_tables = (struct stack_walk_tables){.rules = program->rules,
+                                             .chunks = program->chunks,
+                                             .shard = read_shard,
+                                             .context = program};
+}
+
+void kernel_program_unmap_shards(struct kernel_program *program)
+{
+    unmap_window(program);
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        unmap_shard(program, i);
+}
+
+bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
+                                uint64_t started_ns, const struct unwind_run *run,
+                                const struct interpreter_process *interpreter)
+{
+    const struct sample_process process = {.started_ns = started_ns,
+                                           .told_ns = (uint64_t)clock_monotonic_ns(),
+                                           .run = *run,
+                                           .interpreter = *interpreter};
+    return bpf_map_update_elem(program->processes_fd, &process_id, &process, BPF_ANY) == 0;
+}
+
+void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
+                                   const struct unwind_run *run)
+{
+    struct sample_process process;
+    if (bpf_map_lookup_elem(program->processes_fd, &process_id, &process) == 0 &&
+        memcmp(&process.run, run, sizeof(*run)) == 0)
+        (void)bpf_map_delete_elem(program->processes_fd, &process_id);
+}
+
+/* What a kernel program has put there that was held for longer than its turn's end was waited for:
+ * whoever would be counted under such a key in the next turn has no stack there. */
+static void drop_late_tallies(const struct kernel_program *program, uint32_t turn)
+{
+    const int fd = map_fd(program, tally_maps[turn]);
+    uint64_t key;
+    while (bpf_map_get_next_key(fd, NULL, &key) == 0 && bpf_map_delete_elem(fd, &key) == 0)
+        ;
+}
+
+uint32_t kernel_program_turn_tallies(struct kernel_program *program)
+{
+    const uint32_t zero = 0, ended = program->tally_turn;
+    program->tally_turn = ended ^ 1;
+    drop_late_tallies(program, program->tally_turn);
+    (void)bpf_map_update_elem(map_fd(program, "tally_turn"), &zero, &program->tally_turn, BPF_ANY);
+    return ended;
+}
+
+void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
+                                 void (*take)(void *context, uint64_t key,
+                                              const struct sample_tally *tally),
+                                 void *context)
+{
+    const int fd = map_fd(program, tally_maps[turn]);
+    uint64_t key, next;
+    struct sample_tally tally;
+    bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
+    /* The next is asked for before this one goes: from the first on all buckets would be walked. No
+     * program adds to this table any more, but one whose record is lost takes its key out. */
+    while (has_key) {
+        has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
+        if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
+            take(context, key, &tally);
+        if (bpf_map_delete_elem(fd, &key) && errno != ENOENT)
+            break;
+        key = next;
+    }
+}
+
+/* *ret_error is what the kernel says of the programs themselves. */
+static enum err_code load_object(struct kernel_program *program, int *ret_error, struct err *err)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "perfolio");
+    const uint8_t *begin = is_with_loop(program) ? bpf_cpu_start : bpf_cpu_bounded_start;
+    const uint8_t *end = is_with_loop(program) ? bpf_cpu_end : bpf_cpu_bounded_end;
+    program->object = bpf_object__open_mem(begin, (size_t)(end - begin), &options);
+    if (!program->object)
+        return fail(errno, "opening the kernel program", err);
+    enum err_code code = prepare(program, err);
+    if (code)
+        return code;
+    *ret_error = bpf_object__load(program->object);
+    return ERR_NONE;
+}
+
+static void close_object(struct kernel_program *program)
+{
+    bpf_object__close(program->object);
+    program->object = NULL;
+}
+
+/* A verifier that a signal comes to gives up. libbpf tries a few times, which is too little for who
+ * is stopped and goes on all the time. */
+static enum err_code load_in_the_end(struct kernel_program *program, int *ret_error,
+                                     struct err *err)
+{
+    enum err_code code = load_object(program, ret_error, err);
+    for (int i = 0; i < LOAD_TRIES && !code && *ret_error == -EAGAIN; i++) {
+        close_object(program);
+        *ret_error = 0;
+        code = load_object(program, ret_error, err);
+    }
+    return code;
+}
+
+/* EPERM is a right that is missing, the others are the verifier's: it gives up (E2BIG), or takes a
+ * step for a forbidden one (EACCES, EINVAL). */
+static bool is_refusal(int error)
+{
+    return error == -E2BIG || error == -EACCES || error == -EINVAL || error == -ENOSPC;
+}
+
+/* Verifiers change with each version of Linux: what one takes, another may not. */
+static enum err_code load_either(struct kernel_program *program, struct err *err)
+{
+    int error = 0;
+    enum err_code code = load_in_the_end(program, &error, err);
+    if (!code && is_refusal(error) && is_with_loop(program)) {
+        close_object(program);
+        program->loop_error = -error;
+        error = 0;
+        code = load_in_the_end(program, &error, err);
+    }
+    if (!code && error && error != -EPERM)
+        code = kernel_features_check(&program->features, err);
+    if (!code && error == -EACCES && program->features.has_ring)
+        return err_set(err, ERR_UNSUPPORTED, "this kernel's verifier refuses the program");
+    return code || !error ? code : fail(error, "loading the kernel program", err);
+}
+
+static enum err_code load(struct kernel_program *program, struct err *err)
+{
+    enum err_code code = load_either(program, err);
+    if (code)
+        return code;
+    program->targets_fd = map_fd(program, "targets");
+    program->processes_fd = map_fd(program, "processes");
+    code = map_tables(program, err);
+    if (code)
+        return code;
+    program->ring = ring_buffer__new(map_fd(program, "samples"), take_sample, program, NULL);
+    return program->ring ? ERR_NONE : fail(errno, "mapping the ring of samples", err);
+}
+
+enum err_code kernel_program_open(const struct kernel_program_options *options,
+                                  struct kernel_program **ret_program, struct err *err)
+{
+    struct kernel_program *program = mem_new(struct kernel_program, 1);
+    program->arena = arena_create();
+    program->options = *options;
+    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
+        program->shard_fds[i] = -1;
+    libbpf_set_print(say_nothing);
+    lift_memory_limit();
+    kernel_features_find(&program->features);
+    enum err_code code = cpu_list_online(program->arena, &program->cpus, &program->cpu_count, err);
+    if (!code) {
+        program->links = arena_new(program->arena, struct bpf_link *,
+                                   program->cpu_count + PROCESS_PROGRAM_COUNT + 1);
+        code = load(program, err);
+    }
+    if (code) {
+        kernel_program_close(program);
+        return code;
+    }
+    *ret_program = program;
+    return ERR_NONE;
+}
+
+void kernel_program_close(struct kernel_program *program)
+{
+    if (!program)
+        return;
+    kernel_program_stop(program);
+    ring_buffer__free(program->ring);
+    unmap_tables(program);
+    bpf_object__close(program->object);
+    arena_destroy(program->arena);
+    mem_free(program);
+}
+
+/* ---- sampling ---- */
+
+static enum err_code attach(struct kernel_program *program, const char *name, int event_fd,
+                            struct err *err)
+{
+    struct bpf_program *part = bpf_object__find_program_by_name(program->object, name);
+    struct bpf_link *link =
+        event_fd >= 0 ? bpf_program__attach_perf_event(part, event_fd) : bpf_program__attach(part);
+    if (!link)
+        return fail(errno, "attaching the kernel program", err);
+    program->links[program->link_count++] = link;
+    return ERR_NONE;
+}
+
+/* A counter that the machine does not have, or, of a virtual one, is not shown. */
+static enum err_code fail_event(enum event_kind kind, struct err *err)
+{
+    const struct event_facts *facts = event_facts(kind);
+    if (facts->is_hardware && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this machine does not let the kernel count %s: its processor has no such "
+                       "counter, or it is a virtual machine that is not shown it; cpu-clock, "
+                       "page-faults and context-switches are counted everywhere",
+                       facts->name);
+    return fail(errno, "opening a perf event", err);
+}
+
+/* A CPU that went offline since it was listed has nothing to sample. */
+static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, struct err *err)
+{
+    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->event);
+    if (fd < 0 && errno == ENODEV)
+        return ERR_NONE;
+    if (fd < 0)
+        return fail_event(program->event, err);
+    /* The link closes the event with itself. */
+    enum err_code code = attach(program, "sample_cpu", fd, err);
+    if (code)
+        os_close(fd);
+    return code;
+}
+
+static enum event_kind choose_event(const struct kernel_program *program)
+{
+    if (program->options.event != EVENT_CPU)
+        return program->options.event;
+    fd_auto fd =
+        perf_event_open_sampler(program->cpus[0], program->options.frequency_hz, EVENT_CYCLES);
+    return fd >= 0 ? EVENT_CYCLES : EVENT_CPU_CLOCK;
+}
+
+enum err_code kernel_program_start(struct kernel_program *program, struct err *err)
+{
+    program->event = choose_event(program);
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
+        code = attach(program, process_programs[i], -1, err);
+    if (!code && program->options.off_cpu_share > 0)
+        code = attach(program, switch_program, -1, err);
+    for (uint32_t i = 0; !code && i < program->cpu_count; i++)
+        code = start_cpu(program, program->cpus[i], err);
+    if (code)
+        kernel_program_stop(program);
+    return code;
+}
+
+void kernel_program_stop(struct kernel_program *program)
+{
+    while (program->link_count)
+        bpf_link__destroy(program->links[--program->link_count]);
+}
+
+enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
+                                        bool *ret_is_new, struct err *err)
+{
+    const uint8_t yes = 1;
+    const bool is_known = bpf_map_update_elem(program->targets_fd, &process_id, &yes, BPF_NOEXIST);
+    if (is_known && errno == E2BIG)
+        return err_set(
+            err, ERR_TOO_LARGE, "more than %u processes",
+            bpf_map__max_entries(bpf_object__find_map_by_name(program->object, "targets")));
+    if (is_known && errno != EEXIST)
+        return err_set_errno(err, ERR_IO, "naming a process to the kernel program");
+    *ret_is_new = !is_known;
+    return ERR_NONE;
+}
+
+int kernel_program_fd(const struct kernel_program *program)
+{
+    return ring_buffer__epoll_fd(program->ring);
+}
+
+void kernel_program_read(struct kernel_program *program)
+{
+    (void)ring_buffer__consume(program->ring);
+}
+
+void kernel_program_count(const struct kernel_program *program,
+                          struct kernel_program_counts *ret_counts)
+{
+    arena_auto arena = arena_create();
+    const int possible = libbpf_num_possible_cpus();
+    const uint32_t zero = 0;
+    *ret_counts = program->received;
+    if (possible <= 0)
+        return;
+    struct sample_counters *each = arena_new(arena, struct sample_counters, (size_t)possible);
+    if (bpf_map_lookup_elem(map_fd(program, "counters"), &zero, each))
+        return;
+    for (int i = 0; i < possible; i++) {
+        ret_counts->samples += each[i].tallied + each[i].lost_ticks;
+        ret_counts->tallied += each[i].tallied;
+        ret_counts->lost += each[i].lost;
+        ret_counts->waits += each[i].waits;
+        ret_counts->refused_waits += each[i].refused_waits;
+        ret_counts->foreign += each[i].foreign;
+    }
+}
+
+enum event_kind kernel_program_event(const struct kernel_program *program)
+{
+    return program->event;
+}
+
+bool kernel_program_has_loop(const struct kernel_program *program)
+{
+    return is_with_loop(program);
+}
+
+int kernel_program_loop_error(const struct kernel_program *program)
+{
+    return program->loop_error;
+}
+
+uint32_t kernel_program_cpus(const struct kernel_program *program)
+{
+    return program->cpu_count;
+}

@@ -1,0 +1,113 @@
+#include "agent/kernel/off_cpu.h"
+
+#include "bpf/shared.h"
+#include "lib/base/mem.h"
+
+#include <string.h>
+
+enum { BUCKETS = 1 << 14, BYTES_MAX = 64 << 20 };
+
+struct wait {
+    struct wait *next;
+    int64_t since_ns;            /* when it began, or was last given */
+    int64_t given_ns;            /* so much of it was given */
+    size_t bytes;                /* of what is kept */
+    struct sample_event event[]; /* cut behind its frames */
+};
+
+struct waits {
+    int64_t min_ns;
+    waits_visit *visit;
+    void *context;
+    uint64_t bytes; /* of all that wait */
+    uint64_t refused;
+    struct wait *buckets[BUCKETS]; /* by thread */
+};
+
+struct waits *waits_create(int64_t min_ns, waits_visit *visit, void *context)
+{
+    struct waits *waits = mem_new(struct waits, 1);
+    waits->min_ns = min_ns;
+    waits->visit = visit;
+    waits->context = context;
+    return waits;
+}
+
+void waits_destroy(struct waits *waits)
+{
+    if (!waits)
+        return;
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        for (struct wait *wait = waits->buckets[i], *next; wait; wait = next) {
+            next = wait->next;
+            mem_free(wait);
+        }
+    }
+    mem_free(waits);
+}
+
+static struct wait **find(struct waits *waits, uint32_t thread_id)
+{
+    struct wait **at = &waits->buckets[thread_id % BUCKETS];
+    while (*at && (*at)->event->thread_id != thread_id)
+        at = &(*at)->next;
+    return at;
+}
+
+static void forget(struct waits *waits, struct wait **at)
+{
+    struct wait *wait = *at;
+    *at = wait->next;
+    waits->bytes -= wait->bytes;
+    mem_free(wait);
+}
+
+void waits_begin(struct waits *waits, const struct sample_event *event)
+{
+    struct wait **at = find(waits, event->thread_id);
+    const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
+    /* What told that it was back was lost. */
+    if (*at)
+        forget(waits, at);
+    if (waits->bytes + bytes > BYTES_MAX) {
+        waits->refused++;
+        return;
+    }
+    struct wait *wait = mem_alloc(1, sizeof(struct wait) + bytes);
+    *wait = (struct wait){.since_ns = (int64_t)event->time_ns, .bytes = bytes, .next = *at};
+    memcpy(wait->event, event, bytes);
+    waits->bytes += bytes;
+    *at = wait;
+}
+
+static void give(struct waits *waits, struct wait *wait, int64_t until_ns)
+{
+    const int64_t waited_ns = until_ns - wait->since_ns;
+    if (waited_ns <= 0 || wait->given_ns + waited_ns < waits->min_ns)
+        return;
+    waits->visit(waits->context, wait->event, waited_ns);
+    wait->given_ns += waited_ns;
+    wait->since_ns = until_ns;
+}
+
+void waits_end(struct waits *waits, const struct sample_event *resume)
+{
+    struct wait **at = find(waits, resume->thread_id);
+    if (!*at || (*at)->event->time_ns != resume->amount)
+        return;
+    give(waits, *at, (int64_t)resume->time_ns);
+    forget(waits, at);
+}
+
+void waits_cut(struct waits *waits, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        for (struct wait *wait = waits->buckets[i]; wait; wait = wait->next)
+            give(waits, wait, now_ns);
+    }
+}
+
+uint64_t waits_refused(const struct waits *waits)
+{
+    return waits->refused;
+}

@@ -1,0 +1,125 @@
+#include "agent/kernel/perf_event.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVERYBODY = -1, OURSELVES = 0 };
+
+static int open_event(const struct perf_event_attr *attributes, int thread_id, uint32_t cpu)
+{
+    return (int)syscall(SYS_perf_event_open, attributes, thread_id, (int)cpu, -1,
+                        PERF_FLAG_FD_CLOEXEC);
+}
+
+int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
+{
+    const bool is_counted = event_kind_is_thinned(kind);
+    const struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = event_facts(kind)->perf_type,
+        .config = event_facts(kind)->perf_config,
+        .sample_freq = is_counted ? 1 : hz,
+        .freq = !is_counted,
+        .exclude_idle = 1,
+        .exclude_hv = 1,
+    };
+    return open_event(&attributes, EVERYBODY, cpu);
+}
+
+int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
+{
+    struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = PERF_SAMPLE_TIME,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .mmap = 1,
+        .mmap2 = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+        .watermark = 1,
+        /* At once: what a new program has mapped has to be known before its first sample. */
+        .wakeup_watermark = 1,
+    };
+    attributes.build_id = has_build_ids;
+    return open_event(&attributes, EVERYBODY, cpu);
+}
+
+int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes)
+{
+    const struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .watermark = 1,
+        .wakeup_watermark = watermark_bytes,
+    };
+    return open_event(&attributes, OURSELVES, cpu);
+}
+
+#ifdef __aarch64__
+/* x0 to x30, sp, pc. */
+#define REGISTERS_MASK ((UINT64_C(1) << 33) - 1)
+
+uint32_t perf_event_register(uint32_t i)
+{
+    return i == 32 ? PERF_EVENT_REGISTER_PC : i;
+}
+#else
+/* Of asm/perf_regs.h: ax bx cx dx si di bp sp ip, r8 to r15. */
+#define REGISTERS_MASK UINT64_C(0xff01ff)
+
+uint32_t perf_event_register(uint32_t i)
+{
+    static const uint32_t first[] = {0, 3, 2, 1, 4, 5, 6, 7, PERF_EVENT_REGISTER_PC};
+    return i < 9 ? first[i] : i - 1;
+}
+#endif
+
+/* So much of a stack is copied that a CPU writes about 4 MB a second at most. */
+static uint32_t stack_bytes(uint32_t hz)
+{
+    return hz <= 100 ? 16 << 10 : hz <= 500 ? 8 << 10 : hz <= 1000 ? 4 << 10 : 0;
+}
+
+int perf_event_open_own(uint32_t thread_id, uint32_t cpu, const struct perf_event_own *wanted)
+{
+    struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = event_facts(wanted->kind)->perf_type,
+        .config = event_facts(wanted->kind)->perf_config,
+        .sample_freq = wanted->hz,
+        .freq = 1,
+        .sample_type =
+            PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .inherit = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .exclude_callchain_kernel = 1,
+        .mmap = 1,
+        .mmap2 = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+    };
+    attributes.build_id = wanted->has_build_ids;
+    attributes.sample_stack_user = wanted->has_no_stacks ? 0 : stack_bytes(wanted->hz);
+    if (attributes.sample_stack_user) {
+        attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        attributes.sample_regs_user = REGISTERS_MASK;
+    }
+    return open_event(&attributes, (int)thread_id, cpu);
+}

@@ -1,0 +1,526 @@
+#include "agent/kernel/perf_sideband.h"
+
+#include "agent/kernel/cpu_list.h"
+#include "agent/kernel/perf_event.h"
+#include "agent/unwind/user_unwinder.h"
+#include "bpf/shared.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb), the ring's first page too. */
+enum { RING_BYTES = 256 << 10, OWN_RING_BYTES = 512 << 10, RECORD_MAX_BYTES = 65536 };
+
+/* The ring of one CPU; its next record is looked at before it is taken, to find the oldest. */
+struct ring {
+    int fd;
+    uint32_t cpu;
+    struct perf_event_mmap_page *page; /* the kernel's head and our tail; data behind it */
+    size_t mapped_bytes;
+    int64_t next_ns; /* of the record at the tail; INT64_MAX: none that is known of */
+};
+
+struct side_band {
+    struct side_band_options options;
+    struct ring *rings;
+    uint32_t ring_count;
+    uint64_t data_bytes; /* of a ring, a power of two */
+    uint8_t *copy;       /* a record that goes over the end of its ring */
+    int *watch_fds;      /* of single threads */
+    uint32_t watch_count;
+    uint32_t watch_capacity;
+    struct sample_event *sample; /* that is given; NULL: nobody asks */
+};
+
+/* ---- records ---- */
+
+/* What the kernel writes behind the header; sample_id is the time alone. */
+struct mmap2_head {
+    uint32_t process_id, thread_id;
+    uint64_t start, bytes, file_offset;
+    union {
+        struct {
+            uint32_t major, minor;
+            uint64_t inode, generation;
+        } file;
+        struct {
+            uint8_t size, reserved[3];
+            uint8_t id[SIDE_BAND_BUILD_ID_MAX_BYTES];
+        } build;
+    };
+    uint32_t protection, flags;
+};
+
+struct task_record {
+    uint32_t process_id, parent_id, thread_id, parent_thread_id;
+    uint64_t time_ns;
+};
+
+static bool take(struct span *rest, void *to, size_t size)
+{
+    if (rest->size < size)
+        return false;
+    memcpy(to, rest->data, size);
+    *rest = span_of(rest->data + size, rest->size - size);
+    return true;
+}
+
+/* Text that is padded with NULs to whole words. */
+static bool take_text(struct span rest, struct span *ret_text)
+{
+    const uint8_t *end = memchr(rest.data, 0, rest.size);
+    if (!end)
+        return false;
+    *ret_text = span_of(rest.data, (size_t)(end - rest.data));
+    return true;
+}
+
+static bool parse_map(struct span rest, bool has_build_id, struct side_band_event *event)
+{
+    struct mmap2_head head;
+    if (!take(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
+        head.start + head.bytes < head.start)
+        return false;
+    event->kind = SIDE_BAND_MAP;
+    event->process_id = head.process_id;
+    event->thread_id = head.thread_id;
+    event->start = head.start;
+    event->bytes = head.bytes;
+    event->file_offset = head.file_offset;
+    if (!has_build_id) {
+        event->inode = head.file.inode;
+        event->device_major = head.file.major;
+        event->device_minor = head.file.minor;
+        return true;
+    }
+    if (head.build.size > SIDE_BAND_BUILD_ID_MAX_BYTES)
+        return false;
+    event->build_id_bytes = head.build.size;
+    memcpy(event->build_id, head.build.id, head.build.size);
+    return true;
+}
+
+static bool parse_name(struct span rest, bool is_exec, struct side_band_event *event)
+{
+    event->kind = SIDE_BAND_NAME;
+    event->is_exec = is_exec;
+    return take(&rest, &event->process_id, 4) && take(&rest, &event->thread_id, 4) &&
+           take_text(rest, &event->name);
+}
+
+static bool parse_task(struct span rest, enum side_band_kind kind, struct side_band_event *event)
+{
+    struct task_record task;
+    if (!take(&rest, &task, sizeof(task)))
+        return false;
+    event->kind = kind;
+    event->process_id = task.process_id;
+    event->thread_id = task.thread_id;
+    event->parent_id = task.parent_id;
+    return true;
+}
+
+static bool parse_lost(struct span rest, struct side_band_event *event)
+{
+    uint64_t id;
+    event->kind = SIDE_BAND_LOST;
+    return take(&rest, &id, 8) && take(&rest, &event->lost_count, 8);
+}
+
+bool side_band_parse(struct span record, struct side_band_event *ret_event)
+{
+    struct perf_event_header header;
+    struct side_band_event event = {0};
+    struct span rest = record;
+    if (!take(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
+        return false;
+    memcpy(&event.time_ns, rest.data + rest.size - 8, 8);
+    rest.size -= 8;
+    bool is_ours = false;
+    switch (header.type) {
+    case PERF_RECORD_MMAP2:
+        is_ours = parse_map(rest, header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID, &event);
+        break;
+    case PERF_RECORD_COMM:
+        is_ours = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
+        break;
+    case PERF_RECORD_FORK:
+        is_ours = parse_task(rest, SIDE_BAND_FORK, &event);
+        break;
+    case PERF_RECORD_EXIT:
+        is_ours = parse_task(rest, SIDE_BAND_EXIT, &event);
+        break;
+    case PERF_RECORD_LOST:
+        is_ours = parse_lost(rest, &event);
+        break;
+    default:
+        break;
+    }
+    if (is_ours)
+        *ret_event = event;
+    return is_ours;
+}
+
+/* ---- samples ---- */
+
+/* As perf_event_open_own asks for it, behind the header. */
+struct sample_head {
+    uint32_t process_id, thread_id;
+    uint64_t time_ns, period, address_count;
+};
+
+/* The program's addresses; between them the kernel writes whose they are. */
+static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *addresses)
+{
+    uint32_t taken = 0;
+    uint64_t address;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!take(rest, &address, sizeof(address)))
+            break;
+        /* Callers' are return addresses; a sample's lie in calls. */
+        if (address < (uint64_t)PERF_CONTEXT_MAX && taken < SAMPLE_USER_FRAMES_MAX)
+            addresses[taken] = address - (taken > 0), taken++;
+    }
+    return taken;
+}
+
+/* Registers, and the stack from its pointer on. */
+static bool take_copy(struct span rest, struct stack_copy *copy)
+{
+    uint64_t abi, one, size, copied;
+    if (!take(&rest, &abi, sizeof(abi)) || abi != PERF_SAMPLE_REGS_ABI_64)
+        return false;
+    memset(copy->registers, 0, sizeof(copy->registers));
+    for (uint32_t i = 0; i < PERF_EVENT_REGISTER_COUNT; i++) {
+        const uint32_t number = perf_event_register(i);
+        if (!take(&rest, &one, sizeof(one)))
+            return false;
+        if (number == PERF_EVENT_REGISTER_PC)
+            copy->pc = one;
+        else
+            copy->registers[number] = one;
+    }
+    if (!take(&rest, &size, sizeof(size)) || size == 0 || rest.size < size ||
+        rest.size - size < sizeof(copied))
+        return false;
+    memcpy(&copied, rest.data + size, sizeof(copied));
+    copy->start = copy->registers[STACK_REGISTER_SP];
+    copy->bytes = span_of(rest.data, copied < size ? copied : size);
+    return true;
+}
+
+static void give_sample(const struct side_band *band, struct span record)
+{
+    struct perf_event_header header;
+    struct sample_head head;
+    struct sample_event *sample = band->sample;
+    if (!sample || !take(&record, &header, sizeof(header)) || !take(&record, &head, sizeof(head)))
+        return;
+    memset(sample, 0, SAMPLE_EVENT_HEAD_BYTES);
+    sample->time_ns = head.time_ns;
+    sample->process_id = head.process_id;
+    sample->thread_id = head.thread_id;
+    sample->amount = head.period;
+    sample->kind = SAMPLE_TICK;
+    sample->user_count = take_addresses(&record, head.address_count, sample->addresses);
+    struct stack_copy copy;
+    band->options.on_sample(band->options.context, sample, take_copy(record, &copy) ? &copy : NULL);
+}
+
+/* ---- rings ---- */
+
+static const uint8_t *ring_data(const struct ring *ring)
+{
+    return (const uint8_t *)ring->page + ring->page->data_offset;
+}
+
+/* The record at the tail, in place or copied; empty when there is none. The kernel wrote it whole
+ * before it moved the head. */
+static struct span ring_record(const struct side_band *band, const struct ring *ring)
+{
+    const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+    const uint64_t tail = ring->page->data_tail, mask = band->data_bytes - 1;
+    const uint8_t *data = ring_data(ring);
+    struct perf_event_header header;
+    if (head - tail < sizeof(header))
+        return (struct span){0};
+    /* Records begin at multiples of 8, so that the header is in one piece. */
+    memcpy(&header, data + (tail & mask), sizeof(header));
+    if (header.size < sizeof(header) || header.size > head - tail)
+        return (struct span){0};
+    const uint64_t to_end = band->data_bytes - (tail & mask);
+    if (header.size <= to_end)
+        return span_of(data + (tail & mask), header.size);
+    memcpy(band->copy, data + (tail & mask), to_end);
+    memcpy(band->copy + to_end, data, header.size - to_end);
+    return span_of(band->copy, header.size);
+}
+
+enum { SAMPLE_TIME = sizeof(struct perf_event_header) + offsetof(struct sample_head, time_ns) };
+
+static bool is_sample(struct span record)
+{
+    struct perf_event_header header;
+    return take(&record, &header, sizeof(header)) && header.type == PERF_RECORD_SAMPLE;
+}
+
+static void ring_peek(const struct side_band *band, struct ring *ring)
+{
+    const struct span record = ring_record(band, ring);
+    ring->next_ns = INT64_MAX;
+    if (is_sample(record) && record.size >= SAMPLE_TIME + 8)
+        memcpy(&ring->next_ns, record.data + SAMPLE_TIME, 8);
+    else if (record.size >= sizeof(struct perf_event_header) + 8)
+        memcpy(&ring->next_ns, record.data + record.size - 8, 8);
+    else if (record.size)
+        ring->next_ns = 0; /* malformed: to be skipped at once */
+}
+
+static void ring_take(struct side_band *band, struct ring *ring)
+{
+    const struct span record = ring_record(band, ring);
+    struct side_band_event event;
+    if (is_sample(record))
+        give_sample(band, record);
+    else if (side_band_parse(record, &event))
+        band->options.on_event(band->options.context, &event);
+    __atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record.size, __ATOMIC_RELEASE);
+    ring_peek(band, ring);
+}
+
+static struct ring *oldest_ring(struct side_band *band)
+{
+    struct ring *oldest = &band->rings[0];
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        struct ring *ring = &band->rings[i];
+        if (ring->next_ns == INT64_MAX)
+            ring_peek(band, ring);
+        if (ring->next_ns < oldest->next_ns)
+            oldest = ring;
+    }
+    return oldest;
+}
+
+void side_band_read_until(struct side_band *band, int64_t time_ns)
+{
+    for (;;) {
+        struct ring *ring = oldest_ring(band);
+        if (ring->next_ns == INT64_MAX || ring->next_ns > time_ns)
+            return;
+        ring_take(band, ring);
+    }
+}
+
+/* ---- opening ---- */
+
+/* Beyond 2, which is Linux's own default, users may not even sample their own programs. */
+static bool may_sample_own(int64_t *ret_level)
+{
+    char text[32] = "";
+    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+    const bool is_read = file && fgets(text, sizeof(text), file);
+    if (file)
+        fclose(file);
+    *ret_level = is_read ? strtol(text, NULL, 10) : 0;
+    return *ret_level <= 2;
+}
+
+static enum err_code fail_own(const char *what, struct err *err)
+{
+    int64_t level;
+    if (!may_sample_own(&level))
+        return err_set(err, ERR_FORBIDDEN,
+                       "kernel.perf_event_paranoid is %d: at 2 (sysctl) users may sample their own "
+                       "programs",
+                       (int)level);
+    return err_set_errno(err, ERR_FORBIDDEN,
+                         "%s: only programs of your own, that have no more rights than you, can be "
+                         "sampled without CAP_PERFMON",
+                         what);
+}
+
+static enum err_code fail(const char *what, struct err *err)
+{
+    const enum err_code code = errno == EPERM || errno == EACCES    ? ERR_FORBIDDEN
+                               : errno == EINVAL || errno == ENOSYS ? ERR_UNSUPPORTED
+                                                                    : ERR_IO;
+    return err_set_errno(
+        err, code, code == ERR_FORBIDDEN ? "%s: run as root, or grant CAP_PERFMON" : "%s", what);
+}
+
+static enum err_code open_ring(struct side_band *band, uint32_t cpu, struct err *err)
+{
+    struct ring *ring = &band->rings[band->ring_count];
+    *ring = (struct ring){.cpu = cpu, .next_ns = INT64_MAX};
+    if (band->sample)
+        ring->fd = perf_event_open_own_ring(cpu, (uint32_t)band->data_bytes / 2);
+    else
+        ring->fd = perf_event_open_side_band(cpu, true);
+    if (ring->fd < 0 && errno == EINVAL && !band->sample)
+        ring->fd = perf_event_open_side_band(cpu, false);
+    if (ring->fd < 0 && errno == ENODEV) /* it went offline */
+        return ERR_NONE;
+    if (ring->fd < 0 && band->sample && (errno == EACCES || errno == EPERM))
+        return fail_own("watching processes", err);
+    if (ring->fd < 0)
+        return fail("watching processes", err);
+    ring->mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
+    void *mapped = mmap(NULL, ring->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+    band->ring_count++;
+    if (mapped == MAP_FAILED)
+        return fail("mapping the ring of processes", err);
+    ring->page = mapped;
+    return ERR_NONE;
+}
+
+static uint64_t choose_bytes(uint32_t wanted)
+{
+    uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    while (bytes < (wanted ? wanted : RING_BYTES))
+        bytes *= 2;
+    return bytes;
+}
+
+enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
+                             struct err *err)
+{
+    arena_auto arena = arena_create();
+    uint32_t *cpus, cpu_count;
+    enum err_code code = cpu_list_online(arena, &cpus, &cpu_count, err);
+    if (code)
+        return code;
+    struct side_band *band = mem_new(struct side_band, 1);
+    band->options = *options;
+    band->data_bytes = choose_bytes(
+        options->on_sample && !options->ring_bytes ? OWN_RING_BYTES : options->ring_bytes);
+    band->copy = mem_new(uint8_t, RECORD_MAX_BYTES);
+    band->rings = mem_new(struct ring, cpu_count);
+    if (options->on_sample)
+        band->sample = mem_new(struct sample_event, 1);
+    for (uint32_t i = 0; !code && i < cpu_count; i++)
+        code = open_ring(band, cpus[i], err);
+    if (!code && band->ring_count == 0)
+        code = err_set(err, ERR_UNSUPPORTED, "no CPU could be watched");
+    if (code) {
+        side_band_close(band);
+        return code;
+    }
+    *ret_band = band;
+    return ERR_NONE;
+}
+
+void side_band_close(struct side_band *band)
+{
+    if (!band)
+        return;
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        if (band->rings[i].page)
+            munmap(band->rings[i].page, band->rings[i].mapped_bytes);
+        os_close(band->rings[i].fd);
+    }
+    for (uint32_t i = 0; i < band->watch_count; i++)
+        os_close(band->watch_fds[i]);
+    mem_free(band->watch_fds);
+    mem_free(band->sample);
+    mem_free(band->rings);
+    mem_free(band->copy);
+    mem_free(band);
+}
+
+/* ---- single processes ---- */
+
+static enum err_code fail_watch(const struct side_band *band, uint32_t process_id, struct err *err)
+{
+    if (errno == ESRCH)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    if (errno == ENOENT || errno == EOPNOTSUPP)
+        return err_set(err, ERR_UNSUPPORTED, "this machine does not let the kernel count %s",
+                       event_facts(band->options.event)->name);
+    if (errno == EACCES || errno == EPERM)
+        return fail_own("sampling a process", err);
+    return fail("sampling a process", err);
+}
+
+/* Into the ring of that CPU. */
+static int open_watch(const struct side_band *band, uint32_t thread_id, const struct ring *ring)
+{
+    struct perf_event_own wanted = {.hz = band->options.frequency_hz,
+                                    .kind = band->options.event,
+                                    .has_build_ids = true,
+                                    .has_no_stacks = band->options.has_no_copies};
+    int fd = perf_event_open_own(thread_id, ring->cpu, &wanted);
+    wanted.has_build_ids = false;
+    if (fd < 0 && errno == EINVAL)
+        fd = perf_event_open_own(thread_id, ring->cpu, &wanted);
+    if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
+        const int error = errno;
+        os_close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static enum err_code watch_thread(struct side_band *band, uint32_t thread_id, struct err *err)
+{
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        const int fd = open_watch(band, thread_id, &band->rings[i]);
+        if (fd < 0 && errno == ENODEV)
+            continue;
+        if (fd < 0)
+            return fail_watch(band, thread_id, err);
+        if (band->watch_count == band->watch_capacity) {
+            band->watch_capacity = band->watch_capacity ? 2 * band->watch_capacity : 64;
+            band->watch_fds =
+                mem_resize(band->watch_fds, band->watch_capacity, sizeof(*band->watch_fds));
+        }
+        band->watch_fds[band->watch_count++] = fd;
+    }
+    return ERR_NONE;
+}
+
+enum err_code side_band_watch(struct side_band *band, uint32_t process_id, struct err *err)
+{
+    char path[64];
+    uint64_t thread_id;
+    enum err_code code = ERR_NONE;
+    snprintf(path, sizeof(path), "/proc/%u/task", process_id);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    for (const struct dirent *entry = readdir(folder); !code && entry; entry = readdir(folder)) {
+        if (!span_parse_u64(span_text(entry->d_name), &thread_id) || thread_id > INT32_MAX)
+            continue;
+        code = watch_thread(band, (uint32_t)thread_id, err);
+        /* One that has just ended; the others are there. */
+        if (code == ERR_NOT_FOUND && thread_id != process_id)
+            code = ERR_NONE;
+    }
+    closedir(folder);
+    return code;
+}
+
+void side_band_stop(struct side_band *band)
+{
+    for (uint32_t i = 0; i < band->watch_count; i++)
+        (void)ioctl(band->watch_fds[i], PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint32_t side_band_fd_count(const struct side_band *band)
+{
+    return band->ring_count;
+}
+
+void side_band_fds(const struct side_band *band, int *ret_fds)
+{
+    for (uint32_t i = 0; i < band->ring_count; i++)
+        ret_fds[i] = band->rings[i].fd;
+}

@@ -1,0 +1,100 @@
+#include "agent/labels/label_set.h"
+
+#include "lib/base/mem.h"
+
+#include <string.h>
+
+void label_set_init(struct label_set *set, struct arena *arena)
+{
+    *set = (struct label_set){.arena = arena};
+}
+
+static struct batch_text_label *find(const struct label_set *set, struct span name)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (span_equal(set->labels[i].name, name))
+            return &set->labels[i];
+    }
+    return NULL;
+}
+
+struct span label_set_get(const struct label_set *set, struct span name)
+{
+    const struct batch_text_label *label = find(set, name);
+    return label ? label->value : (struct span){0};
+}
+
+void label_set_remove(struct label_set *set, struct span name)
+{
+    struct batch_text_label *label = find(set, name);
+    if (!label)
+        return;
+    const size_t at = (size_t)(label - set->labels);
+    set->count--;
+    memmove(label, label + 1, (set->count - at) * sizeof(*label));
+}
+
+static struct span clean_value(struct arena *arena, struct span value)
+{
+    const struct span clean = span_make_utf8(span_cut_utf8(value, LABEL_SET_VALUE_BYTES), arena);
+    return span_of(arena_strndup(arena, clean.data, clean.size), clean.size);
+}
+
+static bool may_stand(char c, bool is_first)
+{
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return is_letter || (c >= '0' && c <= '9' && !is_first);
+}
+
+bool label_set_is_name(struct span name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        if (!may_stand((char)name.data[i], i == 0))
+            return false;
+    }
+    return name.size > 0;
+}
+
+/* Every other byte becomes '_', as Prometheus does with names of Kubernetes' labels. */
+static struct span clean_name(struct arena *arena, struct span name)
+{
+    const size_t size = name.size < LABEL_SET_NAME_BYTES ? name.size : LABEL_SET_NAME_BYTES;
+    char *copy = arena_strndup(arena, name.data, size);
+    for (size_t i = 0; i < size; i++) {
+        if (!may_stand(copy[i], i == 0))
+            copy[i] = '_';
+    }
+    return span_of(copy, size);
+}
+
+static struct batch_text_label *add(struct label_set *set)
+{
+    if (set->count == LABEL_SET_MAX) {
+        set->left_out++;
+        return NULL;
+    }
+    if (set->count == set->capacity) {
+        const uint32_t capacity = set->capacity ? 2 * set->capacity : 64;
+        struct batch_text_label *grown = arena_new(set->arena, struct batch_text_label, capacity);
+        if (set->count)
+            memcpy(grown, set->labels, set->count * sizeof(*grown));
+        set->labels = grown;
+        set->capacity = capacity;
+    }
+    return &set->labels[set->count++];
+}
+
+void label_set_put(struct label_set *set, struct span name, struct span value)
+{
+    name = clean_name(set->arena, name);
+    value = clean_value(set->arena, value);
+    if (value.size == 0 || name.size == 0) {
+        label_set_remove(set, name);
+        return;
+    }
+    struct batch_text_label *label = find(set, name);
+    if (!label)
+        label = add(set);
+    if (label)
+        *label = (struct batch_text_label){.name = name, .value = value};
+}

@@ -1,0 +1,510 @@
+#include "agent/labels/process_labels.h"
+
+#include "agent/labels/containers.h"
+#include "agent/labels/label_set.h"
+#include "agent/labels/pods.h"
+#include "agent/labels/program_info.h"
+#include "agent/labels/relabel.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/processes.h"
+#include "agent/process/procfs_file.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum {
+    PROC_MAX_BYTES = 256 << 10,
+    CPU_INFO_MAX_BYTES = 4 << 20,
+    KEY_MAX_BYTES = 256 << 10,
+    TEXT_BYTES = 320,
+    PATH_BYTES = 4096,
+    EARLY_PAUSE_NS = 100 * 1000 * 1000,
+};
+
+/* Of the program of the same number, as long as it has the same serial. */
+struct known_program {
+    uint64_t serial;
+    struct program_facts facts;
+};
+
+struct label_source {
+    struct label_settings settings;
+    const struct binaries *binaries;
+    struct arena *arena;
+    struct utsname host;
+    struct span cpu_model;
+    struct known_program *programs;
+    uint32_t program_count;
+};
+
+struct process_labels {
+    struct arena *arena;
+    struct batch_text_label *labels;
+    size_t count;
+    struct buf key;
+    uint64_t generation; /* of the pods */
+    uint32_t program;    /* that they are of; BINARY_NONE: it was not mapped yet */
+    int64_t made_ns;
+    int64_t pause_ns; /* until what was empty is read again; 0: all was there */
+    bool has_container;
+    bool is_wanted;
+};
+
+/* ---- the host ---- */
+
+/* "model name : …", the first of them. */
+static struct span read_cpu_model(struct arena *arena)
+{
+    struct err ignored;
+    struct span rest, line, name, value;
+    buf_auto text;
+    buf_init(&text, CPU_INFO_MAX_BYTES);
+    if (small_file_read("/proc/cpuinfo", &text, &ignored))
+        return (struct span){0};
+    rest = buf_span(&text);
+    while (span_take_line(&rest, &line)) {
+        if (!span_split(line, ':', &name, &value) ||
+            !span_equal_text(span_trim(name), "model name"))
+            continue;
+        value = span_trim(value);
+        return span_of(arena_strndup(arena, value.data, value.size), value.size);
+    }
+    return (struct span){0};
+}
+
+struct label_source *label_source_create(const struct label_settings *settings,
+                                         const struct binaries *binaries)
+{
+    struct label_source *source = mem_new(struct label_source, 1);
+    *source = (struct label_source){.binaries = binaries, .arena = arena_create()};
+    if (settings)
+        source->settings = *settings;
+    if (uname(&source->host))
+        source->host = (struct utsname){0};
+    source->cpu_model = read_cpu_model(source->arena);
+    return source;
+}
+
+void label_source_destroy(struct label_source *source)
+{
+    if (!source)
+        return;
+    arena_destroy(source->arena);
+    mem_free(source->programs);
+    mem_free(source);
+}
+
+/* ---- collecting ---- */
+
+/* One process, while its labels are found. */
+struct search {
+    struct label_source *source;
+    const struct process *process;
+    struct label_set *set;
+    struct span cgroup; /* in the set's arena */
+    bool has_container;
+    bool is_early; /* it has no arguments or variables: perhaps it has them soon, within execve */
+};
+
+static void put(struct search *search, const char *name, struct span value)
+{
+    if (value.size)
+        label_set_put(search->set, span_text(name), value);
+}
+
+/* For rules alone. */
+static void put_meta(struct search *search, const char *name, struct span value)
+{
+    if (search->source->settings.rules)
+        put(search, name, value);
+}
+
+static void put_both(struct search *search, const char *name, const char *meta, struct span value)
+{
+    put(search, name, value);
+    put_meta(search, meta, value);
+}
+
+static bool read_proc(struct search *search, const char *name, struct buf *text)
+{
+    char path[64];
+    struct err ignored;
+    buf_clear(text);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", search->process->shown_id, name);
+    const enum err_code code = small_file_read(path, text, &ignored);
+    search->is_early = search->is_early || (!code && text->size == 0);
+    return !code || (code == ERR_TOO_LARGE && text->size);
+}
+
+static struct span last_part(struct span path)
+{
+    size_t start = path.size;
+    while (start && path.data[start - 1] != '/')
+        start--;
+    return span_of(path.data + start, path.size - start);
+}
+
+/* ---- the program ---- */
+
+static const struct process_mapping *mapping_of_program(const struct process *process)
+{
+    for (uint32_t i = 0; i < process->mapping_count; i++) {
+        if (process->mappings[i].binary == process->program)
+            return &process->mappings[i];
+    }
+    return NULL;
+}
+
+static const struct program_facts *facts_of_program(struct search *search)
+{
+    struct label_source *source = search->source;
+    const uint32_t number = search->process->program;
+    const struct binary *binary = binaries_get(source->binaries, number);
+    const struct process_mapping *mapping = mapping_of_program(search->process);
+    if (number >= source->program_count) {
+        const uint32_t count = 2 * number + 64;
+        source->programs = mem_resize(source->programs, count, sizeof(*source->programs));
+        memset(source->programs + source->program_count, 0,
+               (count - source->program_count) * sizeof(*source->programs));
+        source->program_count = count;
+    }
+    struct known_program *known = &source->programs[number];
+    if (known->serial == binary->serial || !mapping)
+        return &known->facts;
+    fd_auto fd = binaries_open(source->binaries, number, search->process->shown_id, mapping->start,
+                               mapping->limit);
+    program_facts_read(fd, &known->facts);
+    known->serial = binary->serial;
+    return &known->facts;
+}
+
+/* As the process has it; empty: of no file, or it has ended. */
+static struct span path_in_proc(const struct search *search)
+{
+    char link[64], path[PATH_BYTES];
+    snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", search->process->shown_id);
+    const ssize_t size = readlink(link, path, sizeof(path));
+    if (process_has_ended(search->process) || size <= 0 || size == sizeof(path) || path[0] != '/')
+        return (struct span){0};
+    struct span found = span_of(path, (size_t)size);
+    if (span_ends_with(found, " (deleted)"))
+        found.size -= strlen(" (deleted)");
+    return span_of(arena_strndup(search->set->arena, found.data, found.size), found.size);
+}
+
+/* By its mapping, which is not there yet where a sample was taken within execve. */
+static void find_mapped_program(struct search *search, const struct binary *binary)
+{
+    const struct program_facts *facts = facts_of_program(search);
+    const struct span build_id = span_text(binary->build_id);
+    put_both(search, "process_executable_build_id_gnu", "__meta_process_executable_build_id",
+             build_id);
+    put_meta(search, "__meta_process_executable_file_id", build_id);
+    put_both(search, "process_executable_compiler", "__meta_process_executable_compiler",
+             span_text(facts->compiler));
+    put_meta(search, "__meta_process_executable_static",
+             span_text(facts->is_static ? "true" : "false"));
+    put_meta(search, "__meta_process_executable_stripped",
+             span_text(facts->is_stripped ? "true" : "false"));
+}
+
+static void find_program(struct search *search)
+{
+    const struct process *process = search->process;
+    const struct binary *binary = process->program == BINARY_NONE
+                                      ? NULL
+                                      : binaries_get(search->source->binaries, process->program);
+    struct span path = path_in_proc(search);
+    /* Files with one build id are one binary, which has the path of the first of them: of copies
+     * and of programs with several names that would be another's. */
+    if (!path.size && binary)
+        path = span_text(binary->path);
+    const char *name = process->name[0] ? process->name : "unknown";
+    put(search, "process_command", span_text(process->name));
+    put_both(search, "process_executable_name", "__meta_process_executable_name",
+             path.size ? last_part(path) : span_text(name));
+    put(search, "process_executable_path", path);
+    if (binary)
+        find_mapped_program(search, binary);
+}
+
+/* Words with a NUL behind each become one text with blanks between them. */
+static void find_command_line(struct search *search)
+{
+    char number[24];
+    buf_auto text;
+    buf_init(&text, PROC_MAX_BYTES);
+    snprintf(number, sizeof(number), "%" PRIu32, search->process->process_id);
+    put_meta(search, "__meta_process_pid", span_text(number));
+    snprintf(number, sizeof(number), "%" PRIu32, search->process->parent_id);
+    put_meta(search, "__meta_process_ppid", span_text(number));
+    if (!search->source->settings.rules || !read_proc(search, "cmdline", &text))
+        return;
+    while (text.size && text.data[text.size - 1] == 0)
+        text.size--;
+    for (size_t i = 0; i < text.size; i++)
+        text.data[i] = text.data[i] ? text.data[i] : ' ';
+    put_meta(search, "__meta_process_cmdline", buf_span(&text));
+}
+
+static void put_variable(struct search *search, struct span name, struct span value)
+{
+    char label[TEXT_BYTES];
+    snprintf(label, sizeof(label), "process_environment_variable_%.*s", SPAN_PRINT(name));
+    put(search, label, value);
+    snprintf(label, sizeof(label), "__meta_env_var_%.*s", SPAN_PRINT(name));
+    put_meta(search, label, value);
+}
+
+static void find_environment(struct search *search)
+{
+    const struct label_settings *settings = &search->source->settings;
+    struct span rest, variable, name, value;
+    buf_auto text;
+    buf_init(&text, PROC_MAX_BYTES);
+    if (settings->environment_count == 0 || !read_proc(search, "environ", &text))
+        return;
+    rest = buf_span(&text);
+    while (rest.size) {
+        span_split(rest, 0, &variable, &rest);
+        if (!span_split(variable, '=', &name, &value))
+            continue;
+        for (size_t i = 0; i < settings->environment_count; i++) {
+            if (span_equal(settings->environment[i], name))
+                put_variable(search, name, value);
+        }
+    }
+}
+
+/* ---- where it runs ---- */
+
+static void find_container(struct search *search, struct span id)
+{
+    const struct label_settings *settings = &search->source->settings;
+    const struct span runtime = containers_runtime(search->cgroup);
+    put(search, "container_id", id);
+    put(search, "container_runtime", runtime);
+    if (span_equal_text(runtime, "containerd"))
+        put_meta(search, "__meta_containerd_container_id", id);
+    if (span_equal_text(runtime, "docker"))
+        put_meta(search, "__meta_docker_container_id", id);
+    (void)containers_find(settings->host_root, id, search->set);
+    if (settings->pods)
+        (void)pods_find(settings->pods, id, search->set);
+    search->has_container = true;
+}
+
+static void find_cgroup(struct search *search)
+{
+    buf_auto text;
+    buf_init(&text, PROC_MAX_BYTES);
+    if (!read_proc(search, "cgroup", &text))
+        return;
+    const struct span cgroup = proc_text_cgroup(buf_span(&text));
+    search->cgroup =
+        span_of(arena_strndup(search->set->arena, cgroup.data, cgroup.size), cgroup.size);
+    put_meta(search, "__meta_process_cgroup", cgroup);
+    if (!span_equal_text(cgroup, "/"))
+        put(search, "cgroup", cgroup);
+    put(search, "systemd_unit", proc_text_unit(cgroup));
+    put(search, "systemd_slice", proc_text_slice(cgroup));
+    const struct span id = proc_text_container(cgroup);
+    if (id.size)
+        find_container(search, id);
+}
+
+static void find_service(struct search *search)
+{
+    static const char *const best_first[] = {"k8s_pod_label_app_kubernetes_io_name",
+                                             "k8s_container_name"};
+    const struct span unit = label_set_get(search->set, SPAN_LITERAL("systemd_unit"));
+    struct span service = {0};
+    for (size_t i = 0; i < 2 && service.size == 0; i++)
+        service = label_set_get(search->set, span_text(best_first[i]));
+    if (service.size == 0 && span_ends_with(unit, ".service"))
+        service = span_of(unit.data, unit.size - strlen(".service"));
+    if (service.size == 0)
+        service = label_set_get(search->set, SPAN_LITERAL("process_executable_name"));
+    put(search, "service_name", service);
+}
+
+static void find_host(struct search *search)
+{
+    const struct label_source *source = search->source;
+    put(search, "host_name", span_text(source->host.nodename));
+    put(search, "host_cpu_model_name", source->cpu_model);
+    put_both(search, "os_kernel_release", "__meta_system_kernel_release",
+             span_text(source->host.release));
+    put_meta(search, "__meta_system_kernel_machine", span_text(source->host.machine));
+}
+
+/* ---- what is sent ---- */
+
+/* OpenTelemetry's names: those of rules have '_' where these have '.'. */
+static struct span sent_name(struct arena *arena, struct span name)
+{
+    static const char *const known[] = {"service.name",
+                                        "process.executable.name",
+                                        "process.executable.path",
+                                        "process.command",
+                                        "process.executable.build_id.gnu",
+                                        "process.executable.compiler",
+                                        "container.id",
+                                        "container.name",
+                                        "container.runtime",
+                                        "container.image.name",
+                                        "k8s.pod.name",
+                                        "k8s.pod.uid",
+                                        "k8s.namespace.name",
+                                        "k8s.container.name",
+                                        "k8s.node.name",
+                                        "systemd.unit",
+                                        "systemd.slice",
+                                        "host.name",
+                                        "host.cpu.model.name",
+                                        "os.kernel.release"};
+    static const char *const prefixes[] = {"k8s.pod.label.", "process.environment_variable."};
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        if (batch_labels_becomes(span_text(known[i]), name))
+            return span_text(known[i]);
+    }
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        const size_t size = strlen(prefixes[i]);
+        if (name.size > size &&
+            batch_labels_becomes(span_text(prefixes[i]), span_of(name.data, size)))
+            return span_text(arena_printf(arena, "%s%.*s", prefixes[i], (int)(name.size - size),
+                                          (const char *)name.data + size));
+    }
+    return name;
+}
+
+static struct span cut(struct span value)
+{
+    size_t size = value.size < PROCESS_LABEL_MAX_BYTES ? value.size : PROCESS_LABEL_MAX_BYTES;
+    while (size < value.size && size && (value.data[size] & 0xc0) == 0x80)
+        size--;
+    return span_of(value.data, size);
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const struct batch_text_label *x = a, *y = b;
+    return span_compare(x->name, y->name);
+}
+
+static void append_sized(struct buf *key, struct span bytes)
+{
+    buf_append_u32(key, (uint32_t)bytes.size);
+    buf_append_span(key, bytes);
+}
+
+/* Copies: the set's own arena, which holds all that only rules needed, goes. */
+static void keep(struct process_labels *labels, const struct label_set *set)
+{
+    labels->labels = arena_new(labels->arena, struct batch_text_label, set->count);
+    for (uint32_t i = 0; i < set->count && labels->count < PROCESS_LABELS_MAX; i++) {
+        const struct span name = set->labels[i].name, value = cut(set->labels[i].value);
+        if (span_starts_with(name, "__"))
+            continue;
+        const struct span sent = sent_name(labels->arena, name);
+        labels->labels[labels->count++] = (struct batch_text_label){
+            .name = span_of(arena_strndup(labels->arena, sent.data, sent.size), sent.size),
+            .value = span_of(arena_strndup(labels->arena, value.data, value.size), value.size)};
+    }
+    qsort(labels->labels, labels->count, sizeof(*labels->labels), compare_labels);
+    for (size_t i = 0; i < labels->count; i++) {
+        append_sized(&labels->key, labels->labels[i].name);
+        append_sized(&labels->key, labels->labels[i].value);
+    }
+}
+
+static struct process_labels *create(struct label_source *source, const struct process *process)
+{
+    const struct label_settings *settings = &source->settings;
+    arena_auto arena = arena_create();
+    struct label_set set;
+    struct search search = {.source = source, .process = process, .set = &set};
+    struct process_labels *labels = mem_new(struct process_labels, 1);
+    *labels = (struct process_labels){
+        .arena = arena_create(), .program = process->program, .made_ns = clock_monotonic_ns()};
+    buf_init(&labels->key, KEY_MAX_BYTES);
+    label_set_init(&set, arena);
+    if (settings->pods)
+        labels->generation = pods_generation(settings->pods);
+    find_program(&search);
+    find_command_line(&search);
+    find_environment(&search);
+    labels->pause_ns = search.is_early ? EARLY_PAUSE_NS : 0;
+    find_cgroup(&search);
+    find_host(&search);
+    find_service(&search);
+    for (size_t i = 0; i < settings->external_count; i++)
+        label_set_put(&set, settings->external[i].name, settings->external[i].value);
+    labels->is_wanted = relabel_apply(settings->rules, &set);
+    labels->has_container = search.has_container;
+    keep(labels, &set);
+    return labels;
+}
+
+/* Has what they were made of changed meanwhile? */
+static bool are_old(const struct process_labels *labels, const struct label_source *source,
+                    const struct process *process)
+{
+    return labels->program != process->program ||
+           (labels->pause_ns && clock_monotonic_ns() - labels->made_ns >= labels->pause_ns) ||
+           (labels->has_container && source->settings.pods &&
+            labels->generation != pods_generation(source->settings.pods));
+}
+
+/* Of a process that has ended no more can be read than was. */
+static bool is_there(const struct process *process)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, process->shown_id);
+    return !process_has_ended(process) && access(path, F_OK) == 0;
+}
+
+void process_labels_renew(struct process_labels **labels, struct label_source *source,
+                          const struct process *process)
+{
+    struct process_labels *old = *labels;
+    if (old && (!are_old(old, source, process) || !is_there(process)))
+        return;
+    *labels = create(source, process);
+    /* Some have none for as long as they live: those are asked ever less often. */
+    if (old && (*labels)->pause_ns)
+        (*labels)->pause_ns = old->pause_ns ? 2 * old->pause_ns : EARLY_PAUSE_NS;
+    process_labels_destroy(old);
+}
+
+void process_labels_destroy(struct process_labels *labels)
+{
+    if (!labels)
+        return;
+    buf_fini(&labels->key);
+    arena_destroy(labels->arena);
+    mem_free(labels);
+}
+
+bool process_labels_are_wanted(const struct process_labels *labels)
+{
+    return labels->is_wanted;
+}
+
+const struct batch_text_label *process_labels_get(const struct process_labels *labels,
+                                                  size_t *ret_count)
+{
+    *ret_count = labels->count;
+    return labels->labels;
+}
+
+struct span process_labels_key(const struct process_labels *labels)
+{
+    return buf_span(&labels->key);
+}

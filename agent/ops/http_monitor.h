@@ -1,0 +1,40 @@
+/*
+ * monitor: answers GET /metrics and GET /healthz for whoever watches the agent, on a thread of its
+ * own, so that a slow reader never delays a sample.
+ *
+ * It listens on a port of this machine's loopback or on a unix socket and nowhere else, since it
+ * asks for no token. What it says was given to it last; /healthz is 200 as long as that was not
+ * too long ago, so that an agent that hangs is noticed. One connection at a time, each with one
+ * request, a bound on its size and a time limit. Threads: any.
+ */
+#ifndef AGENT_OPS_HTTP_MONITOR_H
+#define AGENT_OPS_HTTP_MONITOR_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct monitor;
+
+/* address: "127.0.0.1:PORT", "[::1]:PORT" (0: any port, which the log tells) or "unix:/PATH". A
+ * socket that an agent left behind is replaced. Handles: ERR_INVALID (another address), ERR_IO;
+ * the check, ERR_INVALID alone. */
+enum err_code monitor_check(const char *address, struct err *err) MUST_USE;
+enum err_code monitor_start(const char *address, struct monitor **ret_monitor,
+                            struct err *err) MUST_USE;
+void monitor_stop(struct monitor *monitor); /* NULL is a no-op */
+
+/* What /metrics says from now on, copied: the text format of Prometheus. */
+void monitor_publish(struct monitor *monitor, struct span metrics);
+
+enum monitor_answer {
+    MONITOR_ANSWER_METRICS,
+    MONITOR_ANSWER_HEALTH,
+    MONITOR_ANSWER_BAD_REQUEST,
+    MONITOR_ANSWER_NOT_FOUND,
+    MONITOR_ANSWER_OTHER_METHOD,
+};
+
+/* What is asked for by the head of a request, which is a stranger's bytes. */
+enum monitor_answer monitor_read_request(struct span head);
+
+#endif

@@ -1,0 +1,130 @@
+#include "agent/ops/metrics.h"
+
+#include "agent/agent.h"
+#include "agent/unwind/unwind_names.h"
+#include "agent/upload/profile_uploader.h"
+#include "agent/upload/spool.h"
+#include "agent/upload/symbol_uploader.h"
+#include "lib/base/buf.h"
+
+#include <inttypes.h>
+
+static void append_head(struct buf *text, const char *name, const char *type, const char *help)
+{
+    buf_printf(text, "# HELP perfolio_agent_%s %s\n# TYPE perfolio_agent_%s %s\n", name, help, name,
+               type);
+}
+
+static void append_count(struct buf *text, const char *name, const char *help, uint64_t value)
+{
+    append_head(text, name, "counter", help);
+    buf_printf(text, "perfolio_agent_%s %" PRIu64 "\n", name, value);
+}
+
+static void append_gauge(struct buf *text, const char *name, const char *help, uint64_t value)
+{
+    append_head(text, name, "gauge", help);
+    buf_printf(text, "perfolio_agent_%s %" PRIu64 "\n", name, value);
+}
+
+static void append_stacks(const struct agent_counts *agent, struct buf *text)
+{
+    append_head(text, "stacks_total", "counter",
+                "Walked stacks, by why the walk ended; root and root-zero are whole.");
+    for (uint32_t i = 1; i < UNWIND_STOP_COUNT; i++)
+        buf_printf(text, "perfolio_agent_stacks_total{stop=\"%s\"} %" PRIu64 "\n",
+                   unwind_stop_name((enum unwind_stop)i), agent->stops[i]);
+}
+
+static void append_interpreters(const struct interpreter_counts *counts, struct buf *text)
+{
+    append_head(text, "interpreters", "gauge",
+                "Processes whose interpreter is ready or starting, and those refused since the "
+                "start, by why.");
+    for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++) {
+        for (uint32_t i = 0; i < INTERPRETER_OUTCOME_COUNT; i++)
+            buf_printf(
+                text, "perfolio_agent_interpreters{runtime=\"%s\",state=\"%s\"} %" PRIu64 "\n",
+                interpreter_kind_name(kind), interpreter_outcome_name((enum interpreter_outcome)i),
+                counts->outcomes[kind][i]);
+    }
+}
+
+static void append_agent(const struct agent_counts *agent, struct buf *text)
+{
+    append_count(text, "samples_total", "Samples taken.", agent->samples);
+    append_count(text, "waits_total", "Waits of threads that were followed.", agent->waits);
+    append_count(text, "tallied_samples_total",
+                 "Samples counted in the kernel (--aggregate=kernel).", agent->tallied);
+    append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
+                 agent->lost_samples);
+    append_count(text, "lost_events_total", "Events of processes lost; /proc was read again.",
+                 agent->lost_events);
+    append_count(text, "foreign_samples_total", "Samples outside of the agent's PID namespace.",
+                 agent->foreign);
+    append_count(text, "unwanted_samples_total", "Samples left out by rules.", agent->unwanted);
+    append_count(
+        text, "refused_total",
+        "Processes, mappings, waits, unwind tables and processes' names of code that did not fit.",
+        agent->refused);
+    append_count(text, "left_out_names_total",
+                 "Users, and processes of root, of whom not all names fit a batch, for each batch.",
+                 agent->left_out_names);
+    append_count(text, "failed_tables_total", "Unwind tables that could not be made.",
+                 agent->failed_tables);
+    append_stacks(agent, text);
+    append_count(text, "short_of_memory_seconds_total",
+                 "Seconds above the memory limit, in which nothing new was taken on.",
+                 agent->short_seconds);
+    append_gauge(text, "resident_memory_bytes", "Memory of the agent.", agent->memory_bytes);
+    append_count(text, "interpreted_frames_total", "Frames of interpreters' functions.",
+                 agent->interpreted_frames);
+    append_interpreters(&agent->interpreters, text);
+    append_gauge(text, "processes", "Processes that are known.", agent->processes);
+    append_gauge(text, "mappings", "Their mappings.", agent->mappings);
+    append_gauge(text, "binaries", "Mapped files.", agent->binaries);
+    append_gauge(text, "unread_binaries", "Mapped files that could not be read.",
+                 agent->unread_binaries);
+    append_gauge(text, "tables", "Unwind tables.", agent->tables);
+    append_gauge(text, "table_memory_bytes", "Memory taken for unwind tables.", agent->shard_bytes);
+}
+
+static void append_symbols(const struct symbol_sender_counts *symbols, struct buf *text)
+{
+    append_count(text, "symbols_asked_total", "Binaries of which names were looked for.",
+                 symbols->asked);
+    append_count(text, "symbols_known_total", "Of them, the server had names of.", symbols->known);
+    append_count(text, "symbols_sent_total", "Symbol tables sent.", symbols->sent_tables);
+    append_count(text, "symbols_sent_files_total", "Debug files sent.", symbols->sent_files);
+    append_count(text, "symbols_sent_bytes_total", "Bytes of both.", symbols->sent_bytes);
+    append_count(text, "symbols_nameless_total", "Binaries without names on this host.",
+                 symbols->nameless);
+    append_count(text, "symbols_failed_total", "Tables that could not be built, or were refused.",
+                 symbols->failed);
+    append_gauge(text, "symbols_waiting", "Binaries that wait.", symbols->waiting);
+}
+
+void metrics_append(const struct metrics *metrics, struct buf *text)
+{
+    append_agent(metrics->agent, text);
+    append_count(text, "sent_batches_total", "Batches that the server took.",
+                 metrics->sender->sent_batches);
+    append_count(text, "sent_bytes_total", "Bytes of them.", metrics->sender->sent_bytes);
+    append_count(text, "failed_tries_total", "Sendings that failed and are tried again.",
+                 metrics->sender->failed_tries);
+    append_count(text, "refused_batches_total", "Batches that the server will never take.",
+                 metrics->sender->refused_batches);
+    append_count(text, "lost_batches_total", "Batches that could not be made or kept.",
+                 metrics->lost_batches);
+    append_count(text, "dropped_batches_total",
+                 "Batches in the spool that made room for others, or could not be read.",
+                 metrics->spool->dropped_batches);
+    append_count(text, "kept_batches_total", "Batches put into the spool, or --offline-dir.",
+                 metrics->spool->put_batches);
+    append_count(text, "kept_bytes_total", "Bytes of them.", metrics->spool->put_bytes);
+    append_symbols(metrics->symbols, text);
+    if (metrics->is_offline) /* what still waits is known to who takes it away */
+        return;
+    append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);
+    append_gauge(text, "spool_bytes", "Bytes of them.", metrics->spool->bytes);
+}

@@ -1,0 +1,27 @@
+/*
+ * metrics: what the agent has counted, in the text format of Prometheus. Threads: any.
+ */
+#ifndef AGENT_OPS_METRICS_H
+#define AGENT_OPS_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct agent_counts;
+struct buf;
+struct sender_counts;
+struct symbol_sender_counts;
+struct spool_counts;
+
+struct metrics {
+    const struct agent_counts *agent;
+    const struct spool_counts *spool;
+    const struct sender_counts *sender;
+    const struct symbol_sender_counts *symbols;
+    uint64_t lost_batches;
+    bool is_offline; /* nothing is sent from the spool */
+};
+
+void metrics_append(const struct metrics *metrics, struct buf *text);
+
+#endif

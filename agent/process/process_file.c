@@ -1,0 +1,155 @@
+#include "agent/process/process_file.h"
+
+#include "agent/process/proc_text.h"
+#include "agent/process/procfs_file.h"
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/nsfs.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum {
+    PATH_BYTES = 4096,
+    LINK_BYTES = 80,
+    STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, as many as there may be, it has 720 KB */
+};
+
+/* And the number of a process of root; users have smaller numbers. */
+#define OWNER_PROCESS (UINT64_C(1) << 32)
+
+/* Whatever the kernel makes while it is read is a regular file, too, and reading it may change it
+ * (/proc/kmsg, trace_pipe). Most of it has no size; these file systems give some of theirs one. */
+static bool is_stored(int fd, const struct stat *status)
+{
+    struct statfs system;
+    return S_ISREG(status->st_mode) && status->st_size > 0 && fstatfs(fd, &system) == 0 &&
+           system.f_type != PROC_SUPER_MAGIC && system.f_type != SYSFS_MAGIC &&
+           system.f_type != DEBUGFS_MAGIC && system.f_type != TRACEFS_MAGIC;
+}
+
+/* Overlays tell other devices than mappings do, and may have a layer's number in the high half. */
+static bool is_inode(uint64_t inode, const struct stat *status)
+{
+    return inode == 0 || (uint32_t)inode == (uint32_t)status->st_ino;
+}
+
+/* What path_fd (O_PATH) stands for: by then nobody can put something else in its place. */
+static int open_itself(int path_fd)
+{
+    char link[LINK_BYTES];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+    return os_openat(AT_FDCWD, link, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* The place itself (O_PATH), below the process's root, or ours where process_id is 0. */
+static int find_below(uint32_t process_id, struct span path, uint64_t flags)
+{
+    char root[LINK_BYTES] = "/", name[PATH_BYTES];
+    if (path.size == 0 || path.size >= sizeof(name) || path.data[0] != '/')
+        return -1;
+    memcpy(name, path.data, path.size);
+    name[path.size] = 0;
+    if (process_id)
+        snprintf(root, sizeof(root), "/proc/%" PRIu32 "/root", process_id);
+    fd_auto root_fd = os_openat(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
+    if (root_fd < 0)
+        return -1;
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
+                                 .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, root_fd, name, &how, sizeof(how));
+}
+
+int process_file_open(uint32_t process_id, struct span path, uint64_t inode)
+{
+    struct stat status;
+    fd_auto fd = find_below(process_id, path, 0);
+    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || !is_inode(inode, &status))
+        return -1;
+    return open_itself(fd);
+}
+
+int process_file_open_written(uint32_t process_id, uint32_t user_id, struct span path)
+{
+    struct stat status;
+    fd_auto fd = find_below(process_id, path, O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &status) || !is_stored(fd, &status) || status.st_uid != user_id)
+        return -1;
+    return open_itself(fd);
+}
+
+int process_file_open_mapping(uint32_t process_id, uint64_t start, uint64_t limit)
+{
+    char path[LINK_BYTES];
+    struct stat status;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, process_id,
+             start, limit);
+    fd_auto fd = os_openat(AT_FDCWD, path, O_PATH, 0);
+    return fd >= 0 && fstat(fd, &status) == 0 && is_stored(fd, &status) ? open_itself(fd) : -1;
+}
+
+bool process_file_has_ended(uint32_t process_id)
+{
+    char path[LINK_BYTES], target[1];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", process_id);
+    /* Also of one that nobody has waited for yet. */
+    return readlink(path, target, sizeof(target)) < 0 && (errno == ENOENT || errno == ESRCH);
+}
+
+bool process_file_read_status(uint32_t process_id, struct buf *text)
+{
+    char path[LINK_BYTES];
+    struct err ignored;
+    buf_init(text, STATUS_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
+    return !small_file_read(path, text, &ignored);
+}
+
+/* Who made the outermost of the user namespaces below ours that it is in, where he may have
+ * thousands of users of his own (subuid(5)). 0: it is in ours, or root made that one. */
+static uint32_t user_of_namespace(uint32_t process_id)
+{
+    char path[LINK_BYTES];
+    struct stat ours, theirs;
+    uid_t user = 0;
+    if (stat("/proc/self/ns/user", &ours))
+        return 0;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/user", process_id);
+    int fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    while (fd >= 0 && fstat(fd, &theirs) == 0 && theirs.st_ino != ours.st_ino) {
+        const int parent = ioctl(fd, NS_GET_PARENT);
+        if (ioctl(fd, NS_GET_OWNER_UID, &user))
+            user = 0;
+        os_close(fd);
+        fd = parent;
+    }
+    const bool is_below = fd >= 0;
+    os_close(fd);
+    return is_below ? user : 0;
+}
+
+uint64_t process_file_owner(uint32_t process_id)
+{
+    uint32_t user, effective;
+    buf_auto text = {0};
+    if (!process_file_read_status(process_id, &text) ||
+        !proc_text_users(buf_span(&text), &user, &effective))
+        return OWNER_PROCESS; /* of no number: whoever ends in time shall not have a share each */
+    const uint32_t maker = user_of_namespace(process_id);
+    if (maker)
+        return maker;
+    return user ? user : OWNER_PROCESS | process_id;
+}
+
+bool process_file_is_user(uint64_t owner)
+{
+    return owner && owner < OWNER_PROCESS;
+}

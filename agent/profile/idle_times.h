@@ -1,0 +1,46 @@
+/*
+ * idle_times: since when processes with equal labels, which have run before, are idle.
+ *
+ * A window in which none of them was sampled makes an idle time longer. An idle time is reported
+ * when it ends, since one of them was sampled, all have ended or the clock was set, and otherwise
+ * after six windows or a minute, so that a process which stays idle costs a sixth of a profile for
+ * each window. Bounded: the caller reports idle times for which there is no room by itself.
+ * Threads: one.
+ */
+#ifndef AGENT_PROFILE_IDLE_TIMES_H
+#define AGENT_PROFILE_IDLE_TIMES_H
+
+#include "lib/base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct idle_times;
+struct process_labels;
+
+struct idle_time {
+    struct span key; /* process_labels_key */
+    const struct batch_text_label *labels;
+    size_t label_count;
+    uint64_t owner;      /* that of process_id */
+    uint32_t process_id; /* one of the processes with these labels */
+    int64_t begin_ns;    /* wall clock */
+    int64_t end_ns;
+};
+
+struct idle_times *idle_times_create(void);
+void idle_times_destroy(struct idle_times *times); /* NULL is a no-op */
+
+/* A window, in which these are idle: key, labels, owner and process_id are copied, begin_ns and
+ * end_ns are the window's. May be called several times for equal labels. False: there is no room,
+ * and nothing is known of it. */
+bool idle_times_add(struct idle_times *times, const struct idle_time *window);
+
+/* To be called after the idle processes of a window have been added. Calls report for each idle
+ * time that has ended or is long enough, up to the end of the window where it goes on; with is_last
+ * for all of them. */
+void idle_times_report(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
+                       bool is_last, void (*report)(void *context, const struct idle_time *time),
+                       void *context);
+
+#endif

@@ -1,0 +1,67 @@
+#include "agent/profile/window_quota.h"
+
+#include "lib/base/mem.h"
+
+struct window_text_account {
+    uint64_t used_bytes;
+    bool is_refused;
+};
+
+void window_text_fini(struct window_text *text)
+{
+    map_u64_fini(&text->numbers);
+    mem_free(text->accounts);
+    *text = (struct window_text){0};
+}
+
+static struct window_text_account *find_account(struct window_text *text, uint64_t owner)
+{
+    const uint32_t known = map_u64_find(&text->numbers, owner);
+    if (known != MAP_ABSENT)
+        return &text->accounts[known];
+    if (text->count == text->capacity) {
+        text->capacity = text->capacity ? 2 * text->capacity : 64;
+        text->accounts = mem_resize(text->accounts, text->capacity, sizeof(*text->accounts));
+    }
+    map_u64_add(&text->numbers, owner, text->count);
+    text->accounts[text->count] = (struct window_text_account){0};
+    return &text->accounts[text->count++];
+}
+
+/* What has come already may be more than it should. */
+static bool has_room(const struct window_text *text, const struct window_text_account *account,
+                     size_t bytes)
+{
+    const uint64_t of_others = text->used_bytes - account->used_bytes;
+    return of_others < WINDOW_TEXT_MAX_BYTES &&
+           account->used_bytes + bytes <= (WINDOW_TEXT_MAX_BYTES - of_others) / 2;
+}
+
+bool window_text_take(struct window_text *text, uint64_t owner, size_t bytes, bool *ret_is_first)
+{
+    struct window_text_account *account = find_account(text, owner);
+    if (!has_room(text, account, bytes)) {
+        *ret_is_first = !account->is_refused;
+        account->is_refused = true;
+        return false;
+    }
+    account->used_bytes += bytes;
+    text->used_bytes += bytes;
+    return true;
+}
+
+void window_text_charge(struct window_text *text, uint64_t owner, size_t bytes)
+{
+    find_account(text, owner)->used_bytes += bytes;
+    text->used_bytes += bytes;
+}
+
+bool window_text_has_room(struct window_text *text, uint64_t owner)
+{
+    return has_room(text, find_account(text, owner), 1);
+}
+
+bool window_text_is_full(const struct window_text *text)
+{
+    return text->used_bytes > WINDOW_TEXT_MAX_BYTES / 4 * 3;
+}

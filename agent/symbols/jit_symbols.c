@@ -1,0 +1,350 @@
+#include "agent/symbols/jit_symbols.h"
+
+#include "agent/process/proc_text.h"
+#include "agent/process/process_file.h"
+#include "agent/process/procfs_file.h"
+#include "agent/symbols/perf_map.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    STAT_MAX_BYTES = 4096,
+    /* As long as reading took nothing is read: a tenth of the time, and of one owner a twentieth,
+     * so that another one comes between. */
+    PAUSE_TIMES = 9,
+    OWNER_PAUSE_TIMES = 19,
+};
+#define READ_PAUSE_NS CLOCK_NS_PER_S
+/* Starts are told in hundredths of a second, and file systems write times of their own. */
+#define START_DOUBT_NS CLOCK_NS_PER_S
+#define NOBODY UINT32_MAX
+
+#define NEVER_NS (INT64_MIN / 2)
+
+struct jit_owner {
+    struct jit_owner *next; /* of the budget's */
+    uint64_t number;
+    uint32_t references;
+    uint64_t used_bytes;
+    int64_t read_ns; /* when a file of it was read last */
+    int64_t next_ns; /* and when one may be again */
+};
+
+struct jit_names {
+    uint32_t references;
+    struct jit_budget *budget;
+    struct jit_owner *owner;
+    uint32_t process_id;
+    uint64_t start_ticks; /* of the process; 0: it had ended before */
+    uint32_t shown_id;
+    uint64_t own_number; /* as the process knows itself: the one in the file's name */
+    uint32_t user_id;    /* NOBODY: not known, or it acts as two */
+    int64_t started_ns;  /* by the wall clock; INT64_MAX: not known */
+    bool has_our_files;  /* what it sees as /tmp we see, too, even after its end */
+    bool is_refused;
+    int64_t read_ns;
+    uint64_t used_bytes; /* of the budget */
+    char *jitdump_path;  /* NULL: it has mapped none */
+    struct jitdump *jitdump;
+    struct perf_map *perf_map;
+};
+
+/* ---- whose they are ---- */
+
+/* Of one that has ended what is known stays. A program that acts for another user must not choose
+ * the file: nobody's is trusted then. */
+static void read_status(struct jit_names *names)
+{
+    uint32_t real, effective;
+    buf_auto text = {0};
+    if (!process_file_read_status(names->process_id, &text))
+        return;
+    const bool is_one = proc_text_users(buf_span(&text), &real, &effective) && real == effective;
+    names->user_id = is_one ? real : NOBODY;
+    (void)proc_text_own_number(buf_span(&text), &names->own_number);
+}
+
+/* The earliest that the wall clock has said: where it was set forward since, what was written
+ * before would seem to be older than the process. */
+static void note_start(struct jit_names *names)
+{
+    if (!names->start_ticks)
+        return;
+    const int64_t tick_ns = CLOCK_NS_PER_S / sysconf(_SC_CLK_TCK);
+    const int64_t age_ns = clock_boot_ns() - (int64_t)names->start_ticks * tick_ns;
+    const int64_t started_ns = clock_wall_ns() - age_ns;
+    if (started_ns < names->started_ns)
+        names->started_ns = started_ns;
+}
+
+static bool is_in_our_mounts(uint32_t process_id)
+{
+    char path[64], theirs[64], ours[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/mnt", process_id);
+    const ssize_t bytes = readlink(path, theirs, sizeof(theirs));
+    return bytes > 0 && bytes == readlink("/proc/self/ns/mnt", ours, sizeof(ours)) &&
+           memcmp(theirs, ours, (size_t)bytes) == 0;
+}
+
+/* Neither in a container nor below another root. */
+static bool sees_our_files(uint32_t process_id)
+{
+    char path[64];
+    struct stat theirs, ours;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root/", process_id);
+    return stat(path, &theirs) == 0 && stat("/", &ours) == 0 && theirs.st_dev == ours.st_dev &&
+           theirs.st_ino == ours.st_ino && is_in_our_mounts(process_id);
+}
+
+/* Since boot; 0: it has ended. */
+static uint64_t read_start_ticks(uint32_t process_id)
+{
+    char path[64];
+    struct err ignored;
+    struct proc_status status;
+    buf_auto text;
+    buf_init(&text, STAT_MAX_BYTES);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process_id);
+    return !small_file_read(path, &text, &ignored) && proc_text_stat(buf_span(&text), &status)
+               ? status.start_ticks
+               : 0;
+}
+
+/* Then nothing is to be found under it. */
+static bool is_number_given_again(const struct jit_names *names)
+{
+    const uint64_t start_ticks = read_start_ticks(names->process_id);
+    return start_ticks && start_ticks != names->start_ticks;
+}
+
+static void note_user(struct jit_names *names)
+{
+    read_status(names);
+    note_start(names);
+    names->has_our_files |= sees_our_files(names->shown_id);
+}
+
+/* ---- life ---- */
+
+static struct jit_owner *take_owner(struct jit_budget *budget, uint64_t number)
+{
+    struct jit_owner *owner = budget->owners;
+    while (owner && owner->number != number)
+        owner = owner->next;
+    if (!owner) {
+        owner = mem_new(struct jit_owner, 1);
+        *owner = (struct jit_owner){.next = budget->owners, .number = number, .read_ns = NEVER_NS};
+        budget->owners = owner;
+    }
+    owner->references++;
+    return owner;
+}
+
+static void release_owner(struct jit_budget *budget, struct jit_owner *owner)
+{
+    if (--owner->references)
+        return;
+    struct jit_owner **link = &budget->owners;
+    while (*link != owner)
+        link = &(*link)->next;
+    *link = owner->next;
+    mem_free(owner);
+}
+
+/* What it has of the budget. */
+static void set_used(struct jit_names *names, uint64_t bytes)
+{
+    names->owner->used_bytes += bytes - names->used_bytes;
+    names->budget->used_bytes += bytes - names->used_bytes;
+    names->used_bytes = bytes;
+}
+
+struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id, uint64_t owner)
+{
+    struct jit_names *names = mem_new(struct jit_names, 1);
+    *names = (struct jit_names){.references = 1,
+                                .budget = budget,
+                                .owner = take_owner(budget, owner),
+                                .process_id = process_id,
+                                .start_ticks = read_start_ticks(process_id),
+                                .shown_id = process_id,
+                                .own_number = process_id,
+                                .user_id = NOBODY,
+                                .started_ns = INT64_MAX,
+                                .read_ns = NEVER_NS,
+                                .jitdump = jitdump_create(),
+                                .perf_map = perf_map_create()};
+    note_user(names); /* it may end before anything is read */
+    return names;
+}
+
+struct jit_names *jit_names_keep(struct jit_names *names)
+{
+    names->references++;
+    return names;
+}
+
+void jit_names_release(struct jit_names *names)
+{
+    if (!names || --names->references)
+        return;
+    set_used(names, 0);
+    release_owner(names->budget, names->owner);
+    jitdump_destroy(names->jitdump);
+    perf_map_destroy(names->perf_map);
+    mem_free(names->jitdump_path);
+    mem_free(names);
+}
+
+/* ---- reading ---- */
+
+/* Numbers are given again, in containers the first one always, and /tmp may outlive them. */
+static bool is_of_an_earlier_process(const struct jit_names *names, const struct stat *status)
+{
+    const int64_t written_ns =
+        (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
+    return names->started_ns != INT64_MAX && written_ns < names->started_ns - START_DOUBT_NS;
+}
+
+static int open_file(const struct jit_names *names, const char *path, uint64_t *ret_bytes)
+{
+    struct stat status;
+    int fd = process_file_open_written(names->shown_id, names->user_id, span_text(path));
+    if (fd < 0 && names->has_our_files)
+        fd = process_file_open_written(0, names->user_id, span_text(path));
+    if (fd >= 0 && (fstat(fd, &status) || is_of_an_earlier_process(names, &status))) {
+        os_close(fd);
+        return -1;
+    }
+    *ret_bytes = fd < 0 ? 0 : (uint64_t)status.st_size;
+    return fd;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t taken)
+{
+    return bytes > taken ? bytes - taken : 0;
+}
+
+/* What the one file of this process may have, where the other has so much. */
+static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_other)
+{
+    const uint64_t max_bytes = names->budget->max_bytes;
+    const uint64_t held = names->owner->used_bytes - names->used_bytes; /* beside this one */
+    const uint64_t others = names->budget->used_bytes - names->used_bytes;
+    const uint64_t of_process = less(max_bytes, others) / 2;
+    const uint64_t of_owner = less(less(max_bytes, others - held) / 4 * 3, held);
+    return less(of_process < of_owner ? of_process : of_owner, bytes_of_other);
+}
+
+static bool read_jitdump(struct jit_names *names)
+{
+    uint64_t bytes;
+    if (!names->jitdump_path)
+        return true;
+    fd_auto fd = open_file(names, names->jitdump_path, &bytes);
+    return fd < 0 || jitdump_read(names->jitdump, fd, bytes,
+                                  room_beside(names, perf_map_bytes(names->perf_map)));
+}
+
+static bool read_perf_map(struct jit_names *names)
+{
+    char path[64];
+    uint64_t bytes;
+    snprintf(path, sizeof(path), "/tmp/perf-%" PRIu64 ".map", names->own_number);
+    fd_auto fd = open_file(names, path, &bytes);
+    return fd < 0 || perf_map_read(names->perf_map, fd, bytes,
+                                   room_beside(names, jitdump_bytes(names->jitdump)));
+}
+
+static void read_both(struct jit_names *names)
+{
+    bool is_whole = read_jitdump(names);
+    is_whole = read_perf_map(names) && is_whole;
+    set_used(names, jitdump_bytes(names->jitdump) + perf_map_bytes(names->perf_map));
+    names->budget->refused += !is_whole && !names->is_refused;
+    names->is_refused |= !is_whole;
+}
+
+static void read_files(struct jit_names *names)
+{
+    struct jit_budget *budget = names->budget;
+    struct jit_owner *owner = names->owner;
+    const int64_t began_ns = clock_monotonic_ns();
+    if (!is_number_given_again(names)) {
+        note_user(names);
+        read_both(names);
+    }
+    names->read_ns = owner->read_ns = clock_monotonic_ns();
+    budget->next_ns = names->read_ns + PAUSE_TIMES * (names->read_ns - began_ns);
+    owner->next_ns = names->read_ns + OWNER_PAUSE_TIMES * (names->read_ns - began_ns);
+}
+
+static char *copy_text(struct span text)
+{
+    char *copy = mem_new(char, text.size + 1);
+    memcpy(copy, text.data, text.size);
+    return copy;
+}
+
+bool jit_names_is_due(const struct jit_names *names, int64_t now_ns)
+{
+    if (names->budget->is_closed || now_ns - names->read_ns < READ_PAUSE_NS)
+        return false;
+    const int64_t present_ns = clock_monotonic_ns();
+    return present_ns >= names->budget->next_ns && present_ns >= names->owner->next_ns;
+}
+
+void jit_names_read(struct jit_names *names, const struct jit_source *source)
+{
+    names->shown_id = source->shown_id;
+    if (source->jitdump.size && !names->jitdump_path)
+        names->jitdump_path = copy_text(source->jitdump);
+    read_files(names);
+}
+
+void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns)
+{
+    if (names->budget->is_closed || names->read_ns >= since_ns)
+        return;
+    do
+        read_files(names);
+    while (jitdump_has_more(names->jitdump) && clock_monotonic_ns() < until_ns);
+}
+
+static int compare_times(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? -1 : a_ns > b_ns;
+}
+
+int jit_names_compare_turns(const struct jit_names *a, const struct jit_names *b)
+{
+    const int by_owner = compare_times(a->owner->read_ns, b->owner->read_ns);
+    return by_owner ? by_owner : compare_times(a->read_ns, b->read_ns);
+}
+
+uint64_t jit_names_owner(const struct jit_names *names)
+{
+    return names->owner->number;
+}
+
+/* ---- looking up ---- */
+
+bool jit_names_are_cut(const struct jit_names *names)
+{
+    return names->is_refused;
+}
+
+bool jit_names_look_up(const struct jit_names *names, uint64_t address,
+                       struct jitdump_place *ret_place)
+{
+    if (jitdump_find(names->jitdump, address, ret_place))
+        return true;
+    *ret_place = (struct jitdump_place){.function = perf_map_find(names->perf_map, address)};
+    return ret_place->function.size > 0;
+}

@@ -1,0 +1,683 @@
+#include "agent/unwind/cfi_program.h"
+
+#include <assert.h>
+
+enum { REMEMBERED_MAX = 32 };
+
+/* Byte codes of DWARF 5, table 7.29, and of GNU. */
+enum {
+    CFA_ADVANCE_LOC = 0x40, /* these three: operand in the low 6 bits */
+    CFA_OFFSET = 0x80,
+    CFA_RESTORE = 0xc0,
+    CFA_NOP = 0x00,
+    CFA_SET_LOC = 0x01,
+    CFA_ADVANCE_LOC1 = 0x02,
+    CFA_ADVANCE_LOC2 = 0x03,
+    CFA_ADVANCE_LOC4 = 0x04,
+    CFA_OFFSET_EXTENDED = 0x05,
+    CFA_RESTORE_EXTENDED = 0x06,
+    CFA_UNDEFINED = 0x07,
+    CFA_SAME_VALUE = 0x08,
+    CFA_REGISTER = 0x09,
+    CFA_REMEMBER_STATE = 0x0a,
+    CFA_RESTORE_STATE = 0x0b,
+    CFA_DEF_CFA = 0x0c,
+    CFA_DEF_CFA_REGISTER = 0x0d,
+    CFA_DEF_CFA_OFFSET = 0x0e,
+    CFA_DEF_CFA_EXPRESSION = 0x0f,
+    CFA_EXPRESSION = 0x10,
+    CFA_OFFSET_EXTENDED_SF = 0x11,
+    CFA_DEF_CFA_SF = 0x12,
+    CFA_DEF_CFA_OFFSET_SF = 0x13,
+    CFA_VAL_OFFSET = 0x14,
+    CFA_VAL_OFFSET_SF = 0x15,
+    CFA_VAL_EXPRESSION = 0x16,
+    CFA_NEGATE_RA_STATE = 0x2d, /* arm64: whether the return address is signed; masked anyway */
+    CFA_GNU_ARGS_SIZE = 0x2e,
+    CFA_GNU_NEGATIVE_OFFSET = 0x2f,
+};
+
+enum {
+    OP_DEREF = 0x06,
+    OP_PLUS_UCONST = 0x23,
+    OP_BREG0 = 0x70,
+    OP_BREG31 = 0x8f,
+};
+
+/* x86-64's sigcontext: words from the one of r8 to that of rsp, and arm64's rt_sigframe: bytes of
+ * siginfo, of ucontext before its mcontext, and of the fault address. */
+enum { X86_RCX = 2 };
+enum { X86_SIGNAL_SP = 15 * 8, ARM64_SIGNAL_REGISTERS = 128 + 176 + 8 };
+
+struct program {
+    const struct cfi_common *common;
+    struct cfi_cursor at;
+    const uint8_t *begin;
+    uint64_t pc_base;
+    uint64_t address;
+    uint64_t end;
+    cfi_row_function *row; /* NULL in a CIE */
+    void *context;
+    bool is_dirty;   /* the rule may have changed since the last row */
+    bool is_leaving; /* for an exception's handler */
+    uint32_t remembered_count;
+    struct cfi_state state;
+    struct cfi_state remembered[REMEMBERED_MAX];
+};
+
+void cfi_common_init(struct cfi_common *common, bool is_arm64)
+{
+    *common = (struct cfi_common){
+        .is_arm64 = is_arm64,
+        .fp = is_arm64 ? 29 : 6,
+        .sp = is_arm64 ? 31 : 7,
+        .ra = is_arm64 ? 30 : 16,
+    };
+    if (!is_arm64)
+        common->initial.ra = (struct cfi_saved){.kind = CFI_SAVED_AT_CFA, .offset = -8};
+}
+
+/* breg N offset, at the begin of an expression. */
+static bool read_base(struct cfi_cursor *expression, uint32_t *ret_register, int64_t *ret_offset)
+{
+    uint8_t op = cfi_cursor_u8(expression);
+    if (op < OP_BREG0 || op > OP_BREG31)
+        return false;
+    *ret_register = (uint32_t)op - OP_BREG0;
+    *ret_offset = cfi_cursor_sleb(expression);
+    return !expression->has_failed;
+}
+
+/* What linkers write for a PLT entry of 16 bytes: rsp + 8 + ((rip & 15) >= N) * 8. */
+static bool is_plt(struct cfi_cursor expression, int64_t *ret_from)
+{
+    /* breg7 8, breg16 0, lit15, and, litN, ge, lit3, shl, plus */
+    static const uint8_t form[] = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0, 0x2a, 0x33, 0x24, 0x22};
+    if (cfi_cursor_left(&expression) != sizeof form)
+        return false;
+    for (size_t i = 0; i < sizeof form; i++) {
+        if (i != 6 && expression.at[i] != form[i])
+            return false;
+    }
+    *ret_from = expression.at[6] - 0x30;
+    return *ret_from >= 0 && *ret_from < 16;
+}
+
+static struct cfi_cfa cfa_of_expression(struct cfi_cursor expression)
+{
+    struct cfi_cfa cfa = {.kind = CFI_CFA_PLT};
+    if (is_plt(expression, &cfa.offset))
+        return cfa;
+    if (!read_base(&expression, &cfa.reg, &cfa.offset))
+        return (struct cfi_cfa){.kind = CFI_CFA_OTHER};
+    cfa.kind = CFI_CFA_REGISTER;
+    if (cfi_cursor_left(&expression) && *expression.at == OP_DEREF) {
+        expression.at++;
+        cfa.kind = CFI_CFA_DEREF;
+    }
+    if (cfi_cursor_left(&expression) && *expression.at == OP_PLUS_UCONST) {
+        expression.at++;
+        int64_t *offset = cfa.kind == CFI_CFA_DEREF ? &cfa.add : &cfa.offset;
+        uint64_t add = cfi_cursor_uleb(&expression);
+        if (add > INT32_MAX || __builtin_add_overflow(*offset, (int64_t)add, offset))
+            return (struct cfi_cfa){.kind = CFI_CFA_OTHER};
+    }
+    if (cfi_cursor_left(&expression) || expression.has_failed)
+        cfa.kind = CFI_CFA_OTHER;
+    return cfa;
+}
+
+static struct cfi_saved saved_by_expression(struct cfi_cursor expression)
+{
+    struct cfi_saved saved = {.kind = CFI_SAVED_AT_REGISTER};
+    if (!read_base(&expression, &saved.reg, &saved.offset) || cfi_cursor_left(&expression))
+        saved.kind = CFI_SAVED_OTHER;
+    return saved;
+}
+
+static bool fits_s16(int64_t number)
+{
+    return number == (int16_t)number;
+}
+
+static bool fits_s32(int64_t number)
+{
+    return number == (int32_t)number;
+}
+
+static enum unwind_stop set_cfa(const struct cfi_common *common, const struct cfi_cfa *cfa,
+                                struct cfi_rule *rule)
+{
+    bool by_fp = cfa->reg == common->fp;
+    switch (cfa->kind) {
+    case CFI_CFA_REGISTER:
+        rule->rule.cfa = by_fp                    ? UNWIND_CFA_FP
+                         : cfa->reg == common->sp ? UNWIND_CFA_SP
+                                                  : UNWIND_CFA_REGISTER;
+        if (rule->rule.cfa == UNWIND_CFA_REGISTER)
+            rule->extra.cfa_register = (uint8_t)cfa->reg;
+        break;
+    case CFI_CFA_DEREF:
+        if (!by_fp && cfa->reg != common->sp)
+            return UNWIND_STOP_EXPRESSION;
+        rule->rule.cfa = by_fp ? UNWIND_CFA_FP_DEREF : UNWIND_CFA_SP_DEREF;
+        rule->extra.cfa_add = (int32_t)cfa->add;
+        break;
+    case CFI_CFA_PLT:
+        if (common->is_arm64)
+            return UNWIND_STOP_EXPRESSION;
+        rule->rule.cfa = UNWIND_CFA_PLT;
+        break;
+    case CFI_CFA_OTHER:
+        return UNWIND_STOP_EXPRESSION;
+    case CFI_CFA_UNSET:
+    default:
+        return UNWIND_STOP_CORRUPT;
+    }
+    rule->rule.cfa_offset = (int32_t)cfa->offset;
+    bool fits = fits_s32(cfa->offset) && fits_s32(cfa->add) && cfa->reg < 32;
+    return fits ? UNWIND_GO_ON : UNWIND_STOP_UNSUPPORTED;
+}
+
+/* Far below the CFA, in a large frame: said from the register that the CFA is said from. */
+static uint8_t far_fp_kind(const struct cfi_common *common, const struct cfi_state *state,
+                           struct cfi_rule *rule)
+{
+    const struct cfi_cfa *cfa = &state->cfa;
+    int64_t offset;
+    if (cfa->kind != CFI_CFA_REGISTER || (cfa->reg != common->sp && cfa->reg != common->fp) ||
+        __builtin_add_overflow(cfa->offset, state->fp.offset, &offset) || !fits_s16(offset))
+        return UNWIND_FP_UNKNOWN;
+    rule->rule.fp_offset = (int16_t)offset;
+    return cfa->reg == common->sp ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
+}
+
+/* A frame pointer that cannot be said is lost, which matters only to frames that are found by it.
+ */
+static uint8_t fp_kind(const struct cfi_common *common, const struct cfi_state *state,
+                       struct cfi_rule *rule)
+{
+    const struct cfi_saved *fp = &state->fp;
+    rule->rule.fp_offset = 0;
+    switch (fp->kind) {
+    case CFI_SAVED_SAME:
+        return UNWIND_FP_SAME;
+    case CFI_SAVED_AT_CFA:
+        if (!fits_s16(fp->offset))
+            return far_fp_kind(common, state, rule);
+        rule->rule.fp_offset = (int16_t)fp->offset;
+        return UNWIND_FP_AT_CFA;
+    case CFI_SAVED_AT_REGISTER:
+        if (!fits_s16(fp->offset) || (fp->reg != common->sp && fp->reg != common->fp))
+            return UNWIND_FP_UNKNOWN;
+        rule->rule.fp_offset = (int16_t)fp->offset;
+        return fp->reg == common->sp ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
+    case CFI_SAVED_IN_REGISTER:
+        if (fp->reg >= 32)
+            return UNWIND_FP_UNKNOWN;
+        rule->rule.fp_offset = (int16_t)fp->reg;
+        return UNWIND_FP_REGISTER;
+    case CFI_SAVED_UNDEFINED:
+    case CFI_SAVED_OTHER:
+    default:
+        return UNWIND_FP_UNKNOWN;
+    }
+}
+
+/* Where the machine's calling convention has it. */
+static bool is_default_place(const struct cfi_common *common, const struct cfi_state *state,
+                             const struct cfi_rule *rule)
+{
+    if (!common->is_arm64)
+        return state->ra.offset == -8;
+    return state->fp.kind == CFI_SAVED_AT_CFA && rule->rule.saved != UNWIND_FP_UNKNOWN &&
+           state->ra.offset - 8 == state->fp.offset;
+}
+
+static enum unwind_stop set_return_address(const struct cfi_common *common,
+                                           const struct cfi_state *state, struct cfi_rule *rule)
+{
+    const struct cfi_saved *ra = &state->ra;
+    uint8_t kind = UNWIND_RA_AT_CFA;
+    switch (ra->kind) {
+    case CFI_SAVED_SAME:
+        if (!common->is_arm64)
+            return UNWIND_STOP_UNSUPPORTED;
+        kind = UNWIND_RA_LINK;
+        break;
+    case CFI_SAVED_AT_CFA:
+        if (is_default_place(common, state, rule))
+            kind = UNWIND_RA_DEFAULT;
+        else if (!fits_s16(ra->offset))
+            return UNWIND_STOP_UNSUPPORTED;
+        else
+            rule->extra.ra_offset = (int16_t)ra->offset;
+        break;
+    case CFI_SAVED_IN_REGISTER:
+        if (ra->reg >= 32)
+            return UNWIND_STOP_UNSUPPORTED;
+        kind = common->is_arm64 && ra->reg == common->ra ? UNWIND_RA_LINK : UNWIND_RA_REGISTER;
+        if (kind == UNWIND_RA_REGISTER)
+            rule->extra.ra_offset = (int16_t)ra->reg;
+        break;
+    case CFI_SAVED_UNDEFINED:
+        return UNWIND_STOP_ROOT;
+    case CFI_SAVED_AT_REGISTER:
+    case CFI_SAVED_OTHER:
+    default:
+        return UNWIND_STOP_EXPRESSION;
+    }
+    rule->rule.saved = (uint8_t)(rule->rule.saved | kind << 4);
+    return UNWIND_GO_ON;
+}
+
+static bool is_signal_frame(const struct cfi_common *common, const struct cfi_state *state,
+                            struct cfi_rule *rule)
+{
+    if (!common->is_signal)
+        return false;
+    if (common->is_arm64) {
+        rule->rule = (struct unwind_rule){ARM64_SIGNAL_REGISTERS, 0, UNWIND_CFA_SIGNAL, 0};
+        return true;
+    }
+    const struct cfi_cfa *cfa = &state->cfa;
+    if (cfa->kind != CFI_CFA_DEREF || cfa->reg != common->sp || cfa->add ||
+        !fits_s32(cfa->offset - X86_SIGNAL_SP))
+        return false;
+    int32_t offset = (int32_t)(cfa->offset - X86_SIGNAL_SP);
+    rule->rule = (struct unwind_rule){offset, 0, UNWIND_CFA_SIGNAL, 0};
+    return true;
+}
+
+/* What nearly all rows of compilers are, in one word: the CFA from the stack or frame pointer, the
+ * frame pointer untouched or in the frame, the return address where it belongs. False: not so. */
+static bool pack_usual_rule(const struct cfi_common *common, const struct cfi_state *state,
+                            struct cfi_rule *rule)
+{
+    const struct cfi_cfa *cfa = &state->cfa;
+    const struct cfi_saved *fp = &state->fp;
+    bool is_fp_in_frame = fp->kind == CFI_SAVED_AT_CFA;
+    if (common->is_arm64 || common->is_signal || cfa->kind != CFI_CFA_REGISTER ||
+        (cfa->reg != common->sp && cfa->reg != common->fp) || !fits_s32(cfa->offset) ||
+        state->ra.kind != CFI_SAVED_AT_CFA || state->ra.offset != -8 ||
+        (fp->kind != CFI_SAVED_SAME && !is_fp_in_frame) || !fits_s16(fp->offset))
+        return false;
+    uint64_t cfa_kind = cfa->reg == common->sp ? UNWIND_CFA_SP : UNWIND_CFA_FP;
+    uint64_t fp_offset = is_fp_in_frame ? (uint16_t)fp->offset : 0;
+    uint64_t saved = is_fp_in_frame ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
+    rule->words[0] = (uint32_t)cfa->offset | fp_offset << 32 | cfa_kind << 48 | saved << 56;
+    rule->words[1] = 0;
+    return true;
+}
+
+static_assert(offsetof(struct unwind_rule, fp_offset) == 4 &&
+                  offsetof(struct unwind_rule, cfa) == 6 &&
+                  offsetof(struct unwind_rule, saved) == 7,
+              "pack_usual_rule() packs them, little-endian");
+
+static struct cfi_rule rule_of(const struct cfi_common *common, const struct cfi_state *state)
+{
+    struct cfi_rule rule = {0};
+    if (pack_usual_rule(common, state, &rule))
+        return rule;
+    if (state->ra.kind == CFI_SAVED_UNDEFINED)
+        return cfi_rule_stop(UNWIND_STOP_ROOT);
+    if (is_signal_frame(common, state, &rule))
+        return rule;
+    enum unwind_stop stop = set_cfa(common, &state->cfa, &rule);
+    if (stop)
+        return cfi_rule_stop(stop);
+    rule.rule.saved = fp_kind(common, state, &rule);
+    stop = set_return_address(common, state, &rule);
+    return stop ? cfi_rule_stop(stop) : rule;
+}
+
+/*
+ * GCC's __builtin_eh_return has the handler's stack pointer in rcx, and from there on all that is
+ * left of the function is to go to it: rows by rcx and then by rsp. What realigns the stack is in
+ * other registers (r10, r13).
+ */
+static bool is_leaving(const struct program *program)
+{
+    const struct cfi_cfa *cfa = &program->state.cfa;
+    if (program->common->is_arm64 || cfa->kind != CFI_CFA_REGISTER)
+        return false;
+    return cfa->reg == X86_RCX ||
+           (program->is_leaving && cfa->reg == program->common->sp && cfa->offset <= 8);
+}
+
+static void emit(struct program *program)
+{
+    struct cfi_rule rule = rule_of(program->common, &program->state);
+    program->is_leaving = is_leaving(program);
+    if (program->is_leaving && rule.rule.cfa != UNWIND_CFA_STOP)
+        rule.rule.saved |= UNWIND_RA_IS_HANDLER << 4;
+    program->row(program->context, program->address, &rule);
+    program->is_dirty = false;
+}
+
+/* To another address: the row of the one before is complete. False at the end and in a CIE. */
+static bool move_to(struct program *program, uint64_t address)
+{
+    if (!program->row || address < program->address)
+        return false;
+    if (address == program->address)
+        return true;
+    if (program->is_dirty)
+        emit(program);
+    program->address = address;
+    return true;
+}
+
+static bool advance(struct program *program, uint64_t delta)
+{
+    uint64_t address;
+    if (__builtin_mul_overflow(delta, program->common->code_alignment, &delta) ||
+        __builtin_add_overflow(program->address, delta, &address))
+        return false;
+    return move_to(program, address);
+}
+
+/* The slot of a register that is followed, or NULL. */
+static struct cfi_saved *slot(struct program *program, uint64_t reg)
+{
+    if (reg != program->common->fp && reg != program->common->ra)
+        return NULL;
+    program->is_dirty = true;
+    return reg == program->common->fp ? &program->state.fp : &program->state.ra;
+}
+
+static void save(struct program *program, uint64_t reg, struct cfi_saved saved)
+{
+    struct cfi_saved *into = slot(program, reg);
+    if (into)
+        *into = saved;
+}
+
+static bool save_at_cfa(struct program *program, uint64_t reg, int64_t factored)
+{
+    struct cfi_saved saved = {.kind = CFI_SAVED_AT_CFA};
+    if (__builtin_mul_overflow(factored, program->common->data_alignment, &saved.offset))
+        return false;
+    save(program, reg, saved);
+    return true;
+}
+
+static void restore(struct program *program, uint64_t reg)
+{
+    const struct cfi_state *initial = &program->common->initial;
+    save(program, reg, reg == program->common->fp ? initial->fp : initial->ra);
+}
+
+static bool remember(struct program *program)
+{
+    if (program->remembered_count == REMEMBERED_MAX)
+        return false;
+    program->remembered[program->remembered_count++] = program->state;
+    return true;
+}
+
+static bool recall(struct program *program)
+{
+    if (!program->remembered_count)
+        return false;
+    program->state = program->remembered[--program->remembered_count];
+    program->is_dirty = true;
+    return true;
+}
+
+static bool define_cfa(struct program *program, uint64_t reg, int64_t offset)
+{
+    /* Numbers past 32 bits are cut to one that no rule can say. */
+    uint32_t number = reg < UINT32_MAX ? (uint32_t)reg : UINT32_MAX;
+    program->state.cfa = (struct cfi_cfa){CFI_CFA_REGISTER, number, offset, 0};
+    program->is_dirty = true;
+    return true;
+}
+
+static bool define_factored_cfa(struct program *program, uint64_t reg, int64_t factored)
+{
+    int64_t offset;
+    return !__builtin_mul_overflow(factored, program->common->data_alignment, &offset) &&
+           define_cfa(program, reg, offset);
+}
+
+static bool has_register_cfa(const struct program *program)
+{
+    return program->state.cfa.kind == CFI_CFA_REGISTER;
+}
+
+static struct cfi_cursor take_expression(struct program *program)
+{
+    struct cfi_cursor expression = {0};
+    uint64_t size = cfi_cursor_uleb(&program->at);
+    const uint8_t *bytes = cfi_cursor_skip(&program->at, size);
+    if (bytes)
+        expression = (struct cfi_cursor){.at = bytes, .end = bytes + size};
+    return expression;
+}
+
+static bool set_location(struct program *program)
+{
+    uint64_t here = program->pc_base + (uint64_t)(program->at.at - program->begin);
+    uint64_t address;
+    uint8_t encoding = program->common->pointer_encoding;
+    if (!cfi_cursor_pointer(&program->at, encoding, &address))
+        return false;
+    if ((encoding & 0x70) == CFI_ENCODING_PC_RELATIVE)
+        address += here;
+    else if (encoding & 0x70)
+        return false;
+    return !program->at.has_failed && move_to(program, address);
+}
+
+static bool run_cfa(struct program *program, uint8_t op)
+{
+    struct cfi_cursor *at = &program->at;
+    struct cfi_cfa *cfa = &program->state.cfa;
+    uint64_t reg;
+    switch (op) {
+    case CFA_DEF_CFA:
+        reg = cfi_cursor_uleb(at);
+        return define_cfa(program, reg, (int64_t)cfi_cursor_uleb(at));
+    case CFA_DEF_CFA_SF:
+        reg = cfi_cursor_uleb(at);
+        return define_factored_cfa(program, reg, cfi_cursor_sleb(at));
+    case CFA_DEF_CFA_REGISTER:
+        reg = cfi_cursor_uleb(at);
+        return has_register_cfa(program) && define_cfa(program, reg, cfa->offset);
+    case CFA_DEF_CFA_OFFSET:
+        return has_register_cfa(program) &&
+               define_cfa(program, cfa->reg, (int64_t)cfi_cursor_uleb(at));
+    case CFA_DEF_CFA_OFFSET_SF:
+        return has_register_cfa(program) &&
+               define_factored_cfa(program, cfa->reg, cfi_cursor_sleb(at));
+    case CFA_DEF_CFA_EXPRESSION:
+    default:
+        *cfa = cfa_of_expression(take_expression(program));
+        program->is_dirty = true;
+        return true;
+    }
+}
+
+static bool run_saved(struct program *program, uint8_t op)
+{
+    struct cfi_cursor *at = &program->at;
+    uint64_t reg = cfi_cursor_uleb(at);
+    uint64_t other;
+    switch (op) {
+    case CFA_OFFSET_EXTENDED:
+        return save_at_cfa(program, reg, (int64_t)cfi_cursor_uleb(at));
+    case CFA_OFFSET_EXTENDED_SF:
+        return save_at_cfa(program, reg, cfi_cursor_sleb(at));
+    case CFA_GNU_NEGATIVE_OFFSET:
+        return save_at_cfa(program, reg, (int64_t)-cfi_cursor_uleb(at));
+    case CFA_RESTORE_EXTENDED:
+        restore(program, reg);
+        return true;
+    case CFA_UNDEFINED:
+        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_UNDEFINED});
+        return true;
+    case CFA_SAME_VALUE:
+        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_SAME});
+        return true;
+    case CFA_REGISTER:
+        other = cfi_cursor_uleb(at);
+        save(program, reg,
+             (struct cfi_saved){CFI_SAVED_IN_REGISTER, other < 32 ? (uint32_t)other : 32, 0});
+        return true;
+    case CFA_EXPRESSION:
+        save(program, reg, saved_by_expression(take_expression(program)));
+        return true;
+    case CFA_VAL_EXPRESSION:
+        take_expression(program);
+        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
+        return true;
+    case CFA_VAL_OFFSET:
+    case CFA_VAL_OFFSET_SF:
+    default:
+        cfi_cursor_sleb(at);
+        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
+        return true;
+    }
+}
+
+static bool run_extended(struct program *program, uint8_t op)
+{
+    struct cfi_cursor *at = &program->at;
+    switch (op) {
+    case CFA_NOP:
+    case CFA_NEGATE_RA_STATE:
+        return true;
+    case CFA_SET_LOC:
+        return set_location(program);
+    case CFA_ADVANCE_LOC1:
+        return advance(program, cfi_cursor_u8(at));
+    case CFA_ADVANCE_LOC2:
+        return advance(program, cfi_cursor_u16(at));
+    case CFA_ADVANCE_LOC4:
+        return advance(program, cfi_cursor_u32(at));
+    case CFA_REMEMBER_STATE:
+        return remember(program);
+    case CFA_RESTORE_STATE:
+        return recall(program);
+    case CFA_GNU_ARGS_SIZE:
+        cfi_cursor_uleb(at);
+        return true;
+    case CFA_DEF_CFA:
+    case CFA_DEF_CFA_SF:
+    case CFA_DEF_CFA_REGISTER:
+    case CFA_DEF_CFA_OFFSET:
+    case CFA_DEF_CFA_OFFSET_SF:
+    case CFA_DEF_CFA_EXPRESSION:
+        return run_cfa(program, op);
+    case CFA_OFFSET_EXTENDED:
+    case CFA_OFFSET_EXTENDED_SF:
+    case CFA_GNU_NEGATIVE_OFFSET:
+    case CFA_RESTORE_EXTENDED:
+    case CFA_UNDEFINED:
+    case CFA_SAME_VALUE:
+    case CFA_REGISTER:
+    case CFA_EXPRESSION:
+    case CFA_VAL_EXPRESSION:
+    case CFA_VAL_OFFSET:
+    case CFA_VAL_OFFSET_SF:
+        return run_saved(program, op);
+    default:
+        return false;
+    }
+}
+
+/* Of a register that is not followed. */
+static void skip_uleb(struct cfi_cursor *cursor)
+{
+    while (cursor->at < cursor->end) {
+        if (*cursor->at++ < 0x80)
+            return;
+    }
+    cursor->has_failed = true;
+}
+
+static bool run(struct program *program)
+{
+    const struct cfi_common *common = program->common;
+    while (program->at.at < program->at.end && program->address < program->end) {
+        uint8_t op = *program->at.at++;
+        uint8_t operand = op & 0x3f;
+        /* Most of all instructions are these two. */
+        if (op == CFA_DEF_CFA_OFFSET && program->state.cfa.kind == CFI_CFA_REGISTER) {
+            program->state.cfa.offset = (int64_t)cfi_cursor_uleb(&program->at);
+            program->is_dirty = true;
+            if (program->at.has_failed)
+                return false;
+            continue;
+        }
+        bool is_sound;
+        switch (op & 0xc0) {
+        case CFA_ADVANCE_LOC:
+            is_sound = advance(program, operand);
+            break;
+        case CFA_OFFSET:
+            if (operand != common->fp && operand != common->ra) {
+                skip_uleb(&program->at);
+                continue;
+            }
+            is_sound = save_at_cfa(program, operand, (int64_t)cfi_cursor_uleb(&program->at));
+            break;
+        case CFA_RESTORE:
+            restore(program, operand);
+            is_sound = true;
+            break;
+        default:
+            is_sound = run_extended(program, op);
+            break;
+        }
+        if (!is_sound || program->at.has_failed)
+            return false;
+    }
+    return true;
+}
+
+bool cfi_program_prepare(struct cfi_common *common, struct cfi_cursor instructions)
+{
+    struct program program = {
+        .common = common,
+        .at = instructions,
+        .begin = instructions.at,
+        .end = 1,
+        .state = common->initial,
+    };
+    if (!run(&program))
+        return false;
+    common->initial = program.state;
+    return true;
+}
+
+bool cfi_program_run(const struct cfi_common *common, struct cfi_cursor instructions,
+                     uint64_t pc_base, uint64_t start, uint64_t end, cfi_row_function *row,
+                     void *context)
+{
+    struct program program;
+    program.common = common;
+    program.at = instructions;
+    program.begin = instructions.at;
+    program.pc_base = pc_base;
+    program.address = start;
+    program.end = end;
+    program.row = row;
+    program.context = context;
+    program.is_dirty = true;
+    program.is_leaving = false;
+    program.remembered_count = 0; /* what is remembered is not cleared: 3 KB for each function */
+    program.state = common->initial;
+    bool is_sound = run(&program);
+    if (program.address >= end)
+        return is_sound;
+    if (!is_sound) {
+        struct cfi_rule corrupt = cfi_rule_stop(UNWIND_STOP_CORRUPT);
+        row(context, program.address, &corrupt);
+    } else if (program.is_dirty) {
+        emit(&program);
+    }
+    return is_sound;
+}

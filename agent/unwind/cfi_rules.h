@@ -1,0 +1,41 @@
+/*
+ * cfi_rules: numbers rules, the same rule always the same. Begins with the fixed ones.
+ *
+ * Rules come from files of anybody: they are hashed with random numbers, so that nobody can choose
+ * rules that meet in one place.
+ */
+#ifndef AGENT_UNWIND_CFI_RULES_H
+#define AGENT_UNWIND_CFI_RULES_H
+
+#include "agent/unwind/cfi_program.h"
+
+struct cfi_rule_key {
+    uint64_t words[2];
+};
+
+void cfi_rule_key_draw(struct cfi_rule_key *ret_key);
+/* One product of 128 bits whose factors nobody knows: a table asks for each change of its rules. */
+static inline uint64_t cfi_rule_hash(const struct cfi_rule_key *key, const struct cfi_rule *rule)
+{
+    const unsigned __int128 product =
+        (unsigned __int128)(rule->words[0] ^ key->words[0]) * (rule->words[1] ^ key->words[1]);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+struct cfi_rules {
+    struct cfi_rule_key key;
+    struct cfi_rule *list;
+    uint32_t count;
+    uint32_t limit; /* at most so many */
+    uint32_t capacity;
+    uint32_t *slots; /* number + 1, or 0; open addressing */
+    uint32_t slot_count;
+};
+
+void cfi_rules_init(struct cfi_rules *rules, uint32_t limit);
+void cfi_rules_fini(struct cfi_rules *rules);
+
+/* The rule's number; UNWIND_RULE_FULL when it is new and there is no room. */
+uint32_t cfi_rules_add(struct cfi_rules *rules, const struct cfi_rule *rule);
+
+#endif

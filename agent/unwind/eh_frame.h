@@ -1,0 +1,51 @@
+/*
+ * eh_frame: reads .eh_frame or .debug_frame of an ELF file, function by function, ascending.
+ *
+ * .eh_frame comes in the order of its index, .eh_frame_hdr, so that nothing has to be sorted or
+ * kept: memory is two windows of the file. Without a usable index, and for .debug_frame, functions
+ * are collected and sorted first, at 16 bytes each. What is broken in one function costs that
+ * function, and is counted. Formats: LSB 5.0, section 10.6; DWARF 5, section 6.4.
+ */
+#ifndef AGENT_UNWIND_EH_FRAME_H
+#define AGENT_UNWIND_EH_FRAME_H
+
+#include "agent/process/read_budget.h"
+#include "agent/unwind/cfi_program.h"
+#include "agent/unwind/elf_frames.h"
+
+/* What was left out, or what was wrong. */
+enum eh_frame_problem {
+    EH_FRAME_BAD_INDEX,        /* .eh_frame_hdr is missing, unsorted or of an unknown form */
+    EH_FRAME_BAD_RECORD,       /* a length or reference leads nowhere */
+    EH_FRAME_BAD_CIE,          /* what functions have in common cannot be read: they stop */
+    EH_FRAME_BAD_POINTER,      /* an address is of an unknown form, or not what the index says */
+    EH_FRAME_BAD_INSTRUCTIONS, /* a function stops from some address on */
+    EH_FRAME_OUTSIDE_CODE,     /* a function is in no executable segment */
+    EH_FRAME_TOO_MUCH,         /* records overlap again and again, are too many, or take more than
+                                * the budget: the rest was not read */
+    EH_FRAME_PROBLEM_COUNT
+};
+
+struct eh_frame_facts {
+    bool is_debug_frame;
+    uint64_t section_bytes;
+    uint32_t function_count;
+    uint32_t problems[EH_FRAME_PROBLEM_COUNT];
+};
+
+/* Gets each function's addresses, then its rows; ascending, without overlap. */
+struct eh_frame_sink {
+    void (*function)(void *context, uint64_t start, uint64_t end);
+    cfi_row_function *row;
+    void *context;
+    struct read_budget *budget; /* the caller's; NULL: none */
+};
+
+/* Handles: ERR_NOT_FOUND (there is none, or it says nothing), ERR_TOO_LARGE. */
+enum err_code eh_frame_read(const struct elf_frames *frames, const struct eh_frame_sink *sink,
+                            struct eh_frame_facts *ret_facts, struct err *err) MUST_USE;
+
+/* "bad-index", … */
+const char *eh_frame_problem_name(enum eh_frame_problem problem);
+
+#endif

@@ -1,0 +1,220 @@
+#include "agent/unwind/go_frames.h"
+
+#include "agent/unwind/cfi_cursor.h"
+
+enum {
+    MAGIC_1_16 = 0xfffffffa,
+    MAGIC_1_18 = 0xfffffff0,
+    MAGIC_1_20 = 0xfffffff1,
+    HEADER_BYTES = 8,
+    WORD_BYTES = 8,
+    PROGRAM_MAX = 4096, /* bytes; what comes behind them has a frame */
+    FUNCTIONS_MAX = 1 << 20,
+    /* Times the table's bytes may be read, pages that are mostly unused among them: programs that
+     * functions share lie apart, and of Go's own and Kubernetes' programs it is 8 to 15 times. */
+    WORK_FACTOR = 32,
+    FUNCTION_BYTES = 64, /* about what is read of each */
+    LIST_ENTRY_BYTES_1_16 = 16,
+    LIST_ENTRY_BYTES = 8,
+};
+
+/* Half a second; 139,000 functions (128 MB of program) need a quarter of it. */
+#define WORK_MAX_BYTES (UINT64_C(2) << 30)
+
+static const struct cfi_rule leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
+static const struct cfi_rule none = {.rule = {.cfa = UNWIND_CFA_NONE}};
+
+static uint64_t word_at(const uint8_t *bytes, unsigned number)
+{
+    uint64_t word;
+    memcpy(&word, bytes + number * WORD_BYTES, sizeof word);
+    return word;
+}
+
+static uint32_t half_at(const uint8_t *bytes, unsigned offset)
+{
+    uint32_t half;
+    memcpy(&half, bytes + offset, sizeof half);
+    return half;
+}
+
+/* Where the code begins: the header says it, else the section does, where all of that is Go's. */
+static bool find_text(struct go_frames *go, uint64_t said)
+{
+    const struct elf_frames *frames = go->frames;
+    if (!said && !frames->eh_frame.bytes)
+        said = frames->text_address;
+    go->text = said;
+    return said != 0;
+}
+
+static bool read_header(struct go_frames *go, const struct elf_extent *table)
+{
+    const uint8_t *begin = file_window_get(&go->list, table->offset, HEADER_BYTES);
+    if (!begin || begin[7] != WORD_BYTES || (begin[6] != 1 && begin[6] != 4))
+        return false;
+    const uint32_t magic = half_at(begin, 0);
+    go->quantum = begin[6];
+    go->has_short_addresses = magic != MAGIC_1_16;
+    if (magic != MAGIC_1_16 && magic != MAGIC_1_18 && magic != MAGIC_1_20)
+        return false;
+    /* Functions, files, from 1.18 on where the code begins, then offsets of five parts. */
+    const unsigned parts = go->has_short_addresses ? 3 : 2;
+    const uint8_t *words =
+        file_window_get(&go->list, table->offset + HEADER_BYTES, (parts + 5) * WORD_BYTES);
+    if (!words)
+        return false;
+    const uint64_t count = word_at(words, 0), programs = word_at(words, parts + 3),
+                   list = word_at(words, parts + 4);
+    const bool has_text = !go->has_short_addresses || find_text(go, word_at(words, 2));
+    const unsigned entry_bytes = go->has_short_addresses ? LIST_ENTRY_BYTES : LIST_ENTRY_BYTES_1_16;
+    if (!has_text || count > FUNCTIONS_MAX || programs > table->bytes || list > table->bytes ||
+        count > (table->bytes - list) / entry_bytes)
+        return false;
+    go->count = count;
+    go->programs_offset = table->offset + programs;
+    go->list_offset = table->offset + list;
+    return true;
+}
+
+bool go_frames_open(const struct elf_frames *frames, struct go_frames *ret_go)
+{
+    const struct elf_extent *table = &frames->go_table;
+    const bool is_small = table->bytes < WORK_MAX_BYTES / WORK_FACTOR;
+    struct go_frames go = {.frames = frames,
+                           .work_left = is_small ? table->bytes * WORK_FACTOR : WORK_MAX_BYTES};
+    const uint64_t end = table->offset + table->bytes;
+    file_window_init(&go.list, frames->fd, end);
+    file_window_init(&go.functions, frames->fd, end);
+    file_window_init(&go.programs, frames->fd, end);
+    go.is_open = table->bytes && read_header(&go, table);
+    *ret_go = go;
+    return go.is_open;
+}
+
+void go_frames_close(struct go_frames *go)
+{
+    file_window_fini(&go->list);
+    file_window_fini(&go->functions);
+    file_window_fini(&go->programs);
+}
+
+/* An entry of the list; behind the last one is the end of the last function. */
+static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_start,
+                       uint64_t *ret_place)
+{
+    const unsigned bytes = go->has_short_addresses ? LIST_ENTRY_BYTES : LIST_ENTRY_BYTES_1_16;
+    const bool is_end = number == go->count;
+    const uint8_t *entry =
+        file_window_get(&go->list, go->list_offset + number * bytes, is_end ? bytes / 2 : bytes);
+    if (!entry)
+        return false;
+    *ret_start = go->has_short_addresses ? go->text + half_at(entry, 0) : word_at(entry, 0);
+    if (!is_end)
+        *ret_place = go->has_short_addresses ? half_at(entry, 4) : word_at(entry, 1);
+    return true;
+}
+
+/* Its program; false where it has none, or it is out of reach. */
+static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor *ret_cursor)
+{
+    /* Behind the address: name, arguments, where deferred calls return to. */
+    const unsigned before = (go->has_short_addresses ? 4 : WORD_BYTES) + 12;
+    const uint64_t limit = go->functions.limit;
+    if (place > limit)
+        return false;
+    const uint8_t *function = file_window_get(&go->functions, go->list_offset + place, before + 4);
+    if (!function)
+        return false;
+    const uint64_t offset = go->programs_offset + half_at(function, before);
+    if (offset == go->programs_offset || offset >= limit)
+        return false;
+    const uint64_t left = limit - offset;
+    const size_t size = left < PROGRAM_MAX ? (size_t)left : PROGRAM_MAX;
+    const uint8_t *program = file_window_get(&go->programs, offset, size);
+    if (program)
+        *ret_cursor = (struct cfi_cursor){.at = program, .end = program + size};
+    return program != NULL;
+}
+
+static void charge(struct go_frames *go, uint64_t bytes)
+{
+    go->work_left -= bytes < go->work_left ? bytes : go->work_left;
+}
+
+/* Each page costs a call, however little of it is used. */
+static void charge_reads(struct go_frames *go)
+{
+    const uint64_t read_bytes =
+        go->list.read_bytes + go->functions.read_bytes + go->programs.read_bytes;
+    charge(go, read_bytes - go->read_bytes);
+    go->read_bytes = read_bytes;
+}
+
+static bool take_budget(struct go_frames *go, struct read_budget *budget)
+{
+    const uint64_t cost_bytes =
+        go->list.cost_bytes + go->functions.cost_bytes + go->programs.cost_bytes;
+    const uint64_t cost = FUNCTION_BYTES + cost_bytes - go->cost_bytes;
+    go->cost_bytes = cost_bytes;
+    return read_budget_take(budget, cost);
+}
+
+/* A row for each stretch of addresses whose function has no frame, and for each that has one. */
+static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t start,
+                        uint64_t end, const struct eh_frame_sink *sink)
+{
+    const uint8_t *begin = cursor.at;
+    int64_t taken = -1;
+    bool was_leaf = false;
+    for (uint64_t at = start; at < end;) {
+        const uint64_t change = cfi_cursor_uleb(&cursor);
+        const uint64_t distance = cfi_cursor_uleb(&cursor) * go->quantum;
+        const bool is_over = cursor.has_failed || (!change && at > start) || !distance;
+        const uint64_t half = change >> 1;
+        taken = (int64_t)((uint64_t)taken + (change & 1 ? ~half : half));
+        const bool is_leaf = !is_over && taken == 0;
+        if (at == start || is_leaf != was_leaf)
+            sink->row(sink->context, at, is_leaf ? &leaf : &none);
+        was_leaf = is_leaf;
+        if (is_over || distance >= end - at)
+            break;
+        at += distance;
+    }
+    charge(go, (uint64_t)(cursor.at - begin));
+}
+
+static bool is_in_code(const struct elf_frames *frames, uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < frames->code_count; i++) {
+        const struct elf_extent *code = &frames->code[i];
+        if (start >= code->address && end <= code->address + code->bytes)
+            return true;
+    }
+    return false;
+}
+
+void go_frames_until(struct go_frames *go, uint64_t from, uint64_t limit,
+                     const struct eh_frame_sink *sink)
+{
+    uint64_t start, place, end, ignored;
+    struct cfi_cursor program;
+    if (!go->is_open)
+        return;
+    for (; go->next < go->count && go->work_left; go->next++) {
+        charge_reads(go);
+        if (!read_entry(go, go->next, &start, &place)) {
+            go->is_open = false;
+            return;
+        }
+        if (start >= limit || !take_budget(go, sink->budget))
+            return;
+        if (start < from || !read_entry(go, go->next + 1, &end, &ignored) || end <= start ||
+            end > limit || !is_in_code(go->frames, start, end) ||
+            !find_program(go, place, &program))
+            continue;
+        sink->function(sink->context, start, end);
+        run_program(go, program, start, end, sink);
+        from = end;
+    }
+}

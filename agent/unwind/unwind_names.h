@@ -1,0 +1,24 @@
+/*
+ * unwind_names: rules and reasons in words, for people and for metrics.
+ */
+#ifndef AGENT_UNWIND_UNWIND_NAMES_H
+#define AGENT_UNWIND_UNWIND_NAMES_H
+
+#include "agent/unwind/cfi_program.h"
+
+enum { UNWIND_RULE_TEXT_BYTES = 96 };
+
+/* "root", "frame-pointer", …; "unknown" for a number that is none. */
+const char *unwind_stop_name(enum unwind_stop stop);
+
+/* A complete stack: it came to where its thread began. */
+static inline bool unwind_stop_is_complete(enum unwind_stop stop)
+{
+    return stop == UNWIND_STOP_ROOT || stop == UNWIND_STOP_ROOT_ZERO;
+}
+
+/* "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]" */
+void unwind_rule_text(const struct cfi_rule *rule, bool is_arm64,
+                      char text[UNWIND_RULE_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,157 @@
+#include "agent/unwind/unwind_rules.h"
+
+#include "agent/process/fair_quota.h"
+#include "agent/process/owner_usage.h"
+#include "agent/unwind/cfi_rules.h"
+#include "agent/unwind/free_ranges.h"
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert(sizeof(struct unwind_rule) == 8 && sizeof(struct unwind_rule_extra) == 8,
+              "a rule and its extra are two records of the same array");
+
+enum { BUCKET_BITS = 12 };
+
+struct unwind_rules {
+    struct unwind_rule *records;
+    struct cfi_rule_key key;
+    struct free_ranges free;
+    struct owner_sums held;              /* records by owner */
+    uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
+    uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: brought before it counted, or none */
+    uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
+    uint16_t buckets[1u << BUCKET_BITS]; /* the first of each; 0, which no table looks for: none */
+};
+
+static uint32_t record_count(const struct unwind_rule *rule)
+{
+    return cfi_rule_has_extra(rule) ? 2 : 1;
+}
+
+static struct cfi_rule rule_at(const struct unwind_rules *rules, uint16_t place)
+{
+    struct cfi_rule rule = {.rule = rules->records[place]};
+    if (cfi_rule_has_extra(&rule.rule))
+        memcpy(&rule.extra, &rules->records[place + 1], sizeof rule.extra);
+    return rule;
+}
+
+static uint16_t *bucket_of(struct unwind_rules *rules, const struct cfi_rule *rule)
+{
+    return &rules->buckets[cfi_rule_hash(&rules->key, rule) >> (64 - BUCKET_BITS)];
+}
+
+/* What says where it is; there is 0 when it is not. */
+static uint16_t *find(struct unwind_rules *rules, const struct cfi_rule *rule)
+{
+    uint16_t *link = bucket_of(rules, rule);
+    while (*link) {
+        const struct cfi_rule known = rule_at(rules, *link);
+        if (cfi_rule_equal(&known, rule))
+            break;
+        link = &rules->next[*link];
+    }
+    return link;
+}
+
+static uint16_t add(struct unwind_rules *rules, const struct cfi_rule *rule, uint16_t *link)
+{
+    const int64_t place = free_ranges_take(&rules->free, record_count(&rule->rule));
+    if (place == FREE_RANGES_NONE)
+        return UNWIND_RULE_FULL;
+    rules->records[place] = rule->rule;
+    if (record_count(&rule->rule) == 2)
+        memcpy(&rules->records[place + 1], &rule->extra, sizeof rule->extra);
+    rules->next[place] = 0;
+    return *link = (uint16_t)place;
+}
+
+struct unwind_rules *unwind_rules_create(struct unwind_rule *records)
+{
+    struct unwind_rules *rules = mem_new(struct unwind_rules, 1);
+    const struct cfi_rule fixed[UNWIND_RULE_FIXED_COUNT] = {
+        [UNWIND_RULE_ROOT] = cfi_rule_stop(UNWIND_STOP_ROOT),
+        [UNWIND_RULE_FULL] = cfi_rule_stop(UNWIND_STOP_RULES_FULL)};
+    rules->records = records;
+    cfi_rule_key_draw(&rules->key);
+    free_ranges_init(&rules->free, UNWIND_RULE_COUNT);
+    for (uint32_t i = 0; i < UNWIND_RULE_FIXED_COUNT; i++)
+        add(rules, &fixed[i], find(rules, &fixed[i]));
+    return rules;
+}
+
+void unwind_rules_destroy(struct unwind_rules *rules)
+{
+    if (!rules)
+        return;
+    free_ranges_fini(&rules->free);
+    owner_sums_fini(&rules->held);
+    mem_free(rules);
+}
+
+struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
+{
+    const uint32_t most = rules->free.free_size / FAIR_SHARE;
+    if (!owner || !fair_share_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
+        return (struct unwind_rules_share){.left = most};
+    const uint32_t held = owner_sums_get(&rules->held, owner);
+    return (struct unwind_rules_share){.owner = owner, .left = held < most ? most - held : 0};
+}
+
+uint32_t unwind_rules_largest_share(void)
+{
+    return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / FAIR_SHARE;
+}
+
+uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
+                           struct unwind_rules_share *share)
+{
+    if (rule->words[0] == 0)
+        return UNWIND_RULE_NONE;
+    uint16_t *link = find(rules, rule);
+    if (!*link) {
+        const uint32_t needed = record_count(&rule->rule);
+        if (needed > share->left || add(rules, rule, link) == UNWIND_RULE_FULL)
+            return UNWIND_RULE_FULL;
+        rules->owners[*link] = share->owner;
+        owner_sums_add(&rules->held, share->owner, needed);
+        share->left -= needed;
+    }
+    rules->uses[*link]++;
+    return *link;
+}
+
+static void give(struct unwind_rules *rules, uint16_t place)
+{
+    if (place < UNWIND_RULE_FIXED_COUNT)
+        return;
+    assert(rules->uses[place] > 0);
+    if (--rules->uses[place] > 0)
+        return;
+    const struct cfi_rule rule = rule_at(rules, place);
+    *find(rules, &rule) = rules->next[place];
+    owner_sums_take(&rules->held, rules->owners[place], record_count(&rule.rule));
+    rules->owners[place] = 0;
+    free_ranges_give(&rules->free, place, record_count(&rule.rule));
+}
+
+void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        give(rules, places[i]);
+}
+
+uint32_t unwind_rules_pairs(const struct unwind_rules *rules)
+{
+    uint32_t pairs = 0;
+    for (size_t i = 0; i < rules->free.count; i++)
+        pairs += rules->free.list[i].size / 2;
+    return pairs;
+}
+
+uint32_t unwind_rules_used(const struct unwind_rules *rules)
+{
+    return UNWIND_RULE_COUNT - rules->free.free_size;
+}

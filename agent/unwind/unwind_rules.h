@@ -1,0 +1,47 @@
+/*
+ * unwind_rules: the rules that the walker sees, each once, however many tables use it.
+ *
+ * A use is taken for each table that has the rule. When the last one is given back the rule's
+ * place is free for another: whoever gives it back has waited until no walk reads it any more
+ * (unwind_space.h). What walks remember are the rules themselves and never their places, so that
+ * a place that has another rule by now misleads nobody. No table may bring more new rules than an
+ * eighth of what is free, and once half is taken no owner (fair_share.h) may have brought more than
+ * that since, so that one user's strange files leave room for all others: of a Debian system no
+ * file has more than 585, and all files together have 5,270. A rule is its first bringer's as long
+ * as any table has it. Threads: one.
+ */
+#ifndef AGENT_UNWIND_UNWIND_RULES_H
+#define AGENT_UNWIND_UNWIND_RULES_H
+
+#include "agent/unwind/cfi_program.h"
+
+struct unwind_rules;
+
+/* Records: [UNWIND_RULE_COUNT + 1], zero; the caller's, and have to outlive the rules. */
+struct unwind_rules *unwind_rules_create(struct unwind_rule *records);
+void unwind_rules_destroy(struct unwind_rules *rules);
+
+/* What a table may bring. */
+struct unwind_rules_share {
+    uint64_t owner; /* whose its new rules are; 0: it is not counted */
+    uint32_t left;  /* records */
+};
+
+/* How many records a table of this owner (0: of nobody) may bring now, and any one at any time. */
+struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner);
+uint32_t unwind_rules_largest_share(void);
+
+/* The place of the rule's first record, used once more; UNWIND_RULE_FULL where it is new and needs
+ * more records than share->left, from which they are taken. */
+uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
+                           struct unwind_rules_share *share);
+/* One use of each place; those with a fixed meaning stay. */
+void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count);
+
+/* For how many rules of two records there is room: those lie in a row. */
+uint32_t unwind_rules_pairs(const struct unwind_rules *rules);
+
+/* Of all rules, in records. */
+uint32_t unwind_rules_used(const struct unwind_rules *rules);
+
+#endif

@@ -1,0 +1,346 @@
+#include "agent/upload/profile_uploader.h"
+
+#include "agent/process/capabilities.h"
+#include "agent/upload/server_config.h"
+#include "agent/upload/spool.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/http_client.h"
+#include "lib/profile/otlp/otlp.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum {
+    PAUSE_MIN_MS = 500,
+    PAUSE_MAX_MS = 60000,
+    DEADLINE_MS = 120000,
+    ANSWER_MAX_BYTES = 1 << 20,
+    SHOWN_BYTES = 60, /* of an answer that is none */
+};
+
+#define PATH "/v1development/profiles"
+#define CONTENT_TYPE "application/x-protobuf"
+
+struct sender {
+    struct server_access access;
+    struct arena *arena;
+    const char *url;
+    struct spool *spool;
+    struct http_client *client; /* the thread's */
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_ending;
+    bool has_news;
+    struct sender_counts counts;
+};
+
+enum outcome { OUTCOME_TAKEN, OUTCOME_REFUSED, OUTCOME_LATER };
+
+static bool is_ending(struct sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    const bool ending = sender->is_ending;
+    pthread_mutex_unlock(&sender->mutex);
+    return ending;
+}
+
+/* ---- one batch ---- */
+
+/* At the end a batch that is under way stays in the spool. */
+static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                      uint64_t receive_total)
+{
+    (void)sent, (void)send_total, (void)received, (void)receive_total;
+    return !is_ending(context);
+}
+
+static enum err_code post(struct sender *sender, const struct spool_batch *batch, struct span bytes,
+                          struct http_client_answer *answer, struct err *err)
+{
+    buf_auto token;
+    buf_init(&token, SERVER_ACCESS_FIELD_BYTES);
+    enum err_code code = server_access_token(&sender->access, &token, err);
+    if (code)
+        return code;
+    const struct http_client_field fields[] = {
+        {"Content-Type", CONTENT_TYPE},
+        {"Content-Encoding", "zstd"},
+        {"Perfolio-Batch-Id", batch->id},
+        {"Otlp-Profiles-Version", "1.10"},
+        {"Authorization", (const char *)token.data},
+    };
+    struct http_client_request request;
+    http_client_request_init(&request, "POST", sender->url);
+    request.fields = fields;
+    request.field_count = token.size ? 5 : 4;
+    request.body_kind = HTTP_CLIENT_BODY_BYTES;
+    request.body = bytes;
+    request.deadline_ms = DEADLINE_MS;
+    request.progress = may_go_on;
+    request.progress_context = sender;
+    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    return http_client_send(sender->client, &request, answer, err);
+}
+
+static bool is_of_type(struct span field, const char *type)
+{
+    const size_t size = strlen(type);
+    return field.size >= size && strncasecmp((const char *)field.data, type, size) == 0 &&
+           (field.size == size || field.data[size] == ';');
+}
+
+/* Was it a server of OTLP that took the batch? A login page has status 200, too, as has what stands
+ * between here and a server. All of an answer may be that nothing is wrong: no byte, of any type.
+ */
+static bool is_otlp(const struct http_client_answer *answer)
+{
+    char ignored[OTLP_MESSAGE_BYTES];
+    uint64_t rejected;
+    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span body = buf_span(&answer->body);
+    if (!body.size)
+        return !is_of_type(type, "text/html");
+    return (type.size == 0 || is_of_type(type, CONTENT_TYPE)) &&
+           otlp_read_response(body, &rejected, ignored);
+}
+
+static enum err_code check_answer(const struct http_client_answer *answer, struct err *err)
+{
+    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span body = buf_span(&answer->body);
+    const int shown = (int)(body.size < SHOWN_BYTES ? body.size : SHOWN_BYTES);
+    if (answer->status < 200 || answer->status >= 300 || is_otlp(answer))
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK,
+                   "what answered is no server of OTLP: is it a login page or a proxy? its "
+                   "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
+                   (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES),
+                   (const char *)type.data, shown, (const char *)body.data);
+}
+
+/* What was left out of a batch that was taken. */
+static void note_partial(struct sender *sender, const struct http_client_answer *answer)
+{
+    char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
+    uint64_t rejected = 0;
+    if (!otlp_read_response(buf_span(&answer->body), &rejected, message) || !message[0])
+        return;
+    sender->counts.refused_profiles += rejected;
+    log_event(LOG_WARN, "the server left something out", "profiles=%lu why=%s",
+              (unsigned long)rejected, log_quote(message, quoted, sizeof(quoted)));
+}
+
+static void note_failure(const struct http_client_answer *answer, const struct err *err,
+                         enum err_code code, bool is_final)
+{
+    char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
+    if (!code)
+        (void)otlp_read_status(buf_span(&answer->body), message);
+    log_event(is_final ? LOG_ERROR : LOG_WARN,
+              is_final ? "the server refused a batch, which is dropped"
+                       : "a batch could not be sent and waits",
+              "status=%d why=%s", answer->status,
+              log_quote(code ? err->message : message, quoted, sizeof(quoted)));
+}
+
+static enum outcome outcome_of(enum err_code code, int status)
+{
+    if (code)
+        return code == ERR_INVALID && status ? OUTCOME_REFUSED : OUTCOME_LATER;
+    if (status >= 200 && status < 300)
+        return OUTCOME_TAKEN;
+    const bool may_pass = status < 400 || status >= 500 || status == 401 || status == 403 ||
+                          status == 404 || status == 408 || status == 429;
+    return may_pass ? OUTCOME_LATER : OUTCOME_REFUSED;
+}
+
+static enum outcome send_batch(struct sender *sender, const struct spool_batch *batch,
+                               struct span bytes, int *ret_retry_after_s)
+{
+    struct err err = {0};
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    enum err_code code = post(sender, batch, bytes, &answer, &err);
+    if (!code)
+        code = check_answer(&answer, &err);
+    const enum outcome outcome = outcome_of(code, answer.status);
+    *ret_retry_after_s = answer.retry_after_s;
+    pthread_mutex_lock(&sender->mutex);
+    sender->counts.sent_batches += outcome == OUTCOME_TAKEN;
+    sender->counts.sent_bytes += outcome == OUTCOME_TAKEN ? bytes.size : 0;
+    sender->counts.refused_batches += outcome == OUTCOME_REFUSED;
+    sender->counts.failed_tries += outcome == OUTCOME_LATER;
+    if (outcome == OUTCOME_TAKEN)
+        note_partial(sender, &answer);
+    pthread_mutex_unlock(&sender->mutex);
+    if (outcome != OUTCOME_TAKEN)
+        note_failure(&answer, &err, code, outcome == OUTCOME_REFUSED);
+    return outcome;
+}
+
+/* ---- the thread ---- */
+
+/* Half to all of it, so that agents which lost their server together do not come back together. */
+static int64_t jittered(int64_t pause_ms)
+{
+    uint32_t random;
+    digest_random(&random, sizeof(random));
+    return pause_ms / 2 + (int64_t)(random % (uint64_t)(pause_ms / 2 + 1));
+}
+
+static int64_t next_pause(int64_t *pause_ms, int retry_after_s)
+{
+    const int64_t asked_ms = (int64_t)retry_after_s * 1000;
+    const int64_t wait_ms = jittered(*pause_ms);
+    *pause_ms = *pause_ms * 2 < PAUSE_MAX_MS ? *pause_ms * 2 : PAUSE_MAX_MS;
+    return asked_ms > wait_ms ? asked_ms + jittered(1000) : wait_ms;
+}
+
+/* Until there is news, or so long (-1: for ever), or the end. Of a pause nothing but the end makes
+ * less. False at the end. */
+static bool wait(struct sender *sender, int64_t timeout_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&sender->mutex);
+    int error = 0;
+    while (!sender->is_ending && error != ETIMEDOUT && (timeout_ms >= 0 || !sender->has_news))
+        error = timeout_ms < 0 ? pthread_cond_wait(&sender->changed, &sender->mutex)
+                               : pthread_cond_timedwait(&sender->changed, &sender->mutex, &until);
+    sender->has_news = false;
+    const bool goes_on = !sender->is_ending;
+    pthread_mutex_unlock(&sender->mutex);
+    return goes_on;
+}
+
+static void *run(void *context)
+{
+    struct sender *sender = context;
+    struct spool_batch batch;
+    /* For the token's file. */
+    (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH));
+    struct err err;
+    char quoted[2 * sizeof(err.message)];
+    buf_auto bytes;
+    buf_init(&bytes, SPOOL_BATCH_MAX_BYTES);
+    int64_t pause_ms = PAUSE_MIN_MS;
+    while (!is_ending(sender)) {
+        const enum err_code code = spool_read(sender->spool, &batch, &bytes, &err);
+        int retry_after_s = 0;
+        if (code == ERR_NOT_FOUND) {
+            wait(sender, -1);
+        } else if (code) {
+            log_event(LOG_ERROR,
+                      code == ERR_IO ? "a batch in the spool cannot be read now, and waits"
+                                     : "a batch in the spool cannot be read and is left out",
+                      "why=%s", log_quote(err.message, quoted, sizeof(quoted)));
+            if (code == ERR_IO)
+                wait(sender, next_pause(&pause_ms, 0));
+        } else if (send_batch(sender, &batch, buf_span(&bytes), &retry_after_s) == OUTCOME_LATER) {
+            wait(sender, next_pause(&pause_ms, retry_after_s));
+        } else {
+            spool_remove(sender->spool, &batch);
+            pause_ms = PAUSE_MIN_MS;
+        }
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void free_sender(struct sender *sender)
+{
+    http_client_destroy(sender->client);
+    pthread_cond_destroy(&sender->changed);
+    pthread_mutex_destroy(&sender->mutex);
+    arena_destroy(sender->arena);
+    mem_free(sender);
+}
+
+static struct sender *create_sender(const struct server_access *access, struct spool *spool)
+{
+    struct sender *sender = mem_new(struct sender, 1);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sender->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&sender->mutex, NULL);
+    sender->access = *access;
+    sender->spool = spool;
+    sender->arena = arena_create();
+    size_t size = strlen(access->server);
+    while (size && access->server[size - 1] == '/')
+        size--;
+    sender->url = arena_printf(sender->arena, "%.*s" PATH, (int)size, access->server);
+    return sender;
+}
+
+enum err_code sender_start(const struct server_access *access, struct spool *spool,
+                           struct sender **ret_sender, struct err *err)
+{
+    const struct http_client_settings settings = {
+        .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
+    enum err_code code = server_access_check(access->server, err);
+    if (code)
+        return code;
+    struct sender *sender = create_sender(access, spool);
+    code = http_client_create(&settings, &sender->client, err);
+    if (!code && pthread_create(&sender->thread, NULL, run, sender))
+        code = err_set(err, ERR_INTERNAL, "no thread could be started");
+    if (code) {
+        free_sender(sender);
+        return code;
+    }
+    *ret_sender = sender;
+    return ERR_NONE;
+}
+
+void sender_wake(struct sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    sender->has_news = true;
+    pthread_cond_signal(&sender->changed);
+    pthread_mutex_unlock(&sender->mutex);
+}
+
+void sender_stop(struct sender *sender, int64_t patience_ms)
+{
+    if (!sender)
+        return;
+    const int64_t end_ns = clock_monotonic_ns() + patience_ms * CLOCK_NS_PER_MS;
+    struct spool_counts counts;
+    for (;;) {
+        spool_count(sender->spool, &counts);
+        if (counts.batches == 0 || clock_monotonic_ns() >= end_ns)
+            break;
+        clock_sleep_ms(20);
+    }
+    pthread_mutex_lock(&sender->mutex);
+    sender->is_ending = true;
+    pthread_cond_signal(&sender->changed);
+    pthread_mutex_unlock(&sender->mutex);
+    pthread_join(sender->thread, NULL);
+    free_sender(sender);
+}
+
+void sender_count(struct sender *sender, struct sender_counts *ret_counts)
+{
+    pthread_mutex_lock(&sender->mutex);
+    *ret_counts = sender->counts;
+    pthread_mutex_unlock(&sender->mutex);
+}

@@ -1,0 +1,330 @@
+#include "agent/upload/symbol_client.h"
+
+#include "lib/base/mem.h"
+#include "lib/io/http_client.h"
+#include "lib/profile/formats/json_tree.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    ANSWER_MAX_BYTES = 1 << 20,
+    URL_MAX_BYTES = 16 << 10,
+    DEADLINE_MS = 600000,
+    PARTS_MAX = 1 << 20,
+    MESSAGE_BYTES = 200,
+};
+/* What the server takes as one body. */
+#define WHOLE_MAX_BYTES (UINT64_C(4) << 20)
+#define API "/api/v1/debuginfo/"
+
+struct symbol_service {
+    struct server_access access;
+    const atomic_bool *is_ending;
+    struct http_client *client;
+    char *base;
+};
+
+enum err_code symbol_service_create(const struct server_access *access,
+                                    const atomic_bool *is_ending,
+                                    struct symbol_service **ret_service, struct err *err)
+{
+    const struct http_client_settings settings = {
+        .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
+    struct http_client *client;
+    enum err_code code = server_access_check(access->server, err);
+    if (!code)
+        code = http_client_create(&settings, &client, err);
+    if (code)
+        return code;
+    struct symbol_service *service = mem_new(struct symbol_service, 1);
+    *service = (struct symbol_service){.access = *access,
+                                       .is_ending = is_ending,
+                                       .client = client,
+                                       .base = mem_strdup(access->server)};
+    size_t size = strlen(service->base);
+    while (size && service->base[size - 1] == '/')
+        service->base[--size] = 0;
+    *ret_service = service;
+    return ERR_NONE;
+}
+
+void symbol_service_destroy(struct symbol_service *service)
+{
+    if (!service)
+        return;
+    http_client_destroy(service->client);
+    mem_free(service->base);
+    mem_free(service);
+}
+
+/* ---- one request ---- */
+
+struct exchange {
+    const char *method;
+    const char *path;
+    const char *content_type; /* NULL: no body */
+    struct span body;         /* or, where it is empty: */
+    const struct symbol_service_file *file;
+    uint64_t offset;
+    uint64_t bytes;
+    const char *upload_token; /* NULL: none */
+};
+
+static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                      uint64_t receive_total)
+{
+    const struct symbol_service *service = context;
+    (void)sent, (void)send_total, (void)received, (void)receive_total;
+    return !atomic_load(service->is_ending);
+}
+
+/* The sentence of a problem (RFC 9457), for the log. */
+static void read_problem(const struct http_client_answer *answer, char text[MESSAGE_BYTES])
+{
+    struct err ignored;
+    json_t *root;
+    const struct span body = buf_span(&answer->body);
+    text[0] = 0;
+    if (json_tree_load(body, NULL, "an answer", &root, &ignored))
+        return;
+    struct span found = json_tree_text(root, "detail");
+    if (!found.size)
+        found = json_tree_text(root, "title");
+    const size_t size = found.size < MESSAGE_BYTES - 1 ? found.size : MESSAGE_BYTES - 1;
+    if (size)
+        memcpy(text, found.data, size);
+    text[size] = 0;
+    json_tree_free(root, body);
+}
+
+static enum err_code code_of_status(int status)
+{
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHENTICATED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+    case 405:
+    case 501:
+        return ERR_UNSUPPORTED;
+    case 413:
+        return ERR_TOO_LARGE;
+    case 408:
+    case 409: /* somebody else is sending the same */
+    case 429:
+        return ERR_BUSY;
+    default:
+        return status >= 400 && status < 500 ? ERR_INVALID : ERR_BUSY;
+    }
+}
+
+static enum err_code check_answer(const struct http_client_answer *answer, struct err *err)
+{
+    char problem[MESSAGE_BYTES];
+    if (answer->status >= 200 && answer->status < 300)
+        return ERR_NONE;
+    read_problem(answer, problem);
+    err_set(err, code_of_status(answer->status), "the server answered %d: %s", answer->status,
+            problem);
+    err->retry_after_s = answer->retry_after_s;
+    return err->code;
+}
+
+static void add_body(const struct exchange *exchange, struct http_client_request *request)
+{
+    if (exchange->body.size) {
+        request->body_kind = HTTP_CLIENT_BODY_BYTES;
+        request->body = exchange->body;
+    } else if (exchange->file) {
+        request->body_kind = HTTP_CLIENT_BODY_FILE;
+        request->body_fd = exchange->file->fd;
+        request->body_offset = exchange->offset;
+        request->body_bytes = exchange->bytes;
+    }
+}
+
+static enum err_code run(struct symbol_service *service, const struct exchange *exchange,
+                         struct http_client_answer *answer, struct err *err)
+{
+    buf_auto token, url;
+    buf_init(&token, SERVER_ACCESS_FIELD_BYTES);
+    buf_init(&url, URL_MAX_BYTES);
+    buf_append_text(&url, service->base);
+    buf_append_text(&url, exchange->path);
+    buf_append_byte(&url, 0);
+    if (buf_failed(&url))
+        return err_set(err, ERR_INVALID, "the address of a request is too long");
+    enum err_code code = server_access_token(&service->access, &token, err);
+    if (code)
+        return err_add(err, "reading the token"), ERR_UNAUTHENTICATED;
+    struct http_client_field fields[3];
+    size_t count = 0;
+    if (token.size)
+        fields[count++] = (struct http_client_field){"Authorization", (const char *)token.data};
+    if (exchange->content_type)
+        fields[count++] = (struct http_client_field){"Content-Type", exchange->content_type};
+    if (exchange->upload_token)
+        fields[count++] =
+            (struct http_client_field){"X-Perfolio-Upload-Token", exchange->upload_token};
+    struct http_client_request request;
+    http_client_request_init(&request, exchange->method, (const char *)url.data);
+    request.fields = fields;
+    request.field_count = count;
+    request.deadline_ms = DEADLINE_MS;
+    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    request.progress = may_go_on;
+    request.progress_context = service;
+    add_body(exchange, &request);
+    code = http_client_send(service->client, &request, answer, err);
+    if (code == ERR_UNAUTHENTICATED) /* the server's certificate, which is no matter of a token */
+        return err->code = ERR_NETWORK;
+    return code ? code : check_answer(answer, err);
+}
+
+/* ---- asking ---- */
+
+static uint32_t number_of(const json_t *object, const char *name)
+{
+    const json_int_t number = json_integer_value(json_object_get(object, name));
+    return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static enum err_code read_status(const struct http_client_answer *answer,
+                                 struct symbol_service_status *ret_status, struct err *err)
+{
+    const struct span body = buf_span(&answer->body);
+    json_t *root;
+    if (json_tree_load(body, NULL, "the server's answer", &root, err))
+        return err->code = ERR_UNSUPPORTED;
+    const struct span state = json_tree_text(root, "state");
+    const json_t *table = json_object_get(root, "table");
+    *ret_status = (struct symbol_service_status){
+        .state = span_equal_text(state, "ready")     ? SYMBOL_SERVICE_READY
+                 : span_equal_text(state, "pending") ? SYMBOL_SERVICE_PENDING
+                                                     : SYMBOL_SERVICE_MISSING,
+        .has_own_table = json_is_object(table),
+        .quality_rank = number_of(table, "quality_rank"),
+        .builder_version = number_of(table, "builder_version")};
+    json_tree_free(root, body);
+    return state.size ? ERR_NONE
+                      : err_set(err, ERR_UNSUPPORTED, "the server knows nothing of symbol tables");
+}
+
+enum err_code symbol_service_ask(struct symbol_service *service, const char *build_id,
+                                 struct symbol_service_status *ret_status, struct err *err)
+{
+    arena_auto arena = arena_create();
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    const struct exchange exchange = {.method = "GET",
+                                      .path = arena_printf(arena, API "%s", build_id)};
+    const enum err_code code = run(service, &exchange, &answer, err);
+    return code ? code : read_status(&answer, ret_status, err);
+}
+
+/* ---- sending ---- */
+
+struct parts {
+    char *id;
+    char *token;
+    uint64_t bytes; /* of each but the last */
+    uint64_t count;
+};
+
+static char *text_of(struct arena *arena, const json_t *object, const char *name)
+{
+    const struct span text = json_tree_text(object, name);
+    return arena_strndup(arena, text.data, text.size);
+}
+
+static enum err_code read_parts(const struct http_client_answer *answer, uint64_t file_bytes,
+                                struct arena *arena, struct parts *ret_parts, struct err *err)
+{
+    const struct span body = buf_span(&answer->body);
+    json_t *root;
+    enum err_code code = json_tree_load(body, NULL, "the server's answer", &root, err);
+    if (code)
+        return code;
+    *ret_parts = (struct parts){.id = text_of(arena, root, "id"),
+                                .token = text_of(arena, root, "upload_token"),
+                                .bytes = number_of(root, "part_bytes"),
+                                .count = number_of(root, "part_count")};
+    json_tree_free(root, body);
+    const bool makes_sense =
+        ret_parts->id[0] && !strpbrk(ret_parts->id, "/?#%\r\n") &&
+        !strpbrk(ret_parts->token, "\r\n") && ret_parts->bytes && ret_parts->count <= PARTS_MAX &&
+        (file_bytes + ret_parts->bytes - 1) / ret_parts->bytes == ret_parts->count;
+    return makes_sense
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID, "the server's plan for the upload makes no sense");
+}
+
+static enum err_code begin_parts(struct symbol_service *service,
+                                 const struct symbol_service_file *file, struct arena *arena,
+                                 struct parts *ret_parts, struct err *err)
+{
+    buf_auto body;
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    buf_init(&body, URL_MAX_BYTES);
+    buf_printf(&body, "{\"size\":%" PRIu64 "}", file->bytes);
+    const struct exchange exchange = {.method = "POST",
+                                      .path = API "uploads",
+                                      .content_type = "application/json",
+                                      .body = buf_span(&body)};
+    const enum err_code code = run(service, &exchange, &answer, err);
+    return code ? code : read_parts(&answer, file->bytes, arena, ret_parts, err);
+}
+
+static enum err_code put_part(struct symbol_service *service,
+                              const struct symbol_service_file *file, const struct parts *parts,
+                              uint64_t number, struct arena *arena, struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    const uint64_t offset = number * parts->bytes, left = file->bytes - offset;
+    const struct exchange exchange = {
+        .method = "PUT",
+        .path = arena_printf(arena, API "uploads/%s/parts/%" PRIu64, parts->id, number),
+        .content_type = "application/octet-stream",
+        .file = file,
+        .offset = offset,
+        .bytes = left < parts->bytes ? left : parts->bytes,
+        .upload_token = parts->token};
+    return run(service, &exchange, &answer, err);
+}
+
+/* A large one is put there in parts; then, as with a small one, the server is told what it is. */
+enum err_code symbol_service_send(struct symbol_service *service,
+                                  const struct symbol_service_file *file, struct err *err)
+{
+    arena_auto arena = arena_create();
+    http_client_answer_auto answer = {0};
+    buf_auto path = {0};
+    const bool has_parts = file->bytes > WHOLE_MAX_BYTES;
+    struct parts parts = {0};
+    enum err_code code = ERR_NONE;
+    http_client_answer_init(&answer);
+    buf_init(&path, URL_MAX_BYTES);
+    if (has_parts)
+        code = begin_parts(service, file, arena, &parts, err);
+    for (uint64_t i = 0; !code && i < parts.count; i++)
+        code = put_part(service, file, &parts, i, arena, err);
+    if (code)
+        return code;
+    buf_printf(&path, API "%s/%s?file=", file->build_id, file->kind);
+    buf_append_url(&path, span_text(file->name));
+    if (has_parts)
+        buf_printf(&path, "&upload=%s", parts.id);
+    buf_append_byte(&path, 0);
+    const struct exchange exchange = {.method = "POST",
+                                      .path = (const char *)path.data,
+                                      .content_type = has_parts ? NULL : "application/octet-stream",
+                                      .file = has_parts ? NULL : file,
+                                      .bytes = file->bytes,
+                                      .upload_token = has_parts ? parts.token : NULL};
+    return buf_failed(&path) ? err_set(err, ERR_INVALID, "the name of a file is too long")
+                             : run(service, &exchange, &answer, err);
+}

@@ -1,0 +1,57 @@
+/*
+ * symbol_service: the server's side of symbol tables: what it has of a build id, and sending it a
+ * table or a debug file, in parts where it is large.
+ *
+ * The requests are those of `perfolio debuginfo` (api/openapi.yaml). The token needs the scope
+ * debuginfo. Nothing is tried again here. Threads: one.
+ */
+#ifndef AGENT_UPLOAD_SYMBOL_CLIENT_H
+#define AGENT_UPLOAD_SYMBOL_CLIENT_H
+
+#include "agent/upload/server_config.h"
+#include "lib/base/err.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct symbol_service;
+
+enum symbol_service_state { SYMBOL_SERVICE_MISSING, SYMBOL_SERVICE_PENDING, SYMBOL_SERVICE_READY };
+
+struct symbol_service_status {
+    enum symbol_service_state state;
+    bool has_own_table; /* the team's own, of which: */
+    uint32_t quality_rank;
+    uint32_t builder_version;
+};
+
+/* What is sent: the first `bytes` bytes of fd. */
+struct symbol_service_file {
+    const char *build_id;
+    const char *kind; /* "table" or "debuginfo" */
+    const char *name; /* what the server shall call it; a path as the process has it */
+    int fd;
+    uint64_t bytes;
+};
+
+/* is_ending: what is under way is given up when it becomes true; borrowed, as access is. Handles:
+ * ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (ca_file). */
+enum err_code symbol_service_create(const struct server_access *access,
+                                    const atomic_bool *is_ending,
+                                    struct symbol_service **ret_service, struct err *err) MUST_USE;
+void symbol_service_destroy(struct symbol_service *service); /* NULL is a no-op */
+
+/*
+ * Handles, both: ERR_NETWORK (the certificate, too), ERR_TIMEOUT, ERR_BUSY (later;
+ * err->retry_after_s says when, where it is known), ERR_FORBIDDEN, ERR_UNAUTHENTICATED (the token),
+ * ERR_UNSUPPORTED (this server has nothing of the kind), ERR_INVALID, ERR_TOO_LARGE (it will not
+ * have this file), ERR_CANCELLED.
+ */
+enum err_code symbol_service_ask(struct symbol_service *service, const char *build_id,
+                                 struct symbol_service_status *ret_status,
+                                 struct err *err) MUST_USE;
+enum err_code symbol_service_send(struct symbol_service *service,
+                                  const struct symbol_service_file *file, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,647 @@
+#include "agent/upload/symbol_uploader.h"
+
+#include "agent/process/capabilities.h"
+#include "agent/upload/debug_file.h"
+#include "agent/upload/symbol_client.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/log.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/base/wait_limit.h"
+#include "lib/symbols/symbol_builder.h"
+#include "lib/symbols/symbol_table_facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    QUEUE_MAX = 64, /* each may hold two files open */
+    KNOWN_MAX = 65536,
+    ID_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1,
+    NAME_BYTES = 200,
+    PENDING_TRIES_MAX = 8,
+    LOW_PRIORITY =
+        10, /* a tenth of what others have: with 19, a full host got no name in minutes */
+    BUILD_CPU_S = 120,
+    BUILD_WALL_MS = 30 * 60 * 1000, /* of a priority that gets next to nothing on a busy host */
+    IO_CLASS_IDLE = 3 << 13,        /* IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) */
+    IO_WHO_PROCESS = 1,
+};
+#define PAUSE_MIN_MS INT64_C(1000)
+#define PAUSE_MAX_MS INT64_C(600000)
+#define PENDING_MS INT64_C(30000)
+/* What a person has to mend. */
+#define FORBIDDEN_MS INT64_C(600000)
+/* What has no symbol tables, be it another kind of server or what stands in for ours for a while.
+ */
+#define OFF_MIN_MS INT64_C(600000)
+#define OFF_MAX_MS INT64_C(3600000)
+
+struct candidate {
+    char build_id[ID_BYTES]; /* "": a free place */
+    char name[NAME_BYTES];
+    int fd;
+    int debug_fd; /* -1: none */
+    off_t bytes;  /* of what a table is made of */
+    int64_t next_ms;
+    uint32_t tries; /* while the server was asking others, or did not understand */
+};
+
+struct symbol_sender {
+    struct symbol_sender_options options;
+    struct symbol_service *service;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of all below */
+    pthread_cond_t changed;
+    atomic_bool is_ending;
+    bool is_paused;
+    bool is_off; /* the server takes no tables: until resume_ms nothing is wanted for it */
+    bool has_forgotten;
+    int64_t resume_ms; /* nothing is asked before */
+    struct candidate queue[QUEUE_MAX];
+    struct map_bytes known; /* build ids that were given */
+    struct arena *arena;    /* of them */
+    struct symbol_sender_counts counts;
+    int64_t pause_ms; /* the thread's, as the following */
+    int64_t off_ms;
+    bool has_told_forbidden;
+    bool has_told_off;
+};
+
+enum outcome { OUTCOME_DONE, OUTCOME_LATER, OUTCOME_PENDING };
+
+static int64_t now_ms(void)
+{
+    return clock_monotonic_ns() / CLOCK_NS_PER_MS;
+}
+
+static void add_count(struct symbol_sender *sender, uint64_t *count, uint64_t more)
+{
+    pthread_mutex_lock(&sender->mutex);
+    *count += more;
+    pthread_mutex_unlock(&sender->mutex);
+}
+
+/* ---- what the server has ---- */
+
+static uint32_t rank_of(uint32_t quality)
+{
+    const struct symbol_table_facts facts = {.quality = quality};
+    return symbol_quality_rank(&facts);
+}
+
+/* May a table of ours be of use to it, whatever is in it? */
+static bool is_wanted(const struct symbol_sender *sender,
+                      const struct symbol_service_status *status)
+{
+    const bool has_lines = status->quality_rank >= rank_of(SYMBOL_HAS_LINES | SYMBOL_IS_PARTIAL);
+    const bool is_old = status->builder_version < SYMBOL_BUILDER_VERSION;
+    if (sender->options.policy == SYMBOL_POLICY_ALL)
+        return !status->has_own_table || !has_lines || is_old;
+    return status->state != SYMBOL_SERVICE_READY || (status->has_own_table && !has_lines);
+}
+
+static bool is_better(const struct symbol_service_status *status, uint32_t rank)
+{
+    return !status->has_own_table || rank > status->quality_rank ||
+           (rank == status->quality_rank && status->builder_version < SYMBOL_BUILDER_VERSION);
+}
+
+/* ---- failures ---- */
+
+static void note_failure(struct symbol_sender *sender, const struct candidate *candidate,
+                         const struct err *err)
+{
+    char quoted[2 * ERR_MESSAGE_BYTES], name[2 * NAME_BYTES];
+    add_count(sender, &sender->counts.failed, 1);
+    log_event(LOG_WARN, "no names for a binary", "build_id=%s file=%s why=%s", candidate->build_id,
+              log_quote(candidate->name, name, sizeof(name)),
+              log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+static void note_forbidden(struct symbol_sender *sender, enum err_code code, const struct err *err)
+{
+    char quoted[2 * ERR_MESSAGE_BYTES];
+    if (sender->has_told_forbidden)
+        return;
+    sender->has_told_forbidden = true;
+    log_event(LOG_WARN,
+              code == ERR_FORBIDDEN
+                  ? "symbol tables cannot be sent: the token needs the scope debuginfo"
+                  : "symbol tables cannot be sent: the token is not taken, or cannot be read",
+              "why=%s", log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+/* Half to all of it, so that a fleet does not ask in step. */
+static int64_t jittered(const struct symbol_sender *sender, int64_t pause_ms)
+{
+    uint32_t random;
+    if (sender->options.pauses_divided_by)
+        pause_ms /= sender->options.pauses_divided_by;
+    digest_random(&random, sizeof(random));
+    return pause_ms / 2 + (int64_t)(random % (uint64_t)(pause_ms / 2 + 1));
+}
+
+static int64_t doubled(int64_t pause_ms, int64_t max_ms)
+{
+    return pause_ms * 2 < max_ms ? pause_ms * 2 : max_ms;
+}
+
+/* Everything waits, what comes meanwhile, too: what stands in the way of one stands in the way of
+ * all. */
+static void put_off(struct symbol_sender *sender, int64_t pause_ms)
+{
+    const int64_t until_ms = now_ms() + pause_ms;
+    pthread_mutex_lock(&sender->mutex);
+    sender->resume_ms = until_ms;
+    for (uint32_t i = 0; i < QUEUE_MAX; i++) {
+        if (sender->queue[i].build_id[0] && sender->queue[i].next_ms < until_ms)
+            sender->queue[i].next_ms = until_ms;
+    }
+    pthread_mutex_unlock(&sender->mutex);
+}
+
+/* Another kind of server has none ever; a proxy whose server is just being replaced will have them
+ * in a moment, and nobody starts a fleet anew for that. */
+static void turn_off(struct symbol_sender *sender, const struct err *err)
+{
+    char quoted[2 * ERR_MESSAGE_BYTES];
+    const int64_t pause_ms = jittered(sender, sender->off_ms);
+    sender->off_ms = doubled(sender->off_ms, OFF_MAX_MS);
+    put_off(sender, pause_ms);
+    pthread_mutex_lock(&sender->mutex);
+    sender->is_off = true;
+    pthread_mutex_unlock(&sender->mutex);
+    if (sender->has_told_off)
+        return;
+    sender->has_told_off = true;
+    log_event(LOG_WARN, "the server takes no symbol tables; none are made until it is asked again",
+              "server=%s minutes=%d why=%s", sender->options.access->server,
+              (int)(pause_ms / 60000), log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+/* It was asked and has answered. */
+static void note_success(struct symbol_sender *sender)
+{
+    if (sender->has_told_off)
+        log_event(LOG_INFO, "the server takes symbol tables again", "server=%s",
+                  sender->options.access->server);
+    sender->pause_ms = PAUSE_MIN_MS;
+    sender->off_ms = OFF_MIN_MS;
+    sender->has_told_off = sender->has_told_forbidden = false;
+}
+
+static enum outcome outcome_of(struct symbol_sender *sender, const struct candidate *candidate,
+                               enum err_code code, const struct err *err)
+{
+    int64_t pause_ms = jittered(sender, sender->pause_ms);
+    if (!code || code == ERR_CANCELLED)
+        return code ? OUTCOME_LATER : OUTCOME_DONE;
+    if (code == ERR_INVALID || code == ERR_TOO_LARGE) {
+        note_failure(sender, candidate, err);
+        return OUTCOME_DONE;
+    }
+    if (code == ERR_UNSUPPORTED) {
+        turn_off(sender, err);
+        return OUTCOME_LATER;
+    }
+    if (code == ERR_FORBIDDEN || code == ERR_UNAUTHENTICATED) {
+        note_forbidden(sender, code, err);
+        pause_ms = jittered(sender, FORBIDDEN_MS);
+    } else {
+        sender->pause_ms = doubled(sender->pause_ms, PAUSE_MAX_MS);
+        if (err->retry_after_s * INT64_C(1000) > pause_ms)
+            pause_ms = err->retry_after_s * INT64_C(1000) + jittered(sender, 1000);
+    }
+    put_off(sender, pause_ms);
+    return OUTCOME_LATER;
+}
+
+/* Of a question that failed: one that was not understood is asked again a few times, since what
+ * answers in place of the server for a while says anything; others do not wait for it. */
+static enum outcome outcome_of_question(struct symbol_sender *sender,
+                                        const struct candidate *candidate, enum err_code code,
+                                        const struct err *err)
+{
+    const bool is_refused = code == ERR_INVALID || code == ERR_TOO_LARGE;
+    return is_refused && candidate->tries < PENDING_TRIES_MAX
+               ? OUTCOME_PENDING
+               : outcome_of(sender, candidate, code, err);
+}
+
+/* ---- building and sending ---- */
+
+/* A file without a name; -1. */
+static int open_work_file(const struct symbol_sender *sender)
+{
+    char path[4096];
+    int fd = open(sender->options.work_folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || errno != EOPNOTSUPP)
+        return fd;
+    snprintf(path, sizeof(path), "%s/.table.XXXXXX", sender->options.work_folder);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static enum err_code build(struct symbol_sender *sender, int input_fd, int table_fd,
+                           struct symbol_builder_report *ret_report, struct err *err)
+{
+    const struct patience patience = {.is_cancelled = &sender->is_ending};
+    const struct symbol_builder_options options = {.input_fd = input_fd,
+                                                   .output_fd = table_fd,
+                                                   .is_packed = true,
+                                                   .alternate_fd = -1,
+                                                   .memory_bytes = sender->options.memory_bytes,
+                                                   .cpu_s = BUILD_CPU_S,
+                                                   .wall_ms = BUILD_WALL_MS,
+                                                   .patience = &patience};
+    if (ftruncate(table_fd, 0) || lseek(table_fd, 0, SEEK_SET))
+        return err_set_errno(err, ERR_IO, "emptying the file of a table");
+    return symbol_builder_run(&options, ret_report, err);
+}
+
+static bool is_above_bounds(enum err_code code)
+{
+    return code == ERR_TOO_LARGE || code == ERR_TIMEOUT;
+}
+
+/* Of the debug file, and where that says nothing of the binary itself. */
+static enum err_code build_best(struct symbol_sender *sender, const struct candidate *candidate,
+                                int table_fd, struct symbol_builder_report *ret_report,
+                                struct err *err)
+{
+    enum err_code code = ERR_NOT_FOUND;
+    if (candidate->debug_fd >= 0)
+        code = build(sender, candidate->debug_fd, table_fd, ret_report, err);
+    if (code == ERR_NOT_FOUND || code == ERR_INVALID || code == ERR_UNSUPPORTED)
+        code = build(sender, candidate->fd, table_fd, ret_report, err);
+    return code;
+}
+
+static enum err_code send_file(struct symbol_sender *sender, const struct candidate *candidate,
+                               const char *kind, int fd, uint64_t *sent_count, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) || status.st_size <= 0)
+        return err_set(err, ERR_INVALID, "there is nothing to send");
+    const struct symbol_service_file file = {.build_id = candidate->build_id,
+                                             .kind = kind,
+                                             .name = candidate->name,
+                                             .fd = fd,
+                                             .bytes = (uint64_t)status.st_size};
+    const enum err_code code = symbol_service_send(sender->service, &file, err);
+    if (code)
+        return code;
+    add_count(sender, sent_count, 1);
+    add_count(sender, &sender->counts.sent_bytes, file.bytes);
+    log_event(LOG_INFO, "names of a binary were sent", "build_id=%s kind=%s bytes=%" PRIu64,
+              candidate->build_id, kind, file.bytes);
+    return ERR_NONE;
+}
+
+/* The table is ready: is it still of use? Other hosts have the same binary. */
+static enum outcome send_table(struct symbol_sender *sender, const struct candidate *candidate,
+                               int table_fd, uint32_t rank)
+{
+    struct symbol_service_status status;
+    struct err err = {0};
+    enum err_code code = symbol_service_ask(sender->service, candidate->build_id, &status, &err);
+    if (!code && (!is_wanted(sender, &status) || !is_better(&status, rank))) {
+        add_count(sender, &sender->counts.known, 1);
+        return OUTCOME_DONE;
+    }
+    if (code)
+        return outcome_of_question(sender, candidate, code, &err);
+    code = send_file(sender, candidate, "table", table_fd, &sender->counts.sent_tables, &err);
+    return outcome_of(sender, candidate, code, &err);
+}
+
+static enum outcome send_debug_file(struct symbol_sender *sender, const struct candidate *candidate,
+                                    const struct err *why)
+{
+    struct err err = {0};
+    if (!sender->options.may_send_files || candidate->debug_fd < 0 ||
+        !debug_file_is_free_of_code(candidate->debug_fd)) {
+        note_failure(sender, candidate, why);
+        return OUTCOME_DONE;
+    }
+    const enum err_code code = send_file(sender, candidate, "debuginfo", candidate->debug_fd,
+                                         &sender->counts.sent_files, &err);
+    return outcome_of(sender, candidate, code, &err);
+}
+
+static enum outcome make_and_send(struct symbol_sender *sender, const struct candidate *candidate)
+{
+    struct symbol_builder_report report = {0};
+    struct err err = {0};
+    fd_auto table_fd = open_work_file(sender);
+    if (table_fd < 0) {
+        err_set_errno(&err, ERR_IO, "making a file for a table");
+        return outcome_of(sender, candidate, ERR_IO, &err);
+    }
+    const enum err_code code = build_best(sender, candidate, table_fd, &report, &err);
+    if (!code)
+        return send_table(sender, candidate, table_fd, rank_of(report.quality));
+    if (is_above_bounds(code))
+        return send_debug_file(sender, candidate, &err);
+    if (code == ERR_NOT_FOUND)
+        add_count(sender, &sender->counts.nameless, 1);
+    else if (code != ERR_CANCELLED)
+        note_failure(sender, candidate, &err);
+    return code == ERR_CANCELLED ? OUTCOME_LATER : OUTCOME_DONE;
+}
+
+static enum outcome handle(struct symbol_sender *sender, const struct candidate *candidate)
+{
+    struct symbol_service_status status;
+    struct err err = {0};
+    const enum err_code code =
+        symbol_service_ask(sender->service, candidate->build_id, &status, &err);
+    if (code)
+        return outcome_of_question(sender, candidate, code, &err);
+    note_success(sender);
+    if (!is_wanted(sender, &status)) {
+        add_count(sender, &sender->counts.known, 1);
+        return OUTCOME_DONE;
+    }
+    if (status.state == SYMBOL_SERVICE_PENDING && sender->options.policy == SYMBOL_POLICY_MISSING &&
+        candidate->tries < PENDING_TRIES_MAX)
+        return OUTCOME_PENDING;
+    return make_and_send(sender, candidate);
+}
+
+/* ---- the thread ---- */
+
+/* Small files first, so that nothing waits minutes for a compiler's library. */
+static bool is_before(const struct candidate *a, const struct candidate *b, int64_t ms)
+{
+    const bool is_due = a->next_ms <= ms, other_is_due = b->next_ms <= ms;
+    return is_due && other_is_due ? a->bytes < b->bytes : a->next_ms < b->next_ms;
+}
+
+/* The next whose time has come; NULL: *ret_wait_ms until there is one, -1 for ever. */
+static struct candidate *next_candidate(struct symbol_sender *sender, int64_t *ret_wait_ms)
+{
+    const int64_t ms = now_ms();
+    struct candidate *next = NULL;
+    for (uint32_t i = 0; i < QUEUE_MAX; i++) {
+        struct candidate *candidate = &sender->queue[i];
+        if (candidate->build_id[0] && (!next || is_before(candidate, next, ms)))
+            next = candidate;
+    }
+    *ret_wait_ms = next ? next->next_ms - ms : -1;
+    if (!next || *ret_wait_ms > 0 || sender->is_paused) {
+        if (sender->is_paused)
+            *ret_wait_ms = -1;
+        return NULL;
+    }
+    return next;
+}
+
+static void wait_for(struct symbol_sender *sender, int64_t timeout_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const int64_t ns = until.tv_nsec + timeout_ms % 1000 * CLOCK_NS_PER_MS;
+    until.tv_sec += timeout_ms / 1000 + ns / CLOCK_NS_PER_S;
+    until.tv_nsec = ns % CLOCK_NS_PER_S;
+    if (timeout_ms < 0)
+        pthread_cond_wait(&sender->changed, &sender->mutex);
+    else
+        pthread_cond_timedwait(&sender->changed, &sender->mutex, &until);
+}
+
+/* Until the server is asked again. */
+static bool is_off(struct symbol_sender *sender)
+{
+    if (sender->is_off && now_ms() >= sender->resume_ms)
+        sender->is_off = false;
+    return sender->is_off;
+}
+
+static void forget_known(struct symbol_sender *sender)
+{
+    map_bytes_fini(&sender->known);
+    sender->known = (struct map_bytes){0};
+    arena_destroy(sender->arena);
+    sender->arena = arena_create();
+}
+
+/* A host that runs ever new programs asks again of the first after a while. */
+static void remember(struct symbol_sender *sender, const char *build_id)
+{
+    if (sender->known.count >= KNOWN_MAX)
+        forget_known(sender);
+    map_bytes_add(&sender->known, span_text(arena_strdup(sender->arena, build_id)), 0);
+}
+
+static void clear(struct symbol_sender *sender, struct candidate *candidate)
+{
+    os_close(candidate->fd);
+    if (candidate->debug_fd >= 0)
+        os_close(candidate->debug_fd);
+    *candidate = (struct candidate){.fd = -1, .debug_fd = -1};
+    sender->counts.waiting--;
+}
+
+/* All but the one that the server is asked with the next time (NULL: all): a file that is held open
+ * keeps its disk and its mount. What is sampled then is given anew. */
+static void forget_others(struct symbol_sender *sender, const struct candidate *kept)
+{
+    for (uint32_t i = 0; i < QUEUE_MAX; i++) {
+        if (sender->queue[i].build_id[0] && &sender->queue[i] != kept)
+            clear(sender, &sender->queue[i]);
+    }
+    forget_known(sender);
+    if (kept)
+        remember(sender, kept->build_id);
+    sender->has_forgotten = true;
+}
+
+static void settle(struct symbol_sender *sender, struct candidate *candidate, enum outcome outcome)
+{
+    if (outcome == OUTCOME_DONE) {
+        clear(sender, candidate);
+    } else if (is_off(sender)) {
+        forget_others(sender, candidate);
+    } else if (outcome == OUTCOME_PENDING) {
+        candidate->next_ms = now_ms() + jittered(sender, PENDING_MS << candidate->tries);
+        candidate->tries++;
+    }
+}
+
+/* Nothing here may take what a program of the host could use; the child has it of the thread. */
+static void step_back(void)
+{
+    const int thread_id = (int)syscall(SYS_gettid);
+    (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOW_PRIORITY);
+    (void)syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_CLASS_IDLE);
+    (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
+}
+
+static void *run(void *context)
+{
+    struct symbol_sender *sender = context;
+    int64_t wait_ms;
+    step_back();
+    pthread_mutex_lock(&sender->mutex);
+    while (!atomic_load(&sender->is_ending)) {
+        struct candidate *candidate = next_candidate(sender, &wait_ms);
+        if (!candidate) {
+            wait_for(sender, wait_ms);
+            continue;
+        }
+        /* Its place is this thread's until it is settled. */
+        pthread_mutex_unlock(&sender->mutex);
+        const enum outcome outcome = handle(sender, candidate);
+        pthread_mutex_lock(&sender->mutex);
+        settle(sender, candidate, outcome);
+    }
+    pthread_mutex_unlock(&sender->mutex);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void release(struct symbol_sender *sender)
+{
+    forget_others(sender, NULL);
+    symbol_service_destroy(sender->service);
+    pthread_cond_destroy(&sender->changed);
+    pthread_mutex_destroy(&sender->mutex);
+    map_bytes_fini(&sender->known);
+    arena_destroy(sender->arena);
+    mem_free(sender);
+}
+
+static struct symbol_sender *create(const struct symbol_sender_options *options)
+{
+    struct symbol_sender *sender = mem_new(struct symbol_sender, 1);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sender->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&sender->mutex, NULL);
+    sender->options = *options;
+    sender->arena = arena_create();
+    sender->pause_ms = PAUSE_MIN_MS;
+    sender->off_ms = OFF_MIN_MS;
+    return sender;
+}
+
+enum err_code symbol_sender_start(const struct symbol_sender_options *options,
+                                  struct symbol_sender **ret_sender, struct err *err)
+{
+    struct symbol_sender *sender = create(options);
+    enum err_code code =
+        symbol_service_create(options->access, &sender->is_ending, &sender->service, err);
+    if (!code && pthread_create(&sender->thread, NULL, run, sender))
+        code = err_set(err, ERR_INTERNAL, "no thread could be started");
+    if (code) {
+        release(sender);
+        return code;
+    }
+    *ret_sender = sender;
+    return ERR_NONE;
+}
+
+void symbol_sender_stop(struct symbol_sender *sender)
+{
+    if (!sender)
+        return;
+    pthread_mutex_lock(&sender->mutex);
+    atomic_store(&sender->is_ending, true);
+    pthread_cond_signal(&sender->changed);
+    pthread_mutex_unlock(&sender->mutex);
+    pthread_join(sender->thread, NULL);
+    release(sender);
+}
+
+/* ---- what comes in ---- */
+
+bool symbol_sender_has_forgotten(struct symbol_sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    const bool has_forgotten = sender->has_forgotten && !is_off(sender);
+    sender->has_forgotten = sender->has_forgotten && !has_forgotten;
+    pthread_mutex_unlock(&sender->mutex);
+    return has_forgotten;
+}
+
+enum symbol_want symbol_sender_wants(struct symbol_sender *sender, const char *build_id)
+{
+    enum symbol_want want = SYMBOL_WANT_NOW;
+    pthread_mutex_lock(&sender->mutex);
+    if (!build_id[0] || strlen(build_id) >= ID_BYTES ||
+        map_bytes_find(&sender->known, span_text(build_id)) != MAP_ABSENT)
+        want = SYMBOL_WANT_NEVER;
+    else if (sender->counts.waiting >= QUEUE_MAX || is_off(sender))
+        want = SYMBOL_WANT_LATER;
+    pthread_mutex_unlock(&sender->mutex);
+    return want;
+}
+
+/* The last part of a path, as text that any server takes. */
+static void copy_name(const char *path, char name[NAME_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, NAME_BYTES, "%s", slash ? slash + 1 : path);
+    for (char *at = name; *at; at++)
+        *at = (char)(*at < ' ' || *at > '~' ? '?' : *at);
+}
+
+void symbol_sender_give(struct symbol_sender *sender, const char *build_id, const char *path,
+                        int fd, int debug_fd)
+{
+    struct candidate candidate = {.fd = fd, .debug_fd = debug_fd, .next_ms = now_ms()};
+    struct stat status;
+    if (fstat(debug_fd >= 0 ? debug_fd : fd, &status) == 0)
+        candidate.bytes = status.st_size;
+    snprintf(candidate.build_id, sizeof(candidate.build_id), "%s", build_id);
+    copy_name(path, candidate.name);
+    pthread_mutex_lock(&sender->mutex);
+    uint32_t place = 0;
+    while (place < QUEUE_MAX && sender->queue[place].build_id[0])
+        place++;
+    if (candidate.next_ms < sender->resume_ms)
+        candidate.next_ms = sender->resume_ms;
+    sender->counts.waiting++;
+    if (place == QUEUE_MAX) {
+        clear(sender, &candidate);
+    } else {
+        sender->queue[place] = candidate;
+        sender->counts.asked++;
+        remember(sender, build_id);
+        pthread_cond_signal(&sender->changed);
+    }
+    pthread_mutex_unlock(&sender->mutex);
+}
+
+void symbol_sender_pause(struct symbol_sender *sender, bool is_paused)
+{
+    pthread_mutex_lock(&sender->mutex);
+    sender->is_paused = is_paused;
+    pthread_cond_signal(&sender->changed);
+    pthread_mutex_unlock(&sender->mutex);
+}
+
+void symbol_sender_count(struct symbol_sender *sender, struct symbol_sender_counts *ret_counts)
+{
+    pthread_mutex_lock(&sender->mutex);
+    *ret_counts = sender->counts;
+    pthread_mutex_unlock(&sender->mutex);
+}

@@ -1,0 +1,187 @@
+#include "api/debuginfo/build_job.h"
+
+#include "api/debuginfo/builder_process.h"
+#include "api/debuginfo/table_store.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/server.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "lib/symbols/symbol_builder.h"
+
+#include <string.h>
+
+/* Is it the file's fault, so that it would come to the same another time? */
+static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
+{
+    static const enum err_code codes[] = {ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE,
+                                          ERR_NOT_FOUND, ERR_QUOTA};
+    if (code == ERR_CANCELLED || code == ERR_CONFLICT)
+        return false;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        if (code == codes[i])
+            return true;
+    }
+    return job->try_count >= DEBUGINFO_BUILD_MAX_TRIES;
+}
+
+/* A transaction of the team in which the job ends, unless it is somebody else's by now. */
+static enum err_code begin(struct server *server, const struct debuginfo_job *job,
+                           struct pg_connection **ret_connection, struct arena *arena,
+                           struct err *err)
+{
+    enum err_code code = pg_take(server->database, ret_connection, err);
+    if (!code)
+        code = tenant_begin(*ret_connection, job->tenant_id, arena, err);
+    return code ? code
+                : debuginfo_lease_end(*ret_connection, job->tenant_id, &job->lease, arena, err);
+}
+
+static enum err_code store(struct server *server, const struct debuginfo_job *job,
+                           const struct debuginfo_table *table, bool *ret_is_stored,
+                           struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = begin(server, job, &connection, arena, err);
+    if (!code)
+        code = pg_queue_values(connection, job->tenant_id,
+                               "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
+                               " builder_version = $3::bigint::integer,"
+                               " quality = $4::bigint::integer WHERE id = $1",
+                               arena, err, PG_I64(job->file_id), PG_TEXT(table->problem),
+                               PG_I64(SYMBOL_BUILDER_VERSION), PG_I64(table->facts.quality));
+    if (!code)
+        code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+/* The job goes on. Should it be another server's by now, its table is the better one and stays. */
+static enum err_code store_first_names(struct server *server, const struct debuginfo_job *job,
+                                       const struct debuginfo_table *table, bool *ret_is_stored,
+                                       struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, job->tenant_id, arena, err);
+    if (!code)
+        code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+struct publisher {
+    struct server *server;
+    const struct debuginfo_job *job;
+    struct arena *arena;
+    bool is_first_names;
+};
+
+static enum err_code keep(void *context, const struct debuginfo_table *table, bool *ret_is_stored,
+                          struct err *err)
+{
+    const struct publisher *publisher = context;
+    return publisher->is_first_names ? store_first_names(publisher->server, publisher->job, table,
+                                                         ret_is_stored, publisher->arena, err)
+                                     : store(publisher->server, publisher->job, table,
+                                             ret_is_stored, publisher->arena, err);
+}
+
+static enum err_code publish(void *context, const struct debuginfo_built *built, struct err *err)
+{
+    struct publisher *publisher = context;
+    const struct debuginfo_job *job = publisher->job;
+    struct debuginfo_table table = {.tenant_id = job->tenant_id,
+                                    .id = job->build_id,
+                                    .source = "file",
+                                    .file = job->file,
+                                    .problem = built->problem,
+                                    .bytes = built->bytes,
+                                    .is_short_lived = built->is_first_names};
+    publisher->is_first_names = built->is_first_names;
+    enum err_code code = debuginfo_table_publish(publisher->server, &table, keep, publisher, err);
+    symbol_tables_forget(publisher->server, job->tenant_id);
+    return code;
+}
+
+static enum err_code build(struct server *server, const struct debuginfo_job *job,
+                           const struct patience *patience, struct arena *arena,
+                           struct symbol_builder_report *ret_report, struct err *err)
+{
+    fd_auto input = -1;
+    struct publisher publisher = {.server = server, .job = job, .arena = arena};
+    /* Servers are asked for nothing here: that goes with the need (api/debuginfo/fetch_job.c). */
+    const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
+    enum err_code code = integrity_open_within(server, &job->object, patience, &input, err);
+    if (!code)
+        code = integrity_verify_once(server, &job->object, input, err);
+    return code ? code : debuginfo_builder_run(server, input, patience, &reader, ret_report, err);
+}
+
+/* Who asks for the executable of a build id gets it, stripped as it may be. */
+static enum err_code keep_executable(struct server *server, const struct debuginfo_job *job,
+                                     const char *reason, struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = begin(server, job, &connection, arena, err);
+    if (!code)
+        code = pg_queue_values(connection, job->tenant_id,
+                               "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
+                               " builder_version = $3::bigint::integer, quality = 0"
+                               " WHERE id = $1",
+                               arena, err, PG_I64(job->file_id), PG_TEXT(reason),
+                               PG_I64(SYMBOL_BUILDER_VERSION));
+    return code ? code : pg_commit(connection, err);
+}
+
+/*
+ * The reason stays; the bytes, of no use to anybody, go. A file that was damaged or lost in the
+ * store gets version 0, so that the same file is accepted when it is uploaded again.
+ */
+static enum err_code fail(struct server *server, const struct debuginfo_job *job,
+                          const char *reason, bool is_damaged, struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = begin(server, job, &connection, arena, err);
+    if (!code)
+        code = pg_query_values(connection, job->tenant_id,
+                               "SELECT bytes FROM debug_file WHERE id = $1 FOR UPDATE", arena,
+                               &rows, err, PG_I64(job->file_id));
+    if (!code && pg_row_count(rows))
+        code = quota_give_back(connection, job->tenant_id, pg_get_i64(rows, 0, 0), arena, err);
+    if (!code)
+        code = pg_queue_values(connection, job->tenant_id,
+                               "UPDATE debug_file SET state = 'failed', reason = left($2, 600),"
+                               " builder_version = $3::bigint::integer, object_key = '', bytes = 0"
+                               " WHERE id = $1",
+                               arena, err, PG_I64(job->file_id), PG_TEXT(reason),
+                               PG_I64(is_damaged ? 0 : SYMBOL_BUILDER_VERSION));
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
+                              const struct patience *patience, struct arena *arena,
+                              bool *ret_is_built, struct err *err)
+{
+    *ret_is_built = false;
+    /* It was claimed so often without an end: whoever had it died. */
+    if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
+        return fail(server, job, "the server stopped each time while it built the symbol table",
+                    false, arena, err);
+    struct symbol_builder_report report = {0};
+    enum err_code code = build(server, job, patience, arena, &report, err);
+    *ret_is_built = !code;
+    if (!code || !is_of_the_file(job, code))
+        return code;
+    const bool is_damaged = code == ERR_CORRUPT || code == ERR_LOST;
+    const char *reason = is_damaged          ? "the stored file is damaged or lost: upload it again"
+                         : code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
+                                             : err->message;
+    reason = arena_strdup(arena, reason);
+    if (job->is_executable && code != ERR_QUOTA && !is_damaged &&
+        strcmp(report.id, job->build_id) == 0)
+        return keep_executable(server, job, reason, arena, err);
+    return fail(server, job, reason, is_damaged, arena, err);
+}

@@ -1,0 +1,99 @@
+#include "api/debuginfo/builder_process.h"
+
+#include "api/debuginfo/table_store.h"
+#include "api/ops/metrics.h"
+#include "api/server.h"
+#include "lib/base/os.h"
+#include "lib/symbols/symbol_builder.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Of processor time, where a tenth of one is usual; by the clock four times that. */
+enum { FIRST_NAMES_S = 5 };
+
+static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo_publish *publish,
+                                void *context, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "looking at a new symbol table");
+    if (status.st_size == 0)
+        return err_set(err, ERR_INTERNAL, "the builder of symbol tables wrote nothing");
+    const size_t size = (size_t)status.st_size;
+    void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return err_set_errno(err, ERR_IO, "mapping a new symbol table");
+    table->bytes = span_of(memory, size);
+    enum err_code code = publish(context, table, err);
+    munmap(memory, size);
+    return code;
+}
+
+/* Into a new file at *ret_output, which the caller closes. */
+static enum err_code build_into(int input, int shared, bool is_first_names,
+                                const struct patience *patience, int *ret_output,
+                                struct symbol_builder_report *ret_report, struct err *err)
+{
+    *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
+    if (*ret_output < 0)
+        return err_set_errno(err, ERR_IO, "memfd_create");
+    const struct symbol_builder_options options = {.input_fd = input,
+                                                   .output_fd = *ret_output,
+                                                   .alternate_fd = shared,
+                                                   .is_first_names = is_first_names,
+                                                   .cpu_s = is_first_names ? FIRST_NAMES_S : 0,
+                                                   .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
+                                                   .patience = patience};
+    return symbol_builder_run(&options, ret_report, err);
+}
+
+/* What cannot be made with the shared file stays as it was made without. */
+static enum err_code build_with_shared(int input, const struct patience *patience,
+                                       const struct debuginfo_reader *reader, int *output,
+                                       struct symbol_builder_report *report, struct err *err)
+{
+    struct symbol_builder_report better;
+    fd_auto shared = -1, better_output = -1;
+    enum err_code code = reader->find_shared(reader->context, report->alternate_id, &shared, err);
+    if (code || shared < 0)
+        return code;
+    code = build_into(input, shared, false, patience, &better_output, &better, err);
+    if (code)
+        return code == ERR_CANCELLED ? code : ERR_NONE;
+    const int old_output = *output;
+    *output = better_output;
+    better_output = old_output;
+    *report = better;
+    return ERR_NONE;
+}
+
+static enum err_code build(int input, bool is_first_names, const struct patience *patience,
+                           const struct debuginfo_reader *reader,
+                           struct symbol_builder_report *ret_report, struct err *err)
+{
+    fd_auto output = -1;
+    enum err_code code = build_into(input, -1, is_first_names, patience, &output, ret_report, err);
+    if (!code && ret_report->alternate_id[0] && reader->find_shared)
+        code = build_with_shared(input, patience, reader, &output, ret_report, err);
+    if (code)
+        return code;
+    struct debuginfo_built table = {.problem = ret_report->problem,
+                                    .is_first_names = is_first_names};
+    return publish_fd(output, &table, reader->publish, reader->context, err);
+}
+
+enum err_code debuginfo_builder_run(struct server *server, int input,
+                                    const struct patience *patience,
+                                    const struct debuginfo_reader *reader,
+                                    struct symbol_builder_report *ret_report, struct err *err)
+{
+    struct stat status;
+    if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
+        !build(input, true, patience, reader, ret_report, err))
+        metric_add(metrics_counter(server->metrics, "perfolio_symbol_first_names_total", "",
+                                   "Symbol tables of names alone that were published while the "
+                                   "whole ones were built."),
+                   1);
+    return build(input, false, patience, reader, ret_report, err);
+}

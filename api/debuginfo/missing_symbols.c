@@ -1,0 +1,313 @@
+#include "api/debuginfo/missing_symbols.h"
+
+#include "api/debuginfo/symbol_tables.h"
+#include "api/identity/principal.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    WAITING_MAX = 4096,
+    NOTED_SLOTS = 16384, /* what was written lately; two that meet in one are written oftener */
+    NOTED_S = 300,
+    TENANT_MAX = 10000, /* binaries of one team */
+    FILE_BYTES = SYMBOL_TABLES_FILE_CHARACTERS,
+    JSON_MAX_BYTES = 8 << 20,
+};
+
+struct need {
+    int64_t tenant_id;
+    char id[SYMBOL_TABLES_ID_BYTES];
+    char file[FILE_BYTES + 1];
+};
+
+struct noted {
+    uint64_t hash;
+    int64_t at_ns; /* monotonic */
+};
+
+struct symbol_needs {
+    pthread_mutex_t mutex;
+    struct need waiting[WAITING_MAX];
+    uint32_t count;
+    struct noted noted[NOTED_SLOTS];
+};
+
+struct symbol_needs *symbol_needs_create(void)
+{
+    struct symbol_needs *needs = mem_new(struct symbol_needs, 1);
+    pthread_mutex_init(&needs->mutex, NULL);
+    return needs;
+}
+
+void symbol_needs_destroy(struct symbol_needs *needs)
+{
+    if (!needs)
+        return;
+    pthread_mutex_destroy(&needs->mutex);
+    mem_free(needs);
+}
+
+/* FNV-1a: whom it deceives misses a note for some minutes. */
+static uint64_t hash_of(int64_t tenant_id, const char *id)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id;
+    for (; *id; id++)
+        hash = (hash ^ (uint8_t)*id) * UINT64_C(1099511628211);
+    return hash ^ hash >> 32;
+}
+
+/* The last FILE_BYTES of a path, without a character that is cut and without what JSON texts of the
+ * database may not hold. */
+static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
+{
+    size_t skipped = file.size > FILE_BYTES ? file.size - FILE_BYTES : 0;
+    while (skipped && skipped < file.size && (file.data[skipped] & 0xc0) == 0x80)
+        skipped++;
+    size_t size = file.size - skipped;
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = file.data[skipped + i];
+        ret_file[i] = (char)(byte < ' ' || byte == 0x7f ? '?' : byte);
+    }
+    ret_file[size] = '\0';
+}
+
+/* Called locked. */
+static void note(struct symbol_needs *needs, int64_t tenant_id, const char *id, struct span file,
+                 int64_t now_ns)
+{
+    const uint64_t hash = hash_of(tenant_id, id);
+    struct noted *slot = &needs->noted[hash % NOTED_SLOTS];
+    if (needs->count == WAITING_MAX ||
+        (slot->hash == hash && slot->at_ns && now_ns - slot->at_ns < NOTED_S * CLOCK_NS_PER_S))
+        return;
+    *slot = (struct noted){.hash = hash, .at_ns = now_ns};
+    struct need *need = &needs->waiting[needs->count++];
+    need->tenant_id = tenant_id;
+    memcpy(need->id, id, strlen(id) + 1);
+    copy_file(file, need->file);
+}
+
+void symbol_tables_need(struct server *server, int64_t tenant_id,
+                        const struct symbol_tables_binary *binaries, uint32_t count)
+{
+    struct symbol_needs *needs = symbol_tables_needs(server->symbol_tables);
+    const int64_t now_ns = clock_monotonic_ns();
+    char id[SYMBOL_TABLES_ID_BYTES];
+    pthread_mutex_lock(&needs->mutex);
+    for (uint32_t i = 0; i < count; i++)
+        if (symbol_tables_id(binaries[i].build_id, id))
+            note(needs, tenant_id, id, binaries[i].file, now_ns);
+    pthread_mutex_unlock(&needs->mutex);
+}
+
+/* ---- writing ---- */
+
+static struct need *take_waiting(struct symbol_needs *needs, struct arena *arena,
+                                 uint32_t *ret_count)
+{
+    pthread_mutex_lock(&needs->mutex);
+    struct need *taken = arena_new_raw(arena, struct need, needs->count);
+    memcpy(taken, needs->waiting, needs->count * sizeof(*taken));
+    *ret_count = needs->count;
+    needs->count = 0;
+    pthread_mutex_unlock(&needs->mutex);
+    return taken;
+}
+
+enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    buf_auto json;
+    buf_init(&json, JSON_MAX_BYTES);
+    uint32_t count;
+    const struct need *taken =
+        take_waiting(symbol_tables_needs(server->symbol_tables), arena, &count);
+    if (count == 0)
+        return ERR_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        buf_printf(&json, "%c{\"t\":%" PRId64 ",\"b\":\"%s\",\"f\":", i ? ',' : '[',
+                   taken[i].tenant_id, taken[i].id);
+        buf_append_json(&json, span_text(taken[i].file));
+        buf_append_byte(&json, '}');
+    }
+    buf_append_byte(&json, ']');
+    if (buf_failed(&json))
+        return err_set(err, ERR_TOO_LARGE, "noting binaries without names: too many at once");
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "WITH asked AS (SELECT * FROM json_to_recordset($1::json) AS a (t bigint, b text,"
+            "  f text)),"
+            " held AS (SELECT id FROM tenant WHERE id IN (SELECT t FROM asked)"
+            "  ORDER BY id FOR KEY SHARE SKIP LOCKED),"
+            " room AS (SELECT id, $2 - (SELECT count(*) FROM symbol_need n"
+            "  WHERE n.tenant_id = id) AS free FROM held),"
+            " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM asked JOIN room ON id = t"
+            "  WHERE free > 0 OR EXISTS (SELECT FROM symbol_need n WHERE n.tenant_id = t"
+            "   AND n.build_id = b) ORDER BY t, b)"
+            " INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at)"
+            " SELECT t, b, left(f, $3), CASE WHEN $4 THEN now() END FROM fit"
+            " ON CONFLICT (tenant_id, build_id) DO UPDATE SET last_at = now(), next_try_at ="
+            " CASE WHEN symbol_need.reason = '' AND $4 THEN coalesce(symbol_need.next_try_at, "
+            "now())"
+            "  ELSE symbol_need.next_try_at END,"
+            " file = CASE WHEN excluded.file <> '' THEN excluded.file ELSE symbol_need.file END",
+            arena, NULL, err, PG_SPAN(buf_span(&json)), PG_I64(TENANT_MAX),
+            PG_I64(SYMBOL_TABLES_FILE_CHARACTERS), PG_BOOL(server->debuginfod != NULL));
+    return code ? err_add(err, "noting binaries without names") : ERR_NONE;
+}
+
+/* ---- status ---- */
+
+/* is_behind: who is told that it is there would take an answer without it for all there is. */
+static void fill_status(const struct pg_result *rows, int row, bool is_behind,
+                        struct symbol_tables_status *state)
+{
+    const bool is_ready = pg_get_bool(rows, row, 1), is_working = pg_get_bool(rows, row, 2);
+    state->state = is_ready && !is_behind   ? SYMBOL_TABLES_READY
+                   : is_ready || is_working ? SYMBOL_TABLES_PENDING
+                                            : SYMBOL_TABLES_MISSING;
+    if (state->state != SYMBOL_TABLES_MISSING)
+        return;
+    if (*pg_get_text(rows, row, 3))
+        state->reason = pg_get_text(rows, row, 3);
+    state->next_retry_ms = pg_get_i64(rows, row, 4);
+}
+
+static enum err_code query_status(struct server *server, int64_t tenant_id, const struct buf *json,
+                                  struct arena *arena, struct pg_result **ret_rows, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, tenant_id,
+        /* First names are names, but who waits is to see the lines that are being made. */
+        "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working AND NOT t.is_lacking),"
+        " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
+        /* What the table lacks, and, where servers are asked, what came of that. */
+        " CASE WHEN t.is_lacking THEN concat_ws('; ', t.lacks,"
+        "   CASE WHEN n.next_try_at IS NOT NULL THEN nullif(n.reason, '') END)"
+        "  WHEN EXISTS (SELECT FROM symbol_table d WHERE d.tenant_id = $1 AND d.build_id = a.b"
+        "   AND object_is_damaged(d.object_key)) THEN"
+        "   'its symbol table is damaged on the server: upload it once more'"
+        "  ELSE coalesce((SELECT f.reason FROM debug_file f WHERE f.tenant_id = $1"
+        "   AND f.build_id = a.b AND f.state = 'failed' ORDER BY f.id DESC LIMIT 1), n.reason, '')"
+        "  END,"
+        " unix_ms(n.next_try_at),"
+        " (SELECT generation + coalesce((SELECT generation FROM symbol_generation"
+        "  WHERE tenant_id = $1), 0) FROM symbol_generation_public)"
+        " FROM json_to_recordset($2::json) AS a (i integer, b text)"
+        " LEFT JOIN symbol_need n ON n.tenant_id = $1 AND n.build_id = a.b"
+        " CROSS JOIN LATERAL (SELECT count(*) > 0 AS is_there,"
+        "  coalesce(bool_or(has_much AND NOT lacks_shared), false) AS is_good,"
+        "  bool_or(lacks_shared) AND NOT bool_or(has_much AND NOT lacks_shared) AS is_lacking,"
+        "  coalesce(nullif(max(problem) FILTER (WHERE lacks_shared), ''),"
+        "   'names are in a shared file of dwz that was not given') AS lacks FROM"
+        "  (SELECT quality & $3::bigint::integer <> 0 AS has_much,"
+        "    quality & $4::bigint::integer <> 0 AS lacks_shared, problem FROM"
+        "    (SELECT quality, problem FROM symbol_table WHERE tenant_id = $1 AND build_id = a.b"
+        "      AND NOT object_is_damaged(object_key)"
+        "     UNION ALL SELECT quality, problem FROM symbol_table_public WHERE build_id = a.b"
+        "      AND NOT object_is_damaged(object_key))"
+        "    AS both_places) AS tables) AS t"
+        " CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM symbol_job WHERE tenant_id = $1"
+        "  AND build_id = a.b) AS is_working) AS j",
+        arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(buf_span(json)),
+        PG_I64(SYMBOL_TABLES_GOOD), PG_I64(SYMBOL_LACKS_SHARED));
+}
+
+static const char *copy_text(struct arena *arena, struct span text)
+{
+    return arena_strndup(arena, text.data, text.size);
+}
+
+enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
+                                   const struct symbol_tables_binary *binaries, uint32_t count,
+                                   struct arena *arena,
+                                   const struct symbol_tables_status **ret_states, struct err *err)
+{
+    struct symbol_tables_status *states = arena_new(arena, struct symbol_tables_status, count);
+    struct pg_result *rows;
+    char id[SYMBOL_TABLES_ID_BYTES];
+    uint32_t asked = 0;
+    buf_auto json;
+    buf_init(&json, JSON_MAX_BYTES);
+    buf_append_byte(&json, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        const bool has_id = symbol_tables_id(binaries[i].build_id, id);
+        states[i] = (struct symbol_tables_status){
+            .state = SYMBOL_TABLES_MISSING,
+            .build_id = has_id ? arena_strdup(arena, id) : "",
+            .file = copy_text(arena, binaries[i].file),
+            .reason = has_id ? "nobody has uploaded its debug information"
+                             : "the profile does not say its build id"};
+        if (has_id && asked < SYMBOL_TABLES_STATUS_MAX)
+            buf_printf(&json, "%s{\"i\":%u,\"b\":\"%s\"}", asked++ ? "," : "", i, id);
+    }
+    buf_append_byte(&json, ']');
+    enum err_code code = asked ? query_status(server, tenant_id, &json, arena, &rows, err) : 0;
+    const bool is_behind =
+        !code && asked && pg_row_count(rows) &&
+        symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
+    for (int row = 0; !code && asked && row < pg_row_count(rows); row++)
+        fill_status(rows, row, is_behind, &states[pg_get_i64(rows, row, 0)]);
+    if (!code)
+        *ret_states = states;
+    return code;
+}
+
+static void write_ids(const struct symbol_tables_status *state, struct buf *json)
+{
+    buf_append_text(json, "{\"build_id\":");
+    buf_append_json(json, span_text(state->build_id));
+    buf_append_text(json, ",\"file\":");
+    buf_append_json(json, span_text(state->file));
+}
+
+static void write_missing(const struct symbol_tables_status *state, struct buf *json)
+{
+    char text[CLOCK_TEXT_BYTES];
+    write_ids(state, json);
+    buf_append_text(json, ",\"reason\":");
+    buf_append_json(json, span_text(state->reason));
+    if (state->next_retry_ms)
+        buf_printf(json, ",\"next_retry\":\"%s\"}",
+                   clock_format(state->next_retry_ms * CLOCK_NS_PER_MS, text));
+    else
+        buf_append_text(json, ",\"next_retry\":null}");
+}
+
+void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
+                                uint32_t unlisted, struct buf *json)
+{
+    uint32_t pending = 0, missing = 0;
+    buf_append_text(json, "{\"pending\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (states[i].state != SYMBOL_TABLES_PENDING)
+            continue;
+        buf_append_text(json, pending++ ? "," : "");
+        write_ids(&states[i], json);
+        buf_append_byte(json, '}');
+    }
+    buf_append_text(json, "],\"missing\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (states[i].state != SYMBOL_TABLES_MISSING)
+            continue;
+        buf_append_text(json, missing++ ? "," : "");
+        write_missing(&states[i], json);
+    }
+    buf_append_byte(json, ']');
+    if (unlisted)
+        buf_printf(json, ",\"unlisted\":%" PRIu32, unlisted);
+    buf_printf(json, ",\"complete\":%s}", pending + missing + unlisted ? "false" : "true");
+}

@@ -1,0 +1,363 @@
+#include "api/debuginfo/routes.h"
+
+#include "api/debuginfo/table_store.h"
+#include "api/http/byte_range.h"
+#include "api/http/http_server.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/ops/integrity.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+
+enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
+                                struct err *err)
+{
+    const struct span text = request->path_params[0];
+    /* Go's own text is longer in hexadecimal: only hexadecimal keeps its length. */
+    if (!symbol_tables_id(text, ret_id) || strlen(ret_id) != text.size)
+        return err_set(err, ERR_INVALID,
+                       "a build id is an even number of hexadecimal digits, at most %d",
+                       SYMBOL_TABLES_ID_BYTES - 1);
+    return ERR_NONE;
+}
+
+/* ---- what there is ---- */
+
+#define TABLE_COLUMNS                                                                              \
+    "build_id, quality, functions, bytes, source, file, problem, broken_units,"                    \
+    " builder_version, rfc3339(created_at), quality_rank, object_is_damaged(object_key)"
+#define TABLE_SELECT "SELECT " TABLE_COLUMNS " FROM symbol_table WHERE tenant_id = $1"
+
+/* Of both lists the first so many have all that the first so many of them together need. */
+static const char list_select[] =
+    "SELECT " TABLE_COLUMNS ", t.has_table, coalesce(files, 0), coalesce(file_bytes, 0) FROM"
+    " (SELECT *, true AS has_table FROM symbol_table WHERE tenant_id = $1 AND build_id > $2"
+    "   ORDER BY build_id LIMIT $3) AS t"
+    " FULL JOIN (SELECT build_id, count(*) AS files, sum(bytes)::bigint AS file_bytes"
+    "   FROM debug_file WHERE tenant_id = $1 AND build_id > $2"
+    "   GROUP BY build_id ORDER BY build_id LIMIT $3) AS f USING (build_id)"
+    " ORDER BY build_id LIMIT $3";
+
+static void write_table(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_cell_text(answer, "source", rows, row, 4);
+    debuginfo_write_quality(answer, (uint32_t)pg_get_i64(rows, row, 1));
+    answer_cell_i64(answer, "quality_rank", rows, row, 10);
+    answer_cell_i64(answer, "functions", rows, row, 2);
+    answer_cell_i64(answer, "bytes", rows, row, 3);
+    answer_cell_text(answer, "file", rows, row, 5);
+    answer_cell_text(answer, "problem", rows, row, 6);
+    answer_cell_i64(answer, "broken_units", rows, row, 7);
+    answer_cell_i64(answer, "builder_version", rows, row, 8);
+    answer_cell_text(answer, "created_at", rows, row, 9);
+    answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 11));
+}
+
+static void write_binary(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_text(answer, "build_id", rows, row, 0);
+    if (pg_is_null(rows, row, 12)) {
+        answer_null(answer, "table");
+    } else {
+        answer_open(answer, "table", '{');
+        write_table(answer, rows, row);
+        answer_close(answer, '}');
+    }
+    answer_cell_i64(answer, "files", rows, row, 13);
+    answer_cell_i64(answer, "file_bytes", rows, row, 14);
+    answer_close(answer, '}');
+}
+
+static enum err_code list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"limit", "after", NULL};
+    struct span after = SPAN_LITERAL("");
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    int64_t limit = LIST_DEFAULT;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit, err);
+    request_query(request, "after", &after);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id, list_select,
+                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
+                               PG_SPAN(after), PG_I64(limit + 1));
+    if (code)
+        return code;
+    const int count = pg_row_count(rows);
+    const bool has_more = count > limit;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "binaries", '[');
+    for (int row = 0; row < count - has_more; row++)
+        write_binary(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+static void write_files(struct answer *answer, const struct pg_result *rows)
+{
+    answer_open(answer, "files", '[');
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        answer_open(answer, NULL, '{');
+        answer_cell_text(answer, "kind", rows, row, 0);
+        answer_cell_text(answer, "state", rows, row, 1);
+        answer_cell_text(answer, "reason", rows, row, 2);
+        answer_cell_i64(answer, "bytes", rows, row, 3);
+        answer_cell_text(answer, "sha256", rows, row, 4);
+        answer_cell_text(answer, "file", rows, row, 5);
+        answer_cell_text(answer, "created_at", rows, row, 6);
+        answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 7));
+        answer_close(answer, '}');
+    }
+    answer_close(answer, ']');
+}
+
+static const char *state_name(enum symbol_tables_state state)
+{
+    return state == SYMBOL_TABLES_READY     ? "ready"
+           : state == SYMBOL_TABLES_PENDING ? "pending"
+                                            : "missing";
+}
+
+/* Files first: of one that is built the table is there by then. */
+static enum err_code read_own(struct request *request, const char *id, struct pg_result **ret_table,
+                              struct pg_result **ret_files, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
+                               " rfc3339(created_at), object_is_damaged(object_key)"
+                               " FROM debug_file"
+                               " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
+                               request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (!code)
+        code = pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2",
+                               request->arena, ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
+    return code;
+}
+
+/*
+ * What is there is ready: the first look may find news of another server, pending because answers
+ * were made without them; no answer from here on is older than they.
+ */
+static enum err_code read_state(struct request *request, const char *id,
+                                const struct symbol_tables_status **ret_state, struct err *err)
+{
+    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = symbol_tables_status(request->server, tenant_id, &binary, 1,
+                                              request->arena, ret_state, err);
+    if (!code && (*ret_state)->state == SYMBOL_TABLES_PENDING)
+        code = symbol_tables_status(request->server, tenant_id, &binary, 1, request->arena,
+                                    ret_state, err);
+    return code;
+}
+
+/* 200 for any build id: of one that nobody knows there is nothing but its state. */
+static enum err_code show(struct request *request, struct response *response, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    struct pg_result *table, *files;
+    const struct symbol_tables_status *states;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = read_own(request, id, &table, &files, err);
+    if (!code)
+        code = read_state(request, id, &states, err);
+    if (code)
+        return code;
+    char retry[CLOCK_TEXT_BYTES];
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "build_id", id);
+    answer_text(&answer, "state", state_name(states->state));
+    answer_text(&answer, "reason", states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
+    answer_text(&answer, "next_retry",
+                states->next_retry_ms ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
+                                      : NULL);
+    if (pg_row_count(table)) {
+        answer_open(&answer, "table", '{');
+        write_table(&answer, table, 0);
+        answer_close(&answer, '}');
+    } else {
+        answer_null(&answer, "table");
+    }
+    write_files(&answer, files);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* ---- deleting ---- */
+
+static enum err_code delete_rows(struct request *request, struct pg_connection *connection,
+                                 const char *id, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    struct pg_result *rows;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "WITH tables AS (DELETE FROM symbol_table WHERE tenant_id = $1 AND build_id = $2"
+        "  RETURNING bytes),"
+        " files AS (DELETE FROM debug_file WHERE tenant_id = $1 AND build_id = $2"
+        "  RETURNING bytes),"
+        " gone AS (SELECT bytes FROM tables UNION ALL SELECT bytes FROM files)"
+        " SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
+        request->arena, &rows, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (code)
+        return code;
+    if (pg_get_i64(rows, 0, 0) == 0)
+        return err_set(err, ERR_NOT_FOUND, "your team has no debug information of %s", id);
+    return quota_give_back(connection, tenant_id, pg_get_i64(rows, 0, 1), request->arena, err);
+}
+
+static enum err_code delete_all(struct request *request, struct response *response, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    pg_auto connection = NULL;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (!code)
+        code = delete_rows(request, connection, id, err);
+    if (!code)
+        code = audit_record(connection, request, "debuginfo.delete", id, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    symbol_tables_forget(request->server, request->principal.tenant_id);
+    return answer_nothing(request, response);
+}
+
+/* ---- debuggers ---- */
+
+struct served {
+    struct integrity_object object;
+    const char *etag;
+};
+
+/* Who asks for a debug file takes an executable that has debug information of its own, too. */
+static enum err_code find_file(struct request *request, const char *id, const char *kind,
+                               struct served *ret_file, struct err *err)
+{
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, request->principal.tenant_id,
+            "SELECT object_key, encode(sha256, 'hex'), bytes, sha256 FROM debug_file"
+            " WHERE tenant_id = $1 AND build_id = $2 AND state = 'built'"
+            " AND (kind = $3 OR ($3 = 'debuginfo' AND quality & $4::bigint::integer <> 0))"
+            " ORDER BY kind = $3 DESC, bytes DESC, id DESC LIMIT 1",
+            request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(id),
+            PG_TEXT(kind), PG_I64(SYMBOL_HAS_DWARF));
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
+        return err_set(err, ERR_NOT_FOUND, "your team has uploaded no %s of %s", kind, id);
+    *ret_file =
+        (struct served){.object = {.kind = INTEGRITY_DEBUG_FILE,
+                                   .tenant_id = request->principal.tenant_id,
+                                   .row = arena_strdup(request->arena, id),
+                                   .key = pg_get_text(rows, 0, 0),
+                                   .bytes = (uint64_t)pg_get_i64(rows, 0, 2),
+                                   .sha256 = pg_get_bytes(rows, 0, 3)},
+                        .etag = arena_printf(request->arena, "\"%s\"", pg_get_text(rows, 0, 1))};
+    return ERR_NONE;
+}
+
+/*
+ * A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
+ * compared before the first part is sent, and the result is kept for the parts that follow. Digests
+ * of single pieces would need a column that grows with the file, for a read that happens once.
+ */
+static enum err_code check_response(struct request *request, struct response *response,
+                                    const struct integrity_object *object, struct err *err)
+{
+    if (response->body_kind != RESPONSE_FILE)
+        return ERR_NONE;
+    if (response->status == 206)
+        return integrity_verify_once(request->server, object, response->file_fd, err);
+    response->file_check = integrity_stream_create(request->server, request->arena, object);
+    return ERR_NONE;
+}
+
+static enum err_code serve(struct request *request, const char *kind, struct response *response,
+                           struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    struct served file = {0};
+    int fd;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = find_file(request, id, kind, &file, err);
+    if (code)
+        return code;
+    if (response_is_cached(request, response, file.etag, "private, max-age=86400"))
+        return ERR_NONE;
+    code = integrity_open(request->server, &file.object, &fd, err);
+    if (code)
+        return code;
+    response_add(request, response, "x-debuginfod-size",
+                 arena_printf(request->arena, "%" PRIu64, file.object.bytes));
+    byte_range_respond(request, response, "application/octet-stream", file.etag, fd,
+                       file.object.bytes);
+    return check_response(request, response, &file.object, err);
+}
+
+static enum err_code serve_debuginfo(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    return serve(request, "debuginfo", response, err);
+}
+
+static enum err_code serve_executable(struct request *request, struct response *response,
+                                      struct err *err)
+{
+    return serve(request, "executable", response, err);
+}
+
+#define DEBUGINFO "/api/v1/debuginfo"
+
+static const struct route routes[] = {
+    {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list},
+    {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_table},
+    {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_debuginfo},
+    {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
+    {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show},
+    {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_all},
+    {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_debuginfo},
+    {HTTP_GET, "/buildid/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_executable},
+};
+
+const struct route_table debuginfo_routes = {routes, sizeof(routes) / sizeof(*routes)};

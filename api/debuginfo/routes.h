@@ -1,0 +1,36 @@
+/*
+ * debuginfo: debug information of a team's binaries: sent, listed, deleted, and given to debuggers.
+ *
+ *   POST   /api/v1/debuginfo/{build id}/table        a symbol table that was built elsewhere
+ *   POST   /api/v1/debuginfo/{build id}/debuginfo    a debug file; a job builds its table
+ *   POST   /api/v1/debuginfo/{build id}/executable   the binary itself; the same
+ *   GET    /api/v1/debuginfo                         what there is, by build id
+ *   GET    /api/v1/debuginfo/{build id}              one: table, files, what is missing
+ *   DELETE /api/v1/debuginfo/{build id}              table and files
+ *   GET    /buildid/{build id}/debuginfo|executable  as debuginfod has them, for gdb and perf
+ *
+ * The three that send take the bytes as body, or ?upload= with the id of an upload in parts
+ * (UPLOAD_DEBUGINFO_PATH of api/share/upload.h). Everything is of the asking team alone: what
+ * others have cannot be told from what nobody has. The scope is debuginfo for all of them.
+ */
+#ifndef API_DEBUGINFO_ROUTES_H
+#define API_DEBUGINFO_ROUTES_H
+
+#include "api/debuginfo/symbol_tables.h"
+#include "api/routes.h"
+
+extern const struct route_table debuginfo_routes;
+
+/* The build id of path parameter 0. Handles: ERR_INVALID. */
+enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
+                                struct err *err) MUST_USE;
+
+/* Handlers of api/debuginfo/upload.c. */
+enum err_code debuginfo_post_table(struct request *request, struct response *response,
+                                   struct err *err);
+enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,
+                                       struct err *err);
+enum err_code debuginfo_post_executable(struct request *request, struct response *response,
+                                        struct err *err);
+
+#endif

@@ -1,0 +1,481 @@
+#include "api/debuginfo/symbol_tables.h"
+
+#include "api/debuginfo/missing_symbols.h"
+#include "api/debuginfo/table_store.h"
+#include "api/ops/integrity.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "lib/symbols/symbol_pack.h"
+#include "lib/symbols/symbol_table.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    GENERATION_SLOTS = 1024, /* of teams that ask; two that meet in one ask the database oftener */
+    FOUND_MAX_BYTES = 8 << 20,
+    KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
+    DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
+    LIGHT_UNPACK_BYTES = 16 << 20, /* what every thread may unpack at any time */
+};
+
+/* What the database said of one team's build id in one generation. */
+struct found {
+    char object_key[OBJECT_KEY_MAX_BYTES + 1]; /* "": no table */
+    uint64_t bytes;
+    uint8_t sha256[DIGEST_BYTES];
+    bool is_public;
+    bool is_good;
+};
+
+struct opened {
+    char key[OBJECT_KEY_MAX_BYTES + 1];
+    struct symbol_table *table; /* NULL: damaged or lost */
+    int64_t failed_ns;          /* then: when it was found to be so, monotonic */
+};
+
+struct generation {
+    int64_t tenant_id; /* 0: free */
+    uint64_t number;
+    int64_t asked_ns; /* monotonic; 0: ask again */
+};
+
+struct symbol_tables {
+    struct flight_cache *found;
+    struct flight_cache *opened;
+    struct symbol_needs *needs;
+    pthread_mutex_t mutex; /* guards generations */
+    struct generation generations[GENERATION_SLOTS];
+    pthread_mutex_t unpacking; /* held while a table that is not light is unpacked */
+};
+
+static void destroy_found(void *value)
+{
+    mem_free(value);
+}
+
+static void destroy_opened(void *value)
+{
+    struct opened *opened = value;
+    symbol_table_close(opened->table);
+    mem_free(opened);
+}
+
+struct symbol_tables *symbol_tables_create(void)
+{
+    struct symbol_tables *tables = mem_new(struct symbol_tables, 1);
+    tables->found = flight_cache_create(FOUND_MAX_BYTES, destroy_found);
+    tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
+    tables->needs = symbol_needs_create();
+    pthread_mutex_init(&tables->mutex, NULL);
+    pthread_mutex_init(&tables->unpacking, NULL);
+    return tables;
+}
+
+void symbol_tables_destroy(struct symbol_tables *tables)
+{
+    if (!tables)
+        return;
+    flight_cache_destroy(tables->found);
+    flight_cache_destroy(tables->opened);
+    symbol_needs_destroy(tables->needs);
+    pthread_mutex_destroy(&tables->mutex);
+    pthread_mutex_destroy(&tables->unpacking);
+    mem_free(tables);
+}
+
+struct symbol_needs *symbol_tables_needs(struct symbol_tables *tables)
+{
+    return tables->needs;
+}
+
+static bool is_hex(struct span text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.data[i];
+        if (!((byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') ||
+              (byte >= 'A' && byte <= 'F')))
+            return false;
+    }
+    return text.size % 2 == 0;
+}
+
+bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES])
+{
+    bool is_hexadecimal = is_hex(build_id);
+    if (build_id.size == 0 || build_id.size >= SYMBOL_TABLES_ID_BYTES ||
+        (!is_hexadecimal && build_id.size > SYMBOL_ID_MAX_BYTES))
+        return false;
+    if (!is_hexadecimal) {
+        digest_hex(build_id, ret_id);
+        return true;
+    }
+    for (size_t i = 0; i < build_id.size; i++) {
+        uint8_t byte = build_id.data[i];
+        ret_id[i] = (char)(byte >= 'A' && byte <= 'F' ? byte + ('a' - 'A') : byte);
+    }
+    ret_id[build_id.size] = '\0';
+    return true;
+}
+
+/* ---- generations ---- */
+
+static enum err_code ask_generation(struct server *server, int64_t tenant_id, uint64_t *ret_number,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT generation + coalesce((SELECT generation FROM"
+                               " symbol_generation WHERE tenant_id = $1), 0)"
+                               " FROM symbol_generation_public",
+                               arena, &rows, err, PG_I64(tenant_id));
+    if (!code)
+        *ret_number = (uint64_t)pg_get_i64(rows, 0, 0);
+    return code;
+}
+
+static struct generation *generation_of(struct symbol_tables *tables, int64_t tenant_id)
+{
+    return &tables->generations[(uint64_t)tenant_id % GENERATION_SLOTS];
+}
+
+uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    const int64_t now_ns = clock_monotonic_ns();
+    uint64_t number = 1;
+    struct err ignored;
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id == tenant_id)
+        number = slot->number;
+    const bool is_fresh =
+        slot->tenant_id == tenant_id && slot->asked_ns && now_ns - slot->asked_ns < CLOCK_NS_PER_S;
+    if (!is_fresh && slot->tenant_id == tenant_id)
+        slot->asked_ns = now_ns; /* one asks, others go on with what was known */
+    pthread_mutex_unlock(&tables->mutex);
+    if (is_fresh || ask_generation(server, tenant_id, &number, &ignored))
+        return number;
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id != tenant_id)
+        *slot = (struct generation){.tenant_id = tenant_id, .number = number, .asked_ns = now_ns};
+    else if (slot->number < number)
+        slot->number = number;
+    number = slot->number;
+    pthread_mutex_unlock(&tables->mutex);
+    return number;
+}
+
+bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    pthread_mutex_lock(&tables->mutex);
+    const bool is_news = slot->tenant_id == tenant_id && slot->number < number;
+    if (is_news)
+        slot->number = number;
+    pthread_mutex_unlock(&tables->mutex);
+    return is_news;
+}
+
+void symbol_tables_forget(struct server *server, int64_t tenant_id)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id == tenant_id)
+        slot->asked_ns = 0;
+    pthread_mutex_unlock(&tables->mutex);
+}
+
+/* ---- tables ---- */
+
+static void found_key(int64_t tenant_id, uint64_t generation, const char *id,
+                      char ret_key[KEY_BYTES])
+{
+    snprintf(ret_key, KEY_BYTES, "%" PRId64 ".%" PRIu64 ".%s", tenant_id, generation, id);
+}
+
+struct search {
+    struct server *server;
+    int64_t tenant_id;
+    const char *id;
+};
+
+/* ids are an array as PostgreSQL writes it: {…,…}. A row for each. */
+static enum err_code query_tables(struct server *server, int64_t tenant_id, struct span ids,
+                                  struct arena *arena, struct pg_result **ret_rows, struct err *err)
+{
+    pg_auto connection = NULL;
+    const enum err_code code = pg_take(server->database, &connection, err);
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, tenant_id,
+        "SELECT asked.id, best.object_key, best.is_public, best.quality, best.bytes, best.sha256"
+        " FROM unnest($2::text[]) AS asked (id) LEFT JOIN LATERAL"
+        " (SELECT object_key, false AS is_public, quality_rank, quality, bytes, sha256"
+        "   FROM symbol_table WHERE tenant_id = $1 AND build_id = asked.id"
+        "   AND NOT object_is_damaged(object_key) UNION ALL"
+        "  SELECT object_key, true, quality_rank, quality, bytes, sha256 FROM symbol_table_public"
+        "   WHERE build_id = asked.id AND NOT object_is_damaged(object_key)"
+        "  ORDER BY quality_rank DESC, is_public LIMIT 1) AS best ON true",
+        arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(ids));
+}
+
+static struct found *read_found(const struct pg_result *rows, int row)
+{
+    struct found *found = mem_new(struct found, 1);
+    if (pg_is_null(rows, row, 1))
+        return found;
+    snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, row, 1));
+    found->is_public = pg_get_bool(rows, row, 2);
+    found->is_good = symbol_tables_is_good(pg_get_i64(rows, row, 3));
+    found->bytes = (uint64_t)pg_get_i64(rows, row, 4);
+    const struct span sha256 = pg_get_bytes(rows, row, 5);
+    memcpy(found->sha256, sha256.data, sha256.size < DIGEST_BYTES ? sha256.size : DIGEST_BYTES);
+    return found;
+}
+
+static enum err_code find_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct search *search = context;
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    const char *ids = arena_printf(arena, "{%s}", search->id);
+    const enum err_code code =
+        query_tables(search->server, search->tenant_id, span_text(ids), arena, &rows, err);
+    if (code)
+        return code;
+    *ret_value = read_found(rows, 0);
+    *ret_bytes = sizeof(struct found);
+    return ERR_NONE;
+}
+
+struct opening {
+    struct server *server;
+    struct integrity_object object;
+};
+
+/* One large table at a time, whoever asks. The budget for heavy work is not asked: whoever asks for
+ * names may hold a place in it, and two of them could wait for each other. Who unpacks waits for
+ * nobody. */
+static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd, int table_fd,
+                                    struct err *err)
+{
+    struct symbol_tables *tables = opening->server->symbol_tables;
+    const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
+    if (!is_light)
+        pthread_mutex_lock(&tables->unpacking);
+    const enum err_code code =
+        symbol_unpack_fd(packed_fd, table_fd, DEBUGINFO_TABLE_MAX_BYTES, err);
+    if (!is_light)
+        pthread_mutex_unlock(&tables->unpacking);
+    return code;
+}
+
+/* Packed, as tables rest: made readable in a file of this server's that has no name, so that pages
+ * which nobody reads need no memory. */
+static enum err_code unpack(const struct opening *opening, int *fd, struct err *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/objects", opening->server->settings->data_dir);
+    fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
+    if (table_fd < 0)
+        return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
+    const enum err_code code = unpack_in_turn(opening, *fd, table_fd, err);
+    if (code)
+        return code;
+    os_close(*fd);
+    *fd = table_fd;
+    table_fd = -1;
+    return ERR_NONE;
+}
+
+static bool is_packed(int fd)
+{
+    uint8_t bytes[8];
+    const ssize_t size = pread(fd, bytes, sizeof(bytes), 0);
+    return size > 0 && symbol_pack_is(span_of(bytes, (size_t)size));
+}
+
+static enum err_code read_table(const struct opening *opening, struct symbol_table **ret_table,
+                                struct err *err)
+{
+    fd_auto fd = -1;
+    enum err_code code = integrity_open(opening->server, &opening->object, &fd, err);
+    if (!code)
+        code = integrity_verify(opening->server, &opening->object, fd, err);
+    if (code)
+        return code;
+    if (is_packed(fd))
+        code = unpack(opening, &fd, err);
+    if (!code)
+        code = symbol_table_open_fd(fd, ret_table, err);
+    if (!code || code == ERR_IO)
+        return code;
+    err->code = ERR_CORRUPT; /* bytes as they were stored, which cannot be read all the same */
+    integrity_report(opening->server, &opening->object, err);
+    return ERR_CORRUPT;
+}
+
+/* Queries go on without the names of a table that is damaged or lost. */
+static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct opening *opening = context;
+    struct symbol_table *table = NULL;
+    const enum err_code code = read_table(opening, &table, err);
+    if (code && code != ERR_CORRUPT && code != ERR_LOST)
+        return code;
+    struct opened *opened = mem_new(struct opened, 1);
+    snprintf(opened->key, sizeof(opened->key), "%s", opening->object.key);
+    opened->table = table;
+    opened->failed_ns = code ? clock_monotonic_ns() : 0;
+    *ret_value = opened;
+    *ret_bytes = sizeof(*opened) + (table ? (size_t)symbol_table_sizes(table).bytes : 0);
+    return ERR_NONE;
+}
+
+static bool is_retried(const struct opened *opened)
+{
+    return !opened->table &&
+           clock_monotonic_ns() - opened->failed_ns > DAMAGED_RETRY_S * CLOCK_NS_PER_S;
+}
+
+static enum err_code ref_opened(const struct opening *opening, struct flight_entry **ret_entry,
+                                struct err *err)
+{
+    struct flight_cache *cache = opening->server->symbol_tables->opened;
+    struct opening wanted = *opening;
+    enum err_code code =
+        flight_cache_ref(cache, opening->object.key, open_table, &wanted, ret_entry, err);
+    if (code || !is_retried(flight_cache_get(*ret_entry)))
+        return code;
+    flight_cache_unref(*ret_entry);
+    flight_cache_forget(cache, opening->object.key);
+    return flight_cache_ref(cache, opening->object.key, open_table, &wanted, ret_entry, err);
+}
+
+static enum err_code ref_object(struct server *server, const struct search *search,
+                                const struct found *found, struct symbol_tables_ref *ret_ref,
+                                struct err *err)
+{
+    const struct opening opening = {
+        .server = server,
+        .object = {.kind = found->is_public ? INTEGRITY_TABLE_PUBLIC : INTEGRITY_TABLE,
+                   .tenant_id = search->tenant_id,
+                   .row = search->id,
+                   .key = found->object_key,
+                   .bytes = found->bytes,
+                   .sha256 = span_of(found->sha256, DIGEST_BYTES)}};
+    struct flight_entry *entry;
+    enum err_code code = ref_opened(&opening, &entry, err);
+    if (code)
+        return code;
+    const struct opened *opened = flight_cache_get(entry);
+    *ret_ref = (struct symbol_tables_ref){
+        .table = opened->table, .key = opened->key, .is_public = found->is_public, .entry = entry};
+    return ERR_NONE;
+}
+
+static enum err_code ref_found(struct server *server, const struct search *search,
+                               const char *found_key, struct symbol_tables_ref *ret_ref,
+                               struct err *err)
+{
+    struct flight_cache *cache = server->symbol_tables->found;
+    struct flight_entry *entry;
+    struct search wanted = *search;
+    enum err_code code = flight_cache_ref(cache, found_key, find_table, &wanted, &entry, err);
+    if (code)
+        return code;
+    const struct found *found = flight_cache_get(entry);
+    const struct symbol_tables_binary binary = {.build_id = span_text(search->id)};
+    if (*found->object_key)
+        code = ref_object(server, search, found, ret_ref, err);
+    if (*found->object_key && !found->is_good)
+        symbol_tables_need(server, search->tenant_id, &binary, 1);
+    if (code == ERR_NOT_FOUND)
+        flight_cache_forget(cache, found_key);
+    flight_cache_unref(entry);
+    return code;
+}
+
+enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
+                                struct symbol_tables_ref *ret_ref, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    *ret_ref = (struct symbol_tables_ref){0};
+    if (!symbol_tables_id(build_id, id))
+        return ERR_NONE;
+    found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
+    const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
+    enum err_code code = ref_found(server, &search, key, ret_ref, err);
+    /* Replaced a moment ago, and this process has not heard yet. */
+    if (code == ERR_NOT_FOUND)
+        code = ref_found(server, &search, key, ret_ref, err);
+    return code == ERR_NOT_FOUND ? ERR_NONE : code;
+}
+
+/* Appends those that are not known yet: {…,…}. Their number. */
+static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint64_t generation,
+                             const struct symbol_tables_binary *binaries, uint32_t count,
+                             struct buf *ids)
+{
+    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    uint32_t unknown = 0;
+    buf_append_byte(ids, '{');
+    for (uint32_t i = 0; i < count && unknown < SYMBOL_TABLES_PREPARE_MAX; i++) {
+        if (!symbol_tables_id(binaries[i].build_id, id))
+            continue;
+        found_key(tenant_id, generation, id, key);
+        struct flight_entry *known = flight_cache_try(found, key);
+        if (!known)
+            buf_printf(ids, "%s%s", unknown++ ? "," : "", id);
+        flight_cache_unref(known);
+    }
+    buf_append_byte(ids, '}');
+    return unknown;
+}
+
+enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
+                                    const struct symbol_tables_binary *binaries, uint32_t count,
+                                    struct err *err)
+{
+    struct flight_cache *found = server->symbol_tables->found;
+    const uint64_t generation = symbol_tables_generation(server, tenant_id);
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    buf_auto ids;
+    buf_init(&ids, (size_t)SYMBOL_TABLES_PREPARE_MAX * SYMBOL_TABLES_ID_BYTES + 2);
+    if (list_unknown(found, tenant_id, generation, binaries, count, &ids) < 2)
+        return ERR_NONE;
+    const enum err_code code = query_tables(server, tenant_id, buf_span(&ids), arena, &rows, err);
+    for (int row = 0; !code && row < pg_row_count(rows); row++) {
+        char key[KEY_BYTES];
+        found_key(tenant_id, generation, pg_get_text(rows, row, 0), key);
+        flight_cache_give(found, key, read_found(rows, row), sizeof(struct found));
+    }
+    return code;
+}
+
+void symbol_tables_unref(struct symbol_tables_ref *ref)
+{
+    flight_cache_unref(ref->entry);
+    *ref = (struct symbol_tables_ref){0};
+}

@@ -1,0 +1,352 @@
+/* What is sent: symbol tables, debug files and executables. */
+#include "api/debuginfo/job_queue.h"
+#include "api/debuginfo/routes.h"
+#include "api/debuginfo/table_store.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/server.h"
+#include "api/share/upload_assemble.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/base/share_text.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "lib/symbols/symbol_builder.h"
+#include "lib/symbols/symbol_pack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+struct incoming {
+    char id[SYMBOL_TABLES_ID_BYTES];
+    const char *kind; /* "table", "debuginfo", "executable" */
+    const char *file;
+    bool has_upload; /* its bytes were charged when it was announced */
+    struct upload upload;
+    int64_t bytes;
+    char object_key[DEBUGINFO_KEY_BYTES];
+    uint8_t sha256[DIGEST_BYTES];
+};
+
+static enum err_code read_file_name(struct request *request, struct incoming *incoming,
+                                    struct err *err)
+{
+    struct span file = SPAN_LITERAL("");
+    request_query(request, "file", &file);
+    if (file.size == 0 && incoming->has_upload)
+        file = span_text(incoming->upload.filename);
+    enum err_code code = share_text_check("file", file, SYMBOL_TABLES_FILE_CHARACTERS, true, err);
+    incoming->file = arena_strndup(request->arena, file.data, file.size);
+    return code;
+}
+
+static enum err_code read_incoming(struct request *request, const char *kind,
+                                   struct incoming *incoming, struct err *err)
+{
+    static const char *const known[] = {"upload", "file", NULL};
+    struct span upload;
+    *incoming = (struct incoming){.kind = kind, .bytes = (int64_t)request->body.size};
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = debuginfo_path_id(request, incoming->id, err);
+    if (code)
+        return code;
+    incoming->has_upload = request_query(request, "upload", &upload);
+    if (incoming->has_upload == (request->body.size > 0))
+        return err_set(err, ERR_INVALID,
+                       "send the bytes as body, or in parts and name them with ?upload=");
+    if (incoming->has_upload)
+        code = upload_find_mine(request, upload, &incoming->upload, err);
+    if (!code && incoming->has_upload && *incoming->upload.share_id)
+        code = err_set(err, ERR_CONFLICT, "this upload became a share");
+    if (!code && incoming->has_upload)
+        incoming->bytes = incoming->upload.size_bytes;
+    if (!code)
+        code = read_file_name(request, incoming, err);
+    if (!code)
+        code = incoming->has_upload ? quota_take_completion(request, err)
+                                    : quota_take_upload(request, (uint64_t)incoming->bytes, err);
+    return code;
+}
+
+/* The bytes become an object, which is nobody's yet. */
+static enum err_code put_object(struct request *request, struct incoming *incoming,
+                                const char *folder, struct err *err)
+{
+    char random[DIGEST_ID_BYTES];
+    digest_random_id(random);
+    snprintf(incoming->object_key, sizeof(incoming->object_key), "%s/%s", folder, random);
+    if (incoming->has_upload)
+        return upload_join(request, &incoming->upload, incoming->object_key, incoming->sha256, err);
+    digest_sha256(request->body, incoming->sha256);
+    return object_put(request->server->objects, incoming->object_key, request->body, err);
+}
+
+/* It may have been refused before anything was put. */
+static void give_up(struct request *request, const struct incoming *incoming)
+{
+    if (incoming->object_key[0])
+        debuginfo_discard(request->server, incoming->object_key);
+    if (incoming->has_upload)
+        upload_unclaim(request, &incoming->upload);
+}
+
+/* The upload in parts ends; what it was charged is given back, or stays with what it became. */
+static enum err_code end_upload(struct request *request, struct pg_connection *connection,
+                                const struct incoming *incoming, bool is_charge_kept,
+                                struct err *err)
+{
+    struct pg_result *rows;
+    const int64_t tenant_id = request->principal.tenant_id;
+    if (!incoming->has_upload)
+        return is_charge_kept ? quota_charge(request, connection, incoming->bytes, err) : ERR_NONE;
+    enum err_code code = pg_query_values(connection, tenant_id,
+                                         "DELETE FROM upload WHERE id = $1 AND share_id IS NULL",
+                                         request->arena, &rows, err, PG_TEXT(incoming->upload.id));
+    if (!code && pg_affected(rows) != 1)
+        code = err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
+    if (!code && !is_charge_kept)
+        code = quota_give_back(connection, tenant_id, incoming->bytes, request->arena, err);
+    return code;
+}
+
+static enum err_code begin(struct request *request, struct pg_connection **ret_connection,
+                           struct err *err)
+{
+    enum err_code code = pg_take(request->server->database, ret_connection, err);
+    return code ? code
+                : tenant_begin(*ret_connection, request->principal.tenant_id, request->arena, err);
+}
+
+/* ---- tables ---- */
+
+static enum err_code store_table(struct request *request, const struct incoming *incoming,
+                                 const struct debuginfo_table *table, bool *ret_is_stored,
+                                 struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = begin(request, &connection, err);
+    if (!code)
+        code = end_upload(request, connection, incoming, false, err);
+    if (!code)
+        code = debuginfo_table_store(request->server, connection, table, request->arena,
+                                     ret_is_stored, err);
+    if (!code && *ret_is_stored)
+        code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
+    return quota_refuse(request, code ? code : pg_commit(connection, err), err);
+}
+
+static enum err_code answer_table(struct request *request, const struct incoming *incoming,
+                                  const struct debuginfo_table *table, bool is_stored,
+                                  struct response *response, struct err *err)
+{
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "build_id", incoming->id);
+    answer_bool(&answer, "is_stored", is_stored); /* false: there is one that is not worse */
+    debuginfo_write_quality(&answer, table->facts.quality);
+    answer_i64(&answer, "functions", table->functions);
+    answer_i64(&answer, "bytes", table->stored_bytes);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, is_stored ? 201 : 200, err);
+}
+
+/* Parts that were joined are an object already, which stays where it is packed; everything else
+ * becomes one now. */
+static enum err_code put_table(struct request *request, struct incoming *incoming,
+                               struct debuginfo_table *table, struct err *err)
+{
+    if (incoming->has_upload && symbol_pack_is(table->bytes)) {
+        memcpy(table->sha256, incoming->sha256, DIGEST_BYTES);
+        memcpy(table->object_key, incoming->object_key, sizeof(table->object_key));
+        table->stored_bytes = (int64_t)table->bytes.size;
+        return ERR_NONE;
+    }
+    const enum err_code code = debuginfo_table_put(request->server, table, err);
+    if (code)
+        return code;
+    if (incoming->has_upload)
+        debuginfo_discard(request->server, incoming->object_key);
+    memcpy(incoming->object_key, table->object_key, sizeof(incoming->object_key));
+    return ERR_NONE;
+}
+
+static enum err_code take_table(struct request *request, struct incoming *incoming,
+                                struct span bytes, struct response *response, struct err *err)
+{
+    bool is_stored = false;
+    struct debuginfo_table table = {.tenant_id = request->principal.tenant_id,
+                                    .id = incoming->id,
+                                    .source = "table",
+                                    .file = incoming->file,
+                                    .problem = "",
+                                    .bytes = bytes};
+    enum err_code code = debuginfo_table_read(request->server, &table, err);
+    if (!code)
+        code = put_table(request, incoming, &table, err);
+    if (!code)
+        code = store_table(request, incoming, &table, &is_stored, err);
+    if (code && code != ERR_DATABASE)
+        give_up(request, incoming);
+    if (code)
+        return code;
+    if (!is_stored)
+        debuginfo_discard(request->server, incoming->object_key);
+    symbol_tables_forget(request->server, table.tenant_id);
+    return answer_table(request, incoming, &table, is_stored, response, err);
+}
+
+static enum err_code take_parts(struct request *request, struct incoming *incoming,
+                                struct response *response, struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t size = 0;
+    enum err_code code = upload_open_joined(request, incoming->object_key, &fd, &size, err);
+    void *memory =
+        code || size == 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (!code && memory == MAP_FAILED)
+        code = err_set_errno(err, ERR_IO, "mapping the joined parts");
+    if (code) {
+        give_up(request, incoming);
+        return code;
+    }
+    code = take_table(request, incoming, span_of(memory, (size_t)size), response, err);
+    munmap(memory, (size_t)size);
+    return code;
+}
+
+enum err_code debuginfo_post_table(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    struct incoming incoming;
+    enum err_code code = read_incoming(request, "table", &incoming, err);
+    if (code || !incoming.has_upload)
+        return code ? code : take_table(request, &incoming, request->body, response, err);
+    code = put_object(request, &incoming, "symbols", err);
+    return code ? code : take_parts(request, &incoming, response, err);
+}
+
+/* ---- debug files and executables ---- */
+
+/*
+ * The same bytes came before: what became of them is known, and these are not needed, unless those
+ * that were stored are damaged or lost. Then these take their place, and the charge of the old ones
+ * is given back.
+ */
+static enum err_code find_same(struct request *request, struct pg_connection *connection,
+                               const struct incoming *incoming, bool *ret_is_known,
+                               const char **ret_state, struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code = pg_query_values(
+        connection, request->principal.tenant_id,
+        "SELECT state, reason, builder_version, object_is_damaged(object_key), bytes"
+        " FROM debug_file WHERE tenant_id = $1"
+        " AND build_id = $2 AND kind = $3 AND sha256 = $4 FOR UPDATE",
+        request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(incoming->id),
+        PG_TEXT(incoming->kind), PG_BYTES(span_of(incoming->sha256, DIGEST_BYTES)));
+    *ret_is_known = false;
+    if (code || pg_row_count(rows) == 0)
+        return code;
+    const bool has_failed = span_equal_text(span_text(pg_get_text(rows, 0, 0)), "failed");
+    const bool is_damaged = pg_get_bool(rows, 0, 3);
+    *ret_state = pg_get_text(rows, 0, 0);
+    *ret_is_known = !has_failed && !is_damaged;
+    if (is_damaged)
+        return quota_give_back(connection, request->principal.tenant_id, pg_get_i64(rows, 0, 4),
+                               request->arena, err);
+    if (has_failed && pg_get_i64(rows, 0, 2) >= SYMBOL_BUILDER_VERSION)
+        return err_set(err, ERR_INVALID, "this file was tried before: %s", pg_get_text(rows, 0, 1));
+    return ERR_NONE;
+}
+
+static enum err_code insert_file(struct request *request, struct pg_connection *connection,
+                                 const struct incoming *incoming, struct err *err)
+{
+    struct pg_result *rows;
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "INSERT INTO debug_file (tenant_id, build_id, kind, object_key, bytes, sha256, file)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tenant_id, build_id, kind, sha256)"
+        " DO UPDATE SET object_key = excluded.object_key, bytes = excluded.bytes,"
+        " file = excluded.file, state = 'waiting', reason = '', created_at = now() RETURNING id",
+        request->arena, &rows, err, PG_I64(tenant_id), PG_TEXT(incoming->id),
+        PG_TEXT(incoming->kind), PG_TEXT(incoming->object_key), PG_I64(incoming->bytes),
+        PG_BYTES(span_of(incoming->sha256, DIGEST_BYTES)), PG_TEXT(incoming->file));
+    if (code)
+        return code;
+    const int64_t file_id = pg_get_i64(rows, 0, 0);
+    return pg_queue_values(connection, tenant_id,
+                           "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id)"
+                           " VALUES ($1, 'build', $2, $3, $4) ON CONFLICT (key) DO NOTHING",
+                           request->arena, err, PG_I64(tenant_id),
+                           PG_TEXT(arena_printf(request->arena, "build/%" PRId64, file_id)),
+                           PG_TEXT(incoming->id), PG_I64(file_id));
+}
+
+static enum err_code store_file(struct request *request, const struct incoming *incoming,
+                                bool *ret_is_known, const char **ret_state, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = begin(request, &connection, err);
+    if (!code)
+        code = find_same(request, connection, incoming, ret_is_known, ret_state, err);
+    if (!code)
+        code = end_upload(request, connection, incoming, !*ret_is_known, err);
+    if (!code && !*ret_is_known)
+        code = insert_file(request, connection, incoming, err);
+    if (!code && !*ret_is_known)
+        code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
+    return quota_refuse(request, code ? code : pg_commit(connection, err), err);
+}
+
+static enum err_code post_file(struct request *request, const char *kind, struct response *response,
+                               struct err *err)
+{
+    struct incoming incoming;
+    bool is_known = false;
+    const char *state = "waiting";
+    char hex[DIGEST_HEX_BYTES];
+    enum err_code code = read_incoming(request, kind, &incoming, err);
+    if (!code)
+        code = put_object(request, &incoming, "debuginfo", err);
+    if (code)
+        return code;
+    code = store_file(request, &incoming, &is_known, &state, err);
+    if (code && code != ERR_DATABASE)
+        give_up(request, &incoming);
+    if (code)
+        return code;
+    if (is_known)
+        debuginfo_discard(request->server, incoming.object_key);
+    else
+        debuginfo_jobs_wake(request->server->debuginfo_jobs);
+    digest_hex(span_of(incoming.sha256, DIGEST_BYTES), hex);
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "build_id", incoming.id);
+    answer_text(&answer, "kind", kind);
+    answer_text(&answer, "state", is_known ? state : "waiting");
+    answer_text(&answer, "sha256", hex);
+    answer_i64(&answer, "bytes", incoming.bytes);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, is_known ? 200 : 202, err);
+}
+
+enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,
+                                       struct err *err)
+{
+    return post_file(request, "debuginfo", response, err);
+}
+
+enum err_code debuginfo_post_executable(struct request *request, struct response *response,
+                                        struct err *err)
+{
+    return post_file(request, "executable", response, err);
+}

@@ -1,0 +1,47 @@
+/*
+ * json_body: reads a request's JSON object, field by field, with errors that name the field.
+ *
+ * Fields that are not known are refused, so that typing errors show. Texts live in the request's
+ * arena as does the parsed document.
+ */
+#ifndef API_HTTP_JSON_BODY_H
+#define API_HTTP_JSON_BODY_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct request;
+struct json_body;
+
+/* known is NULL-terminated. An empty body reads as {}. Handles: ERR_INVALID. */
+enum err_code json_body_parse(struct request *request, const char *const *known,
+                              struct json_body **ret_body, struct err *err) MUST_USE;
+/* Is the field there (null counts as there)? */
+bool json_body_has(const struct json_body *body, const char *name);
+bool json_body_is_null(const struct json_body *body, const char *name);
+/* A text of min_bytes to max_bytes, NUL-terminated and without NUL inside; absent or null reads as
+ * NULL when min_bytes is 0, otherwise it is an error. Handles: ERR_INVALID. */
+enum err_code json_body_text(const struct json_body *body, const char *name, size_t min_bytes,
+                             size_t max_bytes, const char **ret_text, struct err *err) MUST_USE;
+/* A whole number; absent or null reads as fallback. Handles: ERR_INVALID. */
+enum err_code json_body_i64(const struct json_body *body, const char *name, int64_t low,
+                            int64_t high, int64_t fallback, int64_t *ret_number,
+                            struct err *err) MUST_USE;
+/* true or false; absent or null reads as fallback. Handles: ERR_INVALID. */
+enum err_code json_body_bool(const struct json_body *body, const char *name, bool fallback,
+                             bool *ret_value, struct err *err) MUST_USE;
+/* An array of at most max_count texts; absent reads as none. Handles: ERR_INVALID. */
+enum err_code json_body_texts(const struct json_body *body, const char *name, size_t max_count,
+                              const char *const **ret_texts, size_t *ret_count,
+                              struct err *err) MUST_USE;
+/* An array of at most max_count objects, whose fields are known ones; absent reads as none.
+ * Handles: ERR_INVALID. */
+enum err_code json_body_objects(const struct json_body *body, const char *name, size_t max_count,
+                                const char *const *known, struct json_body *const **ret_objects,
+                                size_t *ret_count, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,369 @@
+#include "api/http/rate_limiter.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BUCKET_WAYS = 8, LOCK_COUNT = 64, FINGERPRINT_BYTES = 16, MAX_BACKOFF_DOUBLINGS = 20 };
+
+struct kind_rule {
+    bool is_address;
+    int free_failures; /* before the first wait */
+    int first_wait_s;  /* doubled by each further failure */
+    int longest_wait_s;
+    int forget_s;        /* without a failure */
+    const char *message; /* says what is limited */
+};
+
+/* Failures are never counted for an account or share as a whole, whose owner anybody could lock out
+ * then (api/identity/password_attempt.h). 404s are forgiven widely, since one old page may hold
+ * many dead links. */
+static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
+    [LIMIT_SIGN_IN_ADDRESS] = {true, 20, 1, 3600, 7200,
+                               "Too many failed sign-ins from your address"},
+    [LIMIT_SIGN_IN_PAIR] = {false, 5, 1, 3600, 86400,
+                            "Too many failed sign-ins for this account from your address"},
+    [LIMIT_SIGN_IN_DEVICE] = {false, 10, 1, 3600, 86400,
+                              "Too many failed sign-ins for this account from your browser"},
+    [LIMIT_SIGN_IN_ACCOUNT] = {.message =
+                                   "Too many sign-ins for this account from many addresses: use a "
+                                   "browser that has signed in to it before, or a one-time link"},
+    [LIMIT_SHARE_PASSWORD_PAIR] = {false, 5, 1, 3600, 86400,
+                                   "Too many wrong passwords for this share from your address"},
+    [LIMIT_SHARE_PASSWORD] = {.message = "Too many passwords for this share from many addresses"},
+    [LIMIT_SHARE_PASSWORD_ADDRESS] = {true, 20, 1, 3600, 7200,
+                                      "Too many wrong passwords from your address"},
+    [LIMIT_MISS_ADDRESS] = {true, 200, 1, 600, 600,
+                            "Too many requests from your address for what does not exist"},
+    [LIMIT_UPLOAD_TENANT] = {.message = "Your tenant's uploads per minute are used up"},
+    [LIMIT_UPLOAD_ADDRESS] = {.is_address = true,
+                              .message = "Too many uploads from your address; sign in for more"},
+    [LIMIT_LINK_ADDRESS] = {.is_address = true,
+                            .message = "Too many short links from your address; sign in for more"},
+    [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
+    [LIMIT_COMMENT_USER] = {.message = "Your comments per minute are used up"},
+    [LIMIT_AUDIT_TENANT] = {.message = "Too many refused attempts to write them all down"},
+    [LIMIT_AUDIT_SERVER] = {.message = "Too many refused attempts to write them all down"},
+    [LIMIT_REPORT_ADDRESS] = {.is_address = true, .message = "Too many reports from your address"},
+};
+
+struct slot_rule {
+    int places;
+    int waiters; /* more are refused at once */
+    int wait_s;
+};
+
+static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
+    [SLOT_PASSWORD] = {.places = 2, .waiters = 2, .wait_s = 5},
+    [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
+};
+
+struct entry {
+    uint8_t fingerprint[FINGERPRINT_BYTES];
+    int64_t used_ns;    /* 0: the entry is free */
+    int64_t blocked_ns; /* failures: until when */
+    double amount;      /* rates: events in the bucket now; failures: their count */
+};
+static_assert(sizeof(struct entry) == 40, "limiter.h states it");
+
+struct slot {
+    pthread_mutex_t mutex;
+    pthread_cond_t left;
+    int used;
+    int waiting;
+};
+
+struct limiter {
+    struct entry *entries;
+    uint32_t bucket_count; /* of BUCKET_WAYS entries */
+    int64_t (*now_ns)(void);
+    uint8_t secret[DIGEST_BYTES];
+    pthread_mutex_t locks[LOCK_COUNT]; /* of buckets, by number */
+    struct slot slots[LIMIT_SLOT_COUNT];
+};
+
+static void slot_init(struct slot *slot)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&slot->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&slot->left, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void))
+{
+    struct limiter *limiter = mem_new(struct limiter, 1);
+    limiter->bucket_count = entry_count / BUCKET_WAYS ? entry_count / BUCKET_WAYS : 1;
+    limiter->entries = mem_new(struct entry, (size_t)limiter->bucket_count * BUCKET_WAYS);
+    limiter->now_ns = now_ns ? now_ns : clock_monotonic_ns;
+    digest_random(limiter->secret, sizeof(limiter->secret));
+    for (int i = 0; i < LOCK_COUNT; i++)
+        pthread_mutex_init(&limiter->locks[i], NULL);
+    for (int i = 0; i < LIMIT_SLOT_COUNT; i++)
+        slot_init(&limiter->slots[i]);
+    return limiter;
+}
+
+void limiter_destroy(struct limiter *limiter)
+{
+    if (!limiter)
+        return;
+    for (int i = 0; i < LOCK_COUNT; i++)
+        pthread_mutex_destroy(&limiter->locks[i]);
+    for (int i = 0; i < LIMIT_SLOT_COUNT; i++) {
+        pthread_cond_destroy(&limiter->slots[i].left);
+        pthread_mutex_destroy(&limiter->slots[i].mutex);
+    }
+    mem_free(limiter->entries);
+    mem_free(limiter);
+}
+
+/* The first 8 bytes of an IPv6 address that is not a mapped IPv4 one. */
+static struct span subscriber_of(struct span address, uint8_t ret_prefix[8])
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr parsed;
+    if (address.size >= sizeof(text))
+        return address;
+    memcpy(text, address.data, address.size);
+    text[address.size] = '\0';
+    if (inet_pton(AF_INET6, text, &parsed) != 1 || IN6_IS_ADDR_V4MAPPED(&parsed))
+        return address;
+    memcpy(ret_prefix, &parsed, 8);
+    return span_of(ret_prefix, 8);
+}
+
+void limiter_subscriber(struct span address, char ret_text[LIMITER_SUBSCRIBER_BYTES])
+{
+    struct in6_addr network = {0};
+    char text[INET6_ADDRSTRLEN];
+    struct span subscriber = subscriber_of(address, network.s6_addr);
+    if (subscriber.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
+        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
+    else
+        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
+}
+
+struct place {
+    pthread_mutex_t *lock;
+    struct entry *bucket;
+    uint8_t fingerprint[FINGERPRINT_BYTES];
+};
+
+static struct place place_of(struct limiter *limiter, enum limit_kind kind, struct span key)
+{
+    uint8_t prefix[8];
+    uint8_t hash[DIGEST_BYTES];
+    uint8_t text[512];
+    if (rules[kind].is_address)
+        key = subscriber_of(key, prefix);
+    /* Longer keys cannot occur (e-mails have 254 bytes); they would share an entry. */
+    size_t size = key.size < sizeof(text) - 1 ? key.size : sizeof(text) - 1;
+    text[0] = (uint8_t)kind;
+    if (size)
+        memcpy(text + 1, key.data, size);
+    digest_hmac_sha256(span_of(limiter->secret, sizeof(limiter->secret)), span_of(text, size + 1),
+                       hash);
+    uint32_t number;
+    memcpy(&number, hash + FINGERPRINT_BYTES, sizeof(number));
+    number %= limiter->bucket_count;
+    struct place place = {.lock = &limiter->locks[number % LOCK_COUNT],
+                          .bucket = &limiter->entries[(size_t)number * BUCKET_WAYS]};
+    memcpy(place.fingerprint, hash, FINGERPRINT_BYTES);
+    return place;
+}
+
+static struct entry *find_entry(const struct place *place)
+{
+    for (int i = 0; i < BUCKET_WAYS; i++) {
+        struct entry *entry = &place->bucket[i];
+        if (entry->used_ns && !memcmp(entry->fingerprint, place->fingerprint, FINGERPRINT_BYTES))
+            return entry;
+    }
+    return NULL;
+}
+
+/* The entry, or a new one in the place of the bucket's least recently used. */
+static struct entry *find_or_add_entry(const struct place *place, bool *ret_is_new)
+{
+    struct entry *entry = find_entry(place);
+    *ret_is_new = !entry;
+    if (entry)
+        return entry;
+    entry = &place->bucket[0];
+    for (int i = 1; i < BUCKET_WAYS; i++)
+        if (place->bucket[i].used_ns < entry->used_ns)
+            entry = &place->bucket[i];
+    *entry = (struct entry){0};
+    memcpy(entry->fingerprint, place->fingerprint, FINGERPRINT_BYTES);
+    return entry;
+}
+
+static enum err_code refuse(enum limit_kind kind, int64_t wait_ns, struct err *err)
+{
+    int wait_s = (int)((wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S);
+    if (wait_s < 1)
+        wait_s = 1;
+    err_set(err, ERR_RATE_LIMITED, "%s; try again in %d second%s", rules[kind].message, wait_s,
+            wait_s == 1 ? "" : "s");
+    err->retry_after_s = wait_s;
+    return ERR_RATE_LIMITED;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / (double)CLOCK_NS_PER_S;
+}
+
+enum err_code limiter_take(struct limiter *limiter, enum limit_kind kind, struct span key,
+                           double per_minute, double burst, struct err *err)
+{
+    if (per_minute <= 0)
+        return refuse(kind, 60 * CLOCK_NS_PER_S, err);
+    double size = burst >= 1 ? burst : 1;
+    struct place place = place_of(limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    int64_t now_ns = limiter->now_ns();
+    bool is_new;
+    struct entry *entry = find_or_add_entry(&place, &is_new);
+    double amount =
+        is_new ? size : entry->amount + seconds(now_ns - entry->used_ns) * per_minute / 60;
+    entry->amount = amount < size ? amount : size;
+    entry->used_ns = now_ns;
+    bool is_allowed = entry->amount >= 1;
+    double missing = 1 - entry->amount;
+    if (is_allowed)
+        entry->amount -= 1;
+    pthread_mutex_unlock(place.lock);
+    if (is_allowed)
+        return ERR_NONE;
+    return refuse(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
+}
+
+static void forget_if_old(struct entry *entry, enum limit_kind kind, int64_t now_ns)
+{
+    if (now_ns - entry->used_ns > rules[kind].forget_s * CLOCK_NS_PER_S)
+        entry->amount = 0;
+}
+
+static int64_t wait_after(enum limit_kind kind, double failures)
+{
+    double doublings = failures - rules[kind].free_failures - 1;
+    if (doublings < 0)
+        return 0;
+    if (doublings > MAX_BACKOFF_DOUBLINGS)
+        doublings = MAX_BACKOFF_DOUBLINGS;
+    double wait_s = rules[kind].first_wait_s * exp2(doublings);
+    if (wait_s > rules[kind].longest_wait_s)
+        wait_s = rules[kind].longest_wait_s;
+    return (int64_t)(wait_s * (double)CLOCK_NS_PER_S);
+}
+
+static void count_failure(struct entry *entry, enum limit_kind kind, int64_t now_ns)
+{
+    forget_if_old(entry, kind, now_ns);
+    entry->amount += 1;
+    entry->used_ns = now_ns;
+    entry->blocked_ns = now_ns + wait_after(kind, entry->amount);
+}
+
+enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struct span key,
+                            struct err *err)
+{
+    struct place place = place_of(limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    const struct entry *entry = find_entry(&place);
+    int64_t wait_ns = entry ? entry->blocked_ns - limiter->now_ns() : 0;
+    pthread_mutex_unlock(place.lock);
+    return wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
+}
+
+void limiter_fail(struct limiter *limiter, enum limit_kind kind, struct span key)
+{
+    struct place place = place_of(limiter, kind, key);
+    bool is_new;
+    pthread_mutex_lock(place.lock);
+    count_failure(find_or_add_entry(&place, &is_new), kind, limiter->now_ns());
+    pthread_mutex_unlock(place.lock);
+}
+
+enum err_code limiter_attempt(struct limiter *limiter, enum limit_kind kind, struct span key,
+                              struct err *err)
+{
+    struct place place = place_of(limiter, kind, key);
+    bool is_new;
+    pthread_mutex_lock(place.lock);
+    int64_t now_ns = limiter->now_ns();
+    struct entry *entry = find_or_add_entry(&place, &is_new);
+    int64_t wait_ns = entry->blocked_ns - now_ns;
+    if (is_new || wait_ns <= 0)
+        count_failure(entry, kind, now_ns);
+    pthread_mutex_unlock(place.lock);
+    return !is_new && wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
+}
+
+void limiter_forgive(struct limiter *limiter, enum limit_kind kind, struct span key)
+{
+    struct place place = place_of(limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    struct entry *entry = find_entry(&place);
+    if (entry && entry->amount >= 1) {
+        entry->amount -= 1;
+        entry->blocked_ns = 0;
+    }
+    pthread_mutex_unlock(place.lock);
+}
+
+void limiter_reset(struct limiter *limiter, enum limit_kind kind, struct span key)
+{
+    struct place place = place_of(limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    struct entry *entry = find_entry(&place);
+    if (entry)
+        *entry = (struct entry){0};
+    pthread_mutex_unlock(place.lock);
+}
+
+enum err_code limiter_enter(struct limiter *limiter, enum limit_slot kind, struct err *err)
+{
+    struct slot *slot = &limiter->slots[kind];
+    const struct slot_rule *rule = &slot_rules[kind];
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += rule->wait_s;
+    pthread_mutex_lock(&slot->mutex);
+    bool has_timed_out = slot->used >= rule->places && slot->waiting >= rule->waiters;
+    slot->waiting++;
+    while (!has_timed_out && slot->used >= rule->places)
+        has_timed_out = pthread_cond_timedwait(&slot->left, &slot->mutex, &deadline) == ETIMEDOUT;
+    slot->waiting--;
+    if (!has_timed_out)
+        slot->used++;
+    pthread_mutex_unlock(&slot->mutex);
+    if (!has_timed_out)
+        return ERR_NONE;
+    err_set(err, ERR_BUSY, "Too many passwords are being checked; try again in a moment");
+    err->retry_after_s = 2;
+    return ERR_BUSY;
+}
+
+void limiter_leave(struct limiter *limiter, enum limit_slot kind)
+{
+    struct slot *slot = &limiter->slots[kind];
+    pthread_mutex_lock(&slot->mutex);
+    assert(slot->used > 0);
+    slot->used--;
+    pthread_cond_signal(&slot->left);
+    pthread_mutex_unlock(&slot->mutex);
+}

@@ -1,0 +1,86 @@
+/*
+ * limiter: how often someone may do something: rates, failures with doubling back-off, and slots.
+ *
+ * All state is in memory, of fixed size, and forgotten at restart. What is counted is a kind and a
+ * text: an address, a tenant's number, an account. Texts are kept as keyed hashes only. When the
+ * table is full, the entry of its bucket that was unused for longest makes room. Keys of the kinds
+ * that end in _ADDRESS are addresses; IPv6 counts by its /64, since one subscriber has all of it.
+ * Threads: any.
+ */
+#ifndef API_HTTP_RATE_LIMITER_H
+#define API_HTTP_RATE_LIMITER_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+/* "2001:db8:1:2::/64" with its NUL, or a client's address (request.h). */
+enum { LIMITER_SUBSCRIBER_BYTES = 64 };
+
+struct limiter;
+
+enum limit_kind {
+    /* Failures, with doubling back-off. */
+    LIMIT_SIGN_IN_ADDRESS,        /* wrong passwords for any account from an address */
+    LIMIT_SIGN_IN_PAIR,           /* those for one e-mail, whether it exists or not */
+    LIMIT_SIGN_IN_DEVICE,         /* those from a browser; key: the id in its device cookie */
+    LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
+    LIMIT_SHARE_PASSWORD_PAIR,    /* those for one share */
+    LIMIT_MISS_ADDRESS,           /* ids that do not exist, asked for anonymously from an address */
+    /* Rates. */
+    LIMIT_SIGN_IN_ACCOUNT, /* passwords for an e-mail from all addresses, without device cookies */
+    LIMIT_SHARE_PASSWORD,  /* passwords for a share from all addresses; key: its id */
+    LIMIT_UPLOAD_TENANT,   /* uploads of a tenant; key: its number */
+    LIMIT_UPLOAD_ADDRESS,  /* anonymous uploads from an address */
+    LIMIT_REPORT_ADDRESS,  /* reports of shares from an address */
+    LIMIT_LINK_ADDRESS,    /* short links that anonymous requests from an address make */
+    LIMIT_LINK_TENANT,     /* short links of a tenant's people and tokens; key: its number */
+    LIMIT_COMMENT_USER,    /* comments that a user writes or edits; key: its number */
+    LIMIT_AUDIT_TENANT,    /* refused attempts in a tenant's audit log; key: its number */
+    LIMIT_AUDIT_SERVER,    /* those of all tenants */
+    LIMIT_KIND_COUNT
+};
+
+enum limit_slot {
+    SLOT_PASSWORD,        /* scrypt */
+    SLOT_PASSWORD_DEVICE, /* scrypt, for browsers with a device cookie */
+    LIMIT_SLOT_COUNT
+};
+
+/* Room for entry_count entries of 40 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
+struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void));
+void limiter_destroy(struct limiter *limiter); /* NULL is a no-op */
+
+/*
+ * A token bucket: takes one event, of which per_minute are allowed and burst at once.
+ * Handles: ERR_RATE_LIMITED, with the seconds until the next one.
+ */
+enum err_code limiter_take(struct limiter *limiter, enum limit_kind kind, struct span key,
+                           double per_minute, double burst, struct err *err) MUST_USE;
+
+/* Whom the kinds that end in _ADDRESS count an address for: itself, or its /64. */
+void limiter_subscriber(struct span address, char ret_text[LIMITER_SUBSCRIBER_BYTES]);
+
+/* May it be tried now? Handles: ERR_RATE_LIMITED while the back-off of earlier failures lasts. */
+enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struct span key,
+                            struct err *err) MUST_USE;
+/* Counts a failure. The first ones of a kind are free, then each doubles the wait, up to its limit;
+ * a quiet time forgets all. */
+void limiter_fail(struct limiter *limiter, enum limit_kind kind, struct span key);
+/* limiter_check and limiter_fail in one step, for what is costly to try: parallel attempts cannot
+ * all pass the check. A success is then followed by limiter_forgive. */
+enum err_code limiter_attempt(struct limiter *limiter, enum limit_kind kind, struct span key,
+                              struct err *err) MUST_USE;
+/* Takes back one failure (an attempt that was none). */
+void limiter_forgive(struct limiter *limiter, enum limit_kind kind, struct span key);
+/* Forgets all failures: the right password was given. */
+void limiter_reset(struct limiter *limiter, enum limit_kind kind, struct span key);
+
+/* Takes one of the slot's places, waiting shortly; limiter_leave gives it back.
+ * Handles: ERR_BUSY. */
+enum err_code limiter_enter(struct limiter *limiter, enum limit_slot slot,
+                            struct err *err) MUST_USE;
+void limiter_leave(struct limiter *limiter, enum limit_slot slot);
+
+#endif

@@ -1,0 +1,325 @@
+#include "api/http/request.h"
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+struct span request_field(const struct request *request, const char *name)
+{
+    for (size_t i = 0; i < request->field_count; i++) {
+        if (span_equal_text(request->fields[i].name, name))
+            return request->fields[i].value;
+    }
+    return (struct span){0};
+}
+
+static int hex_digit(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    if (byte >= 'a' && byte <= 'f')
+        return byte - 'a' + 10;
+    if (byte >= 'A' && byte <= 'F')
+        return byte - 'A' + 10;
+    return -1;
+}
+
+/* As HTML forms do: "+" is a blank; a "%" that no two digits follow stays as it is. */
+static struct span decode_query(struct arena *arena, struct span raw)
+{
+    uint8_t *decoded = arena_new_raw(arena, uint8_t, raw.size + 1);
+    size_t size = 0;
+    for (size_t i = 0; i < raw.size; i++) {
+        uint8_t byte = raw.data[i];
+        if (byte == '+') {
+            byte = ' ';
+        } else if (byte == '%' && raw.size - i > 2) {
+            int high = hex_digit(raw.data[i + 1]);
+            int low = hex_digit(raw.data[i + 2]);
+            if (high >= 0 && low >= 0) {
+                byte = (uint8_t)(high * 16 + low);
+                i += 2;
+            }
+        }
+        decoded[size++] = byte;
+    }
+    decoded[size] = '\0';
+    return span_of(decoded, size);
+}
+
+/* Cuts "name=value" off *rest, both still encoded; false at the end. */
+static bool take_parameter(struct span *rest, struct span *ret_name, struct span *ret_value)
+{
+    while (rest->size > 0) {
+        struct span parameter = *rest, after = {0};
+        if (span_split(*rest, '&', &parameter, &after))
+            *rest = after;
+        else
+            rest->size = 0;
+        if (parameter.size == 0)
+            continue;
+        *ret_value = (struct span){0};
+        if (!span_split(parameter, '=', ret_name, ret_value))
+            *ret_name = parameter;
+        return true;
+    }
+    return false;
+}
+
+bool request_query_nth(const struct request *request, const char *name, size_t n,
+                       struct span *ret_value)
+{
+    struct span rest = request->query, raw_name, raw_value;
+    while (take_parameter(&rest, &raw_name, &raw_value)) {
+        if (!span_equal_text(decode_query(request->arena, raw_name), name))
+            continue;
+        if (n-- > 0)
+            continue;
+        *ret_value = decode_query(request->arena, raw_value);
+        return true;
+    }
+    return false;
+}
+
+bool request_query(const struct request *request, const char *name, struct span *ret_value)
+{
+    return request_query_nth(request, name, 0, ret_value);
+}
+
+enum err_code request_query_i64(const struct request *request, const char *name, int64_t low,
+                                int64_t high, int64_t fallback, int64_t *ret_number,
+                                struct err *err)
+{
+    struct span text;
+    if (!request_query(request, name, &text)) {
+        *ret_number = fallback;
+        return ERR_NONE;
+    }
+    int64_t number;
+    if (!span_parse_i64(text, &number) || number < low || number > high)
+        return err_set(err, ERR_INVALID,
+                       "the parameter %s must be a whole number from %lld to %lld", name,
+                       (long long)low, (long long)high);
+    *ret_number = number;
+    return ERR_NONE;
+}
+
+struct span request_cookie(const struct request *request, const char *name)
+{
+    for (size_t i = 0; i < request->field_count; i++) {
+        if (!span_equal_text(request->fields[i].name, "cookie"))
+            continue;
+        struct span rest = request->fields[i].value;
+        while (rest.size > 0) {
+            struct span pair = rest, after = {0};
+            span_split(rest, ';', &pair, &after);
+            rest = after;
+            struct span cookie_name, value;
+            if (span_split(span_trim(pair), '=', &cookie_name, &value) &&
+                span_equal_text(span_trim(cookie_name), name))
+                return span_trim(value);
+        }
+    }
+    return (struct span){0};
+}
+
+/* "q=0", "q=0.", "q=0.000": a coding that is named only to be refused. */
+static bool is_refused(struct span parameters)
+{
+    struct span name, value;
+    if (!span_split(span_trim(parameters), '=', &name, &value))
+        return false;
+    name = span_trim(name);
+    value = span_trim(value);
+    if (!span_equal_text(name, "q") && !span_equal_text(name, "Q"))
+        return false;
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.data[i] != '0' && value.data[i] != '.')
+            return false;
+    }
+    return true;
+}
+
+static bool is_same_word(struct span word, const char *lower_case)
+{
+    size_t size = strlen(lower_case);
+    return word.size == size && strncasecmp((const char *)word.data, lower_case, size) == 0;
+}
+
+bool request_accepts_encoding(const struct request *request, const char *coding)
+{
+    struct span rest = request_field(request, "accept-encoding");
+    while (rest.size > 0) {
+        struct span item, after, name, parameters;
+        span_split(rest, ',', &item, &after);
+        rest = after;
+        span_split(item, ';', &name, &parameters);
+        if (is_same_word(span_trim(name), coding))
+            return !is_refused(parameters);
+    }
+    return false;
+}
+
+/* The name as the list has it; NULL when it has none. */
+static const char *find_name(struct span name, const char *const *names)
+{
+    for (; *names; names++) {
+        if (span_equal_text(name, *names))
+            return *names;
+    }
+    return NULL;
+}
+
+static enum err_code refuse_unknown(struct span name, struct err *err)
+{
+    char shown[64];
+    size_t size = 0;
+    for (; size < name.size && size < sizeof(shown) - 1; size++) {
+        uint8_t byte = name.data[size];
+        shown[size] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
+    }
+    shown[size] = '\0';
+    return err_set(err, ERR_INVALID, "there is no parameter \"%s\" here: leave it out", shown);
+}
+
+static bool has_broken_escape(struct span raw)
+{
+    for (size_t i = 0; i < raw.size; i++) {
+        if (raw.data[i] == '%' &&
+            (raw.size - i < 3 || hex_digit(raw.data[i + 1]) < 0 || hex_digit(raw.data[i + 2]) < 0))
+            return true;
+    }
+    return false;
+}
+
+enum err_code request_check_parameters(const struct request *request, const char *const *single,
+                                       const char *const *repeatable, struct err *err)
+{
+    struct span rest = request->query, raw_name, raw_value, second;
+    while (take_parameter(&rest, &raw_name, &raw_value)) {
+        struct span name = decode_query(request->arena, raw_name);
+        const char *once = find_name(name, single);
+        const char *known = once || !repeatable ? once : find_name(name, repeatable);
+        if (!known && !repeatable)
+            continue;
+        if (!known)
+            return refuse_unknown(name, err);
+        if (has_broken_escape(raw_value))
+            return err_set(err, ERR_INVALID,
+                           "the parameter %s has a %% without two hexadecimal digits behind it: "
+                           "write %%25 for the sign itself",
+                           known);
+        /* Whoever sends two means both, or does not know of one of them. */
+        if (once && request_query_nth(request, once, 1, &second))
+            return err_set(err, ERR_INVALID,
+                           "the parameter %s is given more than once: leave out all but one", once);
+    }
+    return ERR_NONE;
+}
+
+enum err_code request_check_query(const struct request *request, const char *const *known,
+                                  struct err *err)
+{
+    static const char *const none[] = {NULL};
+    return request_check_parameters(request, known, none, err);
+}
+
+static void assert_is_field_text(const char *text)
+{
+    for (; *text; text++)
+        assert(*text != '\r' && *text != '\n');
+}
+
+void response_add(struct request *request, struct response *response, const char *name,
+                  const char *value)
+{
+    assert_is_field_text(name);
+    assert_is_field_text(value);
+    if (response->field_count == response->field_capacity) {
+        size_t capacity = response->field_capacity ? response->field_capacity * 2 : 8;
+        struct http_field *fields = arena_new(request->arena, struct http_field, capacity);
+        if (response->field_count)
+            memcpy(fields, response->fields, response->field_count * sizeof(*fields));
+        response->fields = fields;
+        response->field_capacity = capacity;
+    }
+    response->fields[response->field_count++] =
+        (struct http_field){.name = span_text(arena_strdup(request->arena, name)),
+                            .value = span_text(arena_strdup(request->arena, value))};
+}
+
+void response_bytes(struct response *response, int status, const char *content_type,
+                    struct span bytes)
+{
+    response->status = status;
+    response->content_type = content_type;
+    response->body_kind = RESPONSE_BYTES;
+    response->bytes = bytes;
+}
+
+enum err_code response_buf(struct request *request, struct response *response, int status,
+                           const char *content_type, const struct buf *buf, struct err *err)
+{
+    if (buf_failed(buf))
+        return err_set(err, ERR_TOO_LARGE,
+                       "the answer would pass %zu bytes: ask for less, with limit or a filter",
+                       buf->max_size);
+    const char *copy = arena_strndup(request->arena, buf->data, buf->size);
+    response_bytes(response, status, content_type, span_of(copy, buf->size));
+    return ERR_NONE;
+}
+
+void response_file(struct response *response, int status, const char *content_type, int fd,
+                   uint64_t size)
+{
+    response->status = status;
+    response->content_type = content_type;
+    response->body_kind = RESPONSE_FILE;
+    response->file_fd = fd;
+    response->file_bytes = size;
+}
+
+/* If-None-Match compares weakly: "W/" does not count (RFC 9110 §13.1.2). */
+static struct span strong_part(struct span tag)
+{
+    if (span_starts_with(tag, "W/"))
+        return span_of(tag.data + 2, tag.size - 2);
+    return tag;
+}
+
+static bool matches_etag(struct span wanted, struct span etag)
+{
+    if (span_equal_text(span_trim(wanted), "*"))
+        return true;
+    while (wanted.size > 0) {
+        struct span tag = wanted, after = {0};
+        span_split(wanted, ',', &tag, &after);
+        wanted = after;
+        if (span_equal(strong_part(span_trim(tag)), strong_part(etag)))
+            return true;
+    }
+    return false;
+}
+
+bool request_if_match(const struct request *request, const char *etag)
+{
+    struct span wanted = request_field(request, "if-match");
+    return wanted.size == 0 || matches_etag(wanted, span_text(etag));
+}
+
+bool response_is_cached(struct request *request, struct response *response, const char *etag,
+                        const char *cache_control)
+{
+    response_add(request, response, "etag", etag);
+    response_add(request, response, "cache-control", cache_control);
+    if (request->method != HTTP_GET && request->method != HTTP_HEAD)
+        return false;
+    struct span wanted = request_field(request, "if-none-match");
+    if (wanted.size == 0 || !matches_etag(wanted, span_text(etag)))
+        return false;
+    response->status = 304;
+    response->content_type = NULL;
+    response->body_kind = RESPONSE_EMPTY;
+    return true;
+}

@@ -1,0 +1,49 @@
+/*
+ * audit: who did what, when, from where; one row per change, written in the change's transaction.
+ *
+ * Actions are "noun.verb" words, stable since people filter by them: share.create, token.revoke,
+ * user.role. Targets are ids or names, never secrets. Rows are kept for AUDIT_KEEP_DAYS.
+ */
+#ifndef API_IDENTITY_AUDIT_H
+#define API_IDENTITY_AUDIT_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct pg_connection;
+struct request;
+
+/*
+ * Refused attempts are caused by strangers, so their number is bounded: so many rows at once and
+ * per minute for a tenant and for the server, and a shorter life. At worst that is 10 a minute for
+ * 30 days: 432,000 rows, about 100 MB.
+ */
+enum {
+    AUDIT_KEEP_DAYS = 400,
+    AUDIT_KEEP_REFUSED_DAYS = 30,
+    AUDIT_REFUSED_TENANT_MINUTE = 2,
+    AUDIT_REFUSED_TENANT_BURST = 60,
+    AUDIT_REFUSED_SERVER_MINUTE = 10,
+    AUDIT_REFUSED_SERVER_BURST = 600
+};
+
+/* Into the log of the principal's tenant. Inside a transaction the tenant is that of pg_begin, and
+ * the row travels with the next statement or the commit (pg_queue). */
+enum err_code audit_record(struct pg_connection *connection, const struct request *request,
+                           const char *action, const char *target, struct err *err) MUST_USE;
+/* Into another tenant's log: what an operator did to it, or who signed in. */
+enum err_code audit_record_for(struct pg_connection *connection, const struct request *request,
+                               int64_t tenant_id, const char *action, const char *target,
+                               struct err *err) MUST_USE;
+
+/*
+ * A failed sign-in ("session.refuse") or a wrong password of a share ("share.refuse"), in a
+ * transaction of its own. target names what was tried: an account or share that exists, never what
+ * was typed. What passes the bounds, or fails to be written, is counted as
+ * perfolio_audit_dropped_total and logged; the request goes on either way.
+ */
+void audit_record_refused(const struct request *request, int64_t tenant_id, const char *action,
+                          const char *target);
+
+#endif

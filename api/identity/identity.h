@@ -1,0 +1,34 @@
+/*
+ * identity: tenants, users, sessions, tokens, invitations: their routes, jobs and first rows.
+ */
+#ifndef API_IDENTITY_IDENTITY_H
+#define API_IDENTITY_IDENTITY_H
+
+#include "api/routes.h"
+#include "lib/base/digest.h"
+#include "lib/base/err.h"
+
+struct pg_connection;
+struct server;
+
+extern const struct route_table identity_routes;
+extern const struct route_table operator_routes; /* /api/v1/admin/… of tenants, users, tokens */
+
+struct identity_bootstrap {
+    char admin_token[DIGEST_TOKEN_BYTES]; /* tenant default, all scopes: goes to D/admin.token */
+    char login_code[DIGEST_SECRET_BYTES]; /* one use, 24 h: <public url>/login#code=<login_code> */
+};
+
+/*
+ * After the migrations, at each start, on a connection of the schema's owner: makes sure that
+ * tenant default has an owner (admin@localhost) and gives out a token and a one-time sign-in code.
+ * known_token is the content of D/admin.token, or NULL: if it is still valid it is returned
+ * unchanged, else a new one is made. Earlier unused codes of this kind stop working.
+ */
+enum err_code identity_bootstrap(struct pg_connection *connection, const char *known_token,
+                                 struct identity_bootstrap *ret_result, struct err *err) MUST_USE;
+
+/* Background work, every few seconds: ended sessions, codes, invitations and old audit rows go. */
+enum err_code identity_jobs_run(struct server *server, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,328 @@
+#include "api/identity/invitation.h"
+
+#include "api/debuginfo/upstreams.h"
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/auth.h"
+#include "api/identity/password.h"
+#include "api/identity/session.h"
+#include "api/identity/team_etag.h"
+#include "api/identity/tenant.h"
+#include "api/identity/user.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+
+enum err_code invitation_list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const no_query[] = {NULL};
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = request_check_query(request, no_query, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = team_version_tell(request, response, connection, tenant_id, tenant_id,
+                                 TEAM_INVITATIONS, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id,
+            "SELECT i.id, i.email, i.role, u.email, rfc3339(i.created_at), rfc3339(i.expires_at)"
+            " FROM invitation i LEFT JOIN app_user u ON u.id = i.created_by"
+            " WHERE i.tenant_id = $1 AND i.expires_at > now() ORDER BY i.id",
+            request->arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "invitations", '[');
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        answer_open(&answer, NULL, '{');
+        answer_cell_i64(&answer, "id", rows, row, 0);
+        answer_cell_text(&answer, "email", rows, row, 1);
+        answer_cell_text(&answer, "role", rows, row, 2);
+        answer_cell_text(&answer, "created_by", rows, row, 3);
+        answer_cell_text(&answer, "created_at", rows, row, 4);
+        answer_cell_text(&answer, "expires_at", rows, row, 5);
+        answer_close(&answer, '}');
+    }
+    answer_close(&answer, ']');
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* Nobody else invites into the tenant until this transaction ends: an e-mail has one invitation. */
+static enum err_code begin_alone(struct request *request, struct pg_connection *connection,
+                                 struct err *err)
+{
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
+    return code ? code
+                : team_version_check(request, connection, tenant_id, tenant_id, TEAM_INVITATIONS,
+                                     err);
+}
+
+/* Accounts of other tenants stay unknown here: theirs is found when the link is used. */
+static enum err_code check_is_no_member(struct request *request, struct pg_connection *connection,
+                                        const char *email, struct err *err)
+{
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT role FROM app_user WHERE tenant_id = $1 AND lower(email) = lower($2)",
+        request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email));
+    if (!code && pg_row_count(row) > 0)
+        return err_set(err, ERR_CONFLICT,
+                       "%.100s is a member of this team already, as %s: look at the list of its "
+                       "people, where the role can be changed",
+                       email, pg_get_text(row, 0, 0));
+    return code;
+}
+
+static enum err_code withdraw_earlier(struct request *request, struct pg_connection *connection,
+                                      const char *email, struct err *err)
+{
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        pg_query_values(connection, tenant_id,
+                        "DELETE FROM invitation WHERE tenant_id = $1 AND lower(email) = lower($2)",
+                        request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email));
+    if (!code && pg_affected(row) > 0)
+        code = audit_record(connection, request, "invitation.delete", email, err);
+    return code;
+}
+
+static enum err_code create(struct request *request, struct response *response,
+                            struct pg_connection *connection, const char *email, enum role role,
+                            struct err *err)
+{
+    char secret[DIGEST_SECRET_BYTES];
+    uint8_t hash[DIGEST_BYTES];
+    struct pg_result *row;
+    const struct principal *who = &request->principal;
+    digest_random_secret(secret);
+    digest_sha256(span_text(secret), hash);
+    enum err_code code = pg_query_values(
+        connection, who->tenant_id,
+        "INSERT INTO invitation (tenant_id, created_by, email, role, secret_hash, expires_at)"
+        " SELECT $1::bigint, coalesce(nullif($2::bigint, 0),"
+        " (SELECT created_by FROM token WHERE id = $3)), $4, $5, $6,"
+        " now() + make_interval(secs => $7::bigint)"
+        " WHERE (SELECT count(*) FROM invitation WHERE tenant_id = $1) < $8"
+        " RETURNING id, rfc3339(expires_at)",
+        request->arena, &row, err, PG_I64(who->tenant_id), PG_I64(who->user_id),
+        PG_I64(who->token_id), PG_TEXT(email), PG_TEXT(auth_role_name(role)),
+        PG_BYTES(span_of(hash, sizeof(hash))),
+        PG_I64(request->server->settings->invitation_lifetime_s),
+        PG_I64(INVITATION_MAX_PER_TENANT));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(
+            err, ERR_CONFLICT,
+            "A tenant has at most %d open invitations; withdraw those that nobody will use",
+            INVITATION_MAX_PER_TENANT);
+    code = audit_record(connection, request, "invitation.create", email, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_cell_i64(&answer, "id", row, 0, 0);
+    answer_text(&answer, "email", email);
+    answer_text(&answer, "role", auth_role_name(role));
+    answer_cell_text(&answer, "expires_at", row, 0, 1);
+    answer_text(&answer, "url",
+                arena_printf(request->arena, "%s/invite#%s", request->server->settings->public_url,
+                             secret));
+    answer_close(&answer, '}');
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "/api/v1/invitations/%s", pg_get_text(row, 0, 0)));
+    return answer_send(&answer, request, response, 201, err);
+}
+
+enum err_code invitation_post(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"email", "role", NULL};
+    const char *email = "";
+    enum role role = ROLE_NONE;
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &email, err);
+    if (!code)
+        code = user_check_email(email, err);
+    if (!code)
+        code = user_read_role(request, body, &role, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = begin_alone(request, connection, err);
+    if (!code)
+        code = check_is_no_member(request, connection, email, err);
+    if (!code)
+        code = withdraw_earlier(request, connection, email, err);
+    return code ? code : create(request, response, connection, email, role, err);
+}
+
+enum err_code invitation_delete(struct request *request, struct response *response, struct err *err)
+{
+    int64_t id = 0;
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = answer_path_id(request, 0, &id, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = begin_alone(request, connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2"
+                               " RETURNING email",
+                               request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
+    if (!code && pg_row_count(row) == 0)
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "There is no invitation %" PRId64 ": look at the list of those that are open", id);
+    if (!code)
+        code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : answer_nothing(request, response);
+}
+
+/* ---- accepting ---- */
+
+struct found_invitation {
+    int64_t id;
+    int64_t tenant_id;
+    const char *email;
+    enum role role;
+};
+
+static enum err_code find(struct request *request, const char *secret,
+                          struct found_invitation *ret_found, struct err *err)
+{
+    uint8_t hash[DIGEST_BYTES];
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    digest_sha256(span_text(secret), hash);
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "SELECT id, tenant_id, email, role FROM invitation_find($1)",
+                               request->arena, &row, err, PG_BYTES(span_of(hash, sizeof(hash))));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "The invitation has been used already, withdrawn or has expired; ask for a "
+                       "new one");
+    *ret_found = (struct found_invitation){
+        .id = pg_get_i64(row, 0, 0),
+        .tenant_id = pg_get_i64(row, 0, 1),
+        .email = pg_get_text(row, 0, 2),
+        .role = auth_role_parse(span_text(pg_get_text(row, 0, 3))),
+    };
+    return ERR_NONE;
+}
+
+enum err_code invitation_look(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"token", NULL};
+    const char *token = "";
+    struct json_body *body = NULL;
+    struct found_invitation found = {0};
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "token", 1, 200, &token, err);
+    if (!code)
+        code = find(request, token, &found, err);
+    bool is_asked_publicly = false;
+    if (!code)
+        code = debuginfo_upstreams_are_public(request, found.tenant_id, &is_asked_publicly, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "email", found.email);
+    answer_text(&answer, "role", auth_role_name(found.role));
+    answer_bool(&answer, "asks_public_debuginfod", is_asked_publicly);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* The invitation goes first: of two who use one link, the second finds none. */
+static enum err_code join(struct request *request, struct pg_connection *connection,
+                          const struct found_invitation *found, const char *name,
+                          const char *password, const char **ret_secret, struct err *err)
+{
+    struct pg_result *row;
+    int64_t user_id = 0;
+    enum err_code code = pg_query_values(
+        connection, found->tenant_id, "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2",
+        request->arena, &row, err, PG_I64(found->tenant_id), PG_I64(found->id));
+    if (!code && pg_affected(row) == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "The invitation has just been used: sign in with the account that it made, "
+                       "or ask for another");
+    if (!code)
+        code = user_add(request, connection, found->tenant_id, found->email, name, found->role,
+                        password, &user_id, err);
+    if (!code)
+        code = session_start(request, connection, found->tenant_id, user_id, "invitation",
+                             ret_secret, err);
+    if (!code)
+        code = audit_record(connection, request, "invitation.accept", found->email, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+static enum err_code accept(struct request *request, struct response *response, const char *token,
+                            const char *password, const char *name, struct err *err)
+{
+    char hash[DIGEST_PASSWORD_BYTES];
+    struct found_invitation found = {0};
+    const char *secret = NULL;
+    enum err_code code = find(request, token, &found, err);
+    if (!code)
+        code = password_hash(request->server->limiter, span_text(password), hash, err);
+    if (code)
+        return code;
+    pg_auto connection = NULL;
+    code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, found.tenant_id, request->arena, err);
+    if (!code)
+        code = join(request, connection, &found, name, hash, &secret, err);
+    return code ? code : session_answer(request, response, connection, 201, secret, err);
+}
+
+enum err_code invitation_accept(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"token", "password", "name", NULL};
+    const char *token = "", *password = "", *name = NULL;
+    struct json_body *body = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "token", 1, 200, &token, err);
+    if (!code)
+        code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
+    if (!code)
+        code = password_check(span_text(password), err);
+    if (!code)
+        code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &name, err);
+    return code ? code : accept(request, response, token, password, name, err);
+}

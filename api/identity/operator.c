@@ -1,0 +1,541 @@
+#include "api/identity/operator.h"
+
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/auth.h"
+#include "api/identity/password.h"
+#include "api/identity/tenant.h"
+#include "api/identity/tenant_limits.h"
+#include "api/identity/token.h"
+#include "api/identity/user.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+
+/* ---- what a tenant looks like ---- */
+
+/* Quotas are null where the server's default counts. */
+#define TENANT_SELECT                                                                              \
+    "SELECT t.id, t.name, rfc3339(t.created_at), t.max_bytes_stored, t.uploads_per_minute,"        \
+    " t.max_upload_bytes,"                                                                         \
+    " (SELECT count(*) FROM app_user u WHERE u.tenant_id = t.id),"                                 \
+    " (SELECT count(*) FROM token k WHERE k.tenant_id = t.id),"                                    \
+    " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage g WHERE g.tenant_id = t.id),"       \
+    " t.profile_retention_s, t.limits::text, t.sample_labels"                                      \
+    " FROM tenant t"
+
+static void write_tenant(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_i64(answer, "id", rows, row, 0);
+    answer_cell_text(answer, "name", rows, row, 1);
+    answer_cell_text(answer, "created_at", rows, row, 2);
+    answer_cell_text(answer, "sample_labels", rows, row, 11);
+    answer_open(answer, "quotas", '{');
+    answer_cell_i64(answer, "max_bytes_stored", rows, row, 3);
+    answer_cell_i64(answer, "uploads_per_minute", rows, row, 4);
+    answer_cell_i64(answer, "max_upload_bytes", rows, row, 5);
+    answer_cell_i64(answer, "profile_retention_s", rows, row, 9);
+    tenant_limits_write_own(answer, pg_get_text(rows, row, 10));
+    answer_close(answer, '}');
+    answer_open(answer, "usage", '{');
+    answer_cell_i64(answer, "users", rows, row, 6);
+    answer_cell_i64(answer, "tokens", rows, row, 7);
+    answer_cell_i64(answer, "bytes_stored", rows, row, 8);
+    answer_close(answer, '}');
+    answer_close(answer, '}');
+}
+
+static enum err_code refuse_unknown_tenant(int64_t id, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND,
+                   "There is no tenant %" PRId64 ": the list of tenants shows their ids", id);
+}
+
+static enum err_code answer_tenant(struct request *request, struct response *response,
+                                   struct pg_connection *connection, int64_t id, int status,
+                                   struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code = pg_query_values(connection, PG_NO_TENANT, TENANT_SELECT " WHERE t.id = $1",
+                                         request->arena, &rows, err, PG_I64(id));
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
+        return refuse_unknown_tenant(id, err);
+    answer_auto answer;
+    answer_init(&answer);
+    write_tenant(&answer, rows, 0);
+    return answer_send(&answer, request, response, status, err);
+}
+
+/* ---- list and get ---- */
+
+enum { TENANT_DEFAULT_LIMIT = 100, TENANT_MAX_LIMIT = 1000 };
+
+enum err_code operator_list_tenants(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    static const char *const known[] = {"cursor", "limit", NULL};
+    int64_t cursor = 0, limit = 0;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &cursor, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, TENANT_MAX_LIMIT, TENANT_DEFAULT_LIMIT,
+                                 &limit, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               TENANT_SELECT " WHERE t.id > $1 ORDER BY t.id LIMIT $2",
+                               request->arena, &rows, err, PG_I64(cursor), PG_I64(limit + 1));
+    if (code)
+        return code;
+    bool has_more = pg_row_count(rows) > limit;
+    int count = has_more ? (int)limit : pg_row_count(rows);
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "tenants", '[');
+    for (int row = 0; row < count; row++)
+        write_tenant(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+enum err_code operator_get_tenant(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    int64_t id = 0;
+    pg_auto connection = NULL;
+    enum err_code code = answer_path_id(request, 0, &id, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    return code ? code : answer_tenant(request, response, connection, id, 200, err);
+}
+
+/* ---- create and change ---- */
+
+static const char *const tenant_fields[] = {"name",
+                                            "max_bytes_stored",
+                                            "uploads_per_minute",
+                                            "max_upload_bytes",
+                                            "profile_retention_s",
+                                            "sample_labels",
+                                            NULL};
+
+#define RETENTION_MAX_S INT64_C(3153600000) /* a hundred years */
+
+struct tenant_wish {
+    const char *name; /* NULL: as it is */
+    int64_t max_bytes_stored;
+    int64_t uploads_per_minute;
+    int64_t max_upload_bytes;
+    int64_t profile_retention_s;
+    const char *limits;        /* JSON, of those that change */
+    const char *sample_labels; /* a clean list; NULL: absent, or the server's setting */
+};
+
+/* A quota that is absent or null reads as -1; json_body_has tells them apart. */
+static enum err_code read_tenant_wish(const struct json_body *body, size_t min_name_bytes,
+                                      struct arena *arena, struct tenant_wish *wish,
+                                      struct err *err)
+{
+    enum err_code code =
+        json_body_text(body, "name", min_name_bytes, TENANT_MAX_NAME_BYTES, &wish->name, err);
+    if (!code && wish->name && wish->name[0] == '\0')
+        return err_set(err, ERR_INVALID, "The field \"name\" is empty");
+    if (!code)
+        code =
+            json_body_i64(body, "max_bytes_stored", 0, INT64_MAX, -1, &wish->max_bytes_stored, err);
+    if (!code)
+        code = json_body_i64(body, "uploads_per_minute", 0, 1000000, -1, &wish->uploads_per_minute,
+                             err);
+    if (!code)
+        code =
+            json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &wish->max_upload_bytes, err);
+    if (!code)
+        code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
+                             &wish->profile_retention_s, err);
+    if (!code)
+        code = tenant_read_labels(body, arena, &wish->sample_labels, err);
+    return code ? code : tenant_limits_read_wish(body, arena, &wish->limits, err);
+}
+
+static enum err_code refuse_taken_name(const char *name, struct err *err)
+{
+    return err_set(err, ERR_CONFLICT, "There is a tenant \"%.100s\" already: choose another name",
+                   name);
+}
+
+static enum err_code insert_tenant(struct request *request, struct pg_connection *connection,
+                                   const struct tenant_wish *wish, int64_t *ret_id, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO tenant (name, max_bytes_stored, uploads_per_minute, max_upload_bytes,"
+        " profile_retention_s, limits, sample_labels) VALUES ($1, nullif($2::bigint, -1), "
+        "nullif($3::bigint, -1),"
+        " nullif($4::bigint, -1), nullif($5::bigint, -1), jsonb_strip_nulls($6::text::jsonb), $7)"
+        " RETURNING id",
+        request->arena, &row, err, PG_TEXT(wish->name), PG_I64(wish->max_bytes_stored),
+        PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes),
+        PG_I64(wish->profile_retention_s), PG_TEXT(wish->limits),
+        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
+    if (code == ERR_CONFLICT)
+        return refuse_taken_name(wish->name, err);
+    if (code)
+        return code;
+    *ret_id = pg_get_i64(row, 0, 0);
+    return audit_record(connection, request, "tenant.create",
+                        arena_printf(request->arena, "%" PRId64 " %s", *ret_id, wish->name), err);
+}
+
+enum err_code operator_post_tenant(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    int64_t id = 0;
+    struct tenant_wish wish = {0};
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code =
+        json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
+    if (!code)
+        code = read_tenant_wish(body, 1, request->arena, &wish, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = insert_tenant(request, connection, &wish, &id, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "/api/v1/admin/tenants/%" PRId64, id));
+    return answer_tenant(request, response, connection, id, 201, err);
+}
+
+static enum err_code update_tenant(struct request *request, struct pg_connection *connection,
+                                   int64_t id, const struct json_body *body,
+                                   const struct tenant_wish *wish, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "UPDATE tenant SET name = coalesce($2, name),"
+        " max_bytes_stored = CASE WHEN $3 THEN nullif($4::bigint, -1) ELSE max_bytes_stored END,"
+        " uploads_per_minute = CASE WHEN $5 THEN nullif($6::bigint, -1)"
+        " ELSE uploads_per_minute END,"
+        " max_upload_bytes = CASE WHEN $7 THEN nullif($8::bigint, -1) ELSE max_upload_bytes END,"
+        " profile_retention_s = CASE WHEN $9 THEN nullif($10::bigint, -1)"
+        " ELSE profile_retention_s END,"
+        " limits = jsonb_strip_nulls(limits || $11::text::jsonb),"
+        " sample_labels = CASE WHEN $12 THEN $13 ELSE sample_labels END"
+        " WHERE id = $1 RETURNING name",
+        request->arena, &row, err, PG_I64(id), wish->name ? PG_TEXT(wish->name) : PG_NULL,
+        PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(wish->max_bytes_stored),
+        PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(wish->uploads_per_minute),
+        PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes),
+        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s),
+        PG_TEXT(wish->limits), PG_BOOL(json_body_has(body, "sample_labels")),
+        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
+    if (code == ERR_CONFLICT)
+        return refuse_taken_name(wish->name ? wish->name : "", err);
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return refuse_unknown_tenant(id, err);
+    return audit_record(connection, request, "tenant.change",
+                        arena_printf(request->arena, "%" PRId64 " %s", id, pg_get_text(row, 0, 0)),
+                        err);
+}
+
+enum err_code operator_patch_tenant(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    int64_t id = 0;
+    struct tenant_wish wish = {0};
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code = answer_path_id(request, 0, &id, err);
+    if (!code)
+        code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body,
+                               err);
+    if (!code)
+        code = read_tenant_wish(body, 0, request->arena, &wish, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = update_tenant(request, connection, id, body, &wish, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    tenant_limits_forget(request->server->tenant_limits, id);
+    return answer_tenant(request, response, connection, id, 200, err);
+}
+
+/* ---- delete: rows go by cascade, and triggers hand the objects to the background work ---- */
+
+static enum err_code delete_tenant(struct request *request, struct pg_connection *connection,
+                                   int64_t id, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code =
+        pg_query_values(connection, PG_NO_TENANT, "DELETE FROM tenant WHERE id = $1 RETURNING name",
+                        request->arena, &row, err, PG_I64(id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return refuse_unknown_tenant(id, err);
+    return audit_record(connection, request, "tenant.delete",
+                        arena_printf(request->arena, "%" PRId64 " %s", id, pg_get_text(row, 0, 0)),
+                        err);
+}
+
+enum err_code operator_delete_tenant(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    int64_t id = 0;
+    pg_auto connection = NULL;
+    enum err_code code = answer_path_id(request, 0, &id, err);
+    if (!code && (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT))
+        return err_set(err, ERR_CONFLICT,
+                       "The server needs this tenant; delete what it holds instead");
+    if (!code && id == request->principal.tenant_id)
+        return err_set(
+            err, ERR_CONFLICT,
+            "You belong to this tenant yourself: ask an operator of another one to delete it");
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = delete_tenant(request, connection, id, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    auth_forget_tenant(request->server->auth, id);
+    return answer_nothing(request, response);
+}
+
+/* ---- first users, tokens and sign-in links ---- */
+
+static enum err_code find_tenant(struct request *request, struct pg_connection *connection,
+                                 int64_t id, struct err *err)
+{
+    struct pg_result *row;
+    if (id == TENANT_ANONYMOUS)
+        return err_set(err, ERR_CONFLICT,
+                       "The anonymous tenant has neither users nor tokens: choose another one");
+    enum err_code code = pg_query_values(connection, PG_NO_TENANT,
+                                         "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE",
+                                         request->arena, &row, err, PG_I64(id));
+    if (!code && pg_row_count(row) == 0)
+        return refuse_unknown_tenant(id, err);
+    return code;
+}
+
+static enum err_code make_login_url(struct request *request, struct pg_connection *connection,
+                                    int64_t user_id, const char **ret_url,
+                                    const char **ret_expires_at, struct err *err)
+{
+    char secret[DIGEST_SECRET_BYTES];
+    uint8_t hash[DIGEST_BYTES];
+    struct pg_result *row;
+    digest_random_secret(secret);
+    digest_sha256(span_text(secret), hash);
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO login_code (tenant_id, user_id, secret_hash, expires_at)"
+        " SELECT tenant_id, id, $2, now() + make_interval(secs => $3::bigint) FROM app_user"
+        " WHERE id = $1 RETURNING rfc3339(expires_at)",
+        request->arena, &row, err, PG_I64(user_id), PG_BYTES(span_of(hash, sizeof(hash))),
+        PG_I64(OPERATOR_CODE_LIFETIME_S));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no such user, or no longer: the list of users shows their ids");
+    *ret_url = arena_printf(request->arena, "%s/login#code=%s",
+                            request->server->settings->public_url, secret);
+    *ret_expires_at = pg_get_text(row, 0, 0);
+    return ERR_NONE;
+}
+
+struct user_wish {
+    const char *email;
+    const char *name;
+    const char *password; /* NULL: the answer has a sign-in link instead */
+    enum role role;
+};
+
+static enum err_code read_user_wish(const struct request *request, const struct json_body *body,
+                                    struct user_wish *wish, struct err *err)
+{
+    enum err_code code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &wish->email, err);
+    if (!code)
+        code = user_check_email(wish->email, err);
+    if (!code)
+        code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &wish->name, err);
+    if (!code)
+        code = json_body_text(body, "password", 0, PASSWORD_MAX_BYTES, &wish->password, err);
+    if (!code && wish->password)
+        code = password_check(span_text(wish->password), err);
+    return code ? code : user_read_role(request, body, &wish->role, err);
+}
+
+static enum err_code create_user(struct request *request, struct response *response,
+                                 struct pg_connection *connection, int64_t tenant_id,
+                                 const struct user_wish *wish, const char *hash, struct err *err)
+{
+    int64_t user_id = 0;
+    const char *url = NULL, *expires_at = NULL;
+    enum err_code code = find_tenant(request, connection, tenant_id, err);
+    if (!code)
+        code = user_add(request, connection, tenant_id, wish->email, wish->name, wish->role, hash,
+                        &user_id, err);
+    if (!code && !hash)
+        code = make_login_url(request, connection, user_id, &url, &expires_at, err);
+    if (!code)
+        code = audit_record_for(connection, request, tenant_id, "user.create", wish->email, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_i64(&answer, "id", user_id);
+    answer_i64(&answer, "tenant_id", tenant_id);
+    answer_text(&answer, "email", wish->email);
+    answer_text(&answer, "name", wish->name ? wish->name : "");
+    answer_text(&answer, "role", auth_role_name(wish->role));
+    answer_text(&answer, "login_url", url);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 201, err);
+}
+
+enum err_code operator_post_user(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    static const char *const known[] = {"email", "name", "role", "password", NULL};
+    int64_t tenant_id = 0;
+    struct user_wish wish = {0};
+    char hash[DIGEST_PASSWORD_BYTES];
+    struct json_body *body = NULL;
+    enum err_code code = answer_path_id(request, 0, &tenant_id, err);
+    if (!code)
+        code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = read_user_wish(request, body, &wish, err);
+    if (!code && wish.password)
+        code = password_hash(request->server->limiter, span_text(wish.password), hash, err);
+    if (code)
+        return code;
+    pg_auto connection = NULL;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    return code ? code
+                : create_user(request, response, connection, tenant_id, &wish,
+                              wish.password ? hash : NULL, err);
+}
+
+enum err_code operator_post_token(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    int64_t tenant_id = 0;
+    struct token_wish wish = {0};
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code = answer_path_id(request, 0, &tenant_id, err);
+    if (!code)
+        code = json_body_parse(request, token_fields, &body, err);
+    if (!code)
+        code = token_read_wish(body, request->principal.scopes, &wish, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = find_tenant(request, connection, tenant_id, err);
+    if (!code)
+        code = token_create(request, response, connection, tenant_id, &wish, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+/* The user of an e-mail, or without one the oldest owner of tenant default. */
+static enum err_code find_login_user(struct request *request, struct pg_connection *connection,
+                                     const char *email, struct pg_result **ret_row, struct err *err)
+{
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT id, email, tenant_id FROM app_user WHERE CASE WHEN $1::text IS NULL"
+        " THEN tenant_id = $2 AND role = 'owner' ELSE lower(email) = lower($1) END"
+        " ORDER BY is_operator DESC, id LIMIT 1",
+        request->arena, ret_row, err, email ? PG_TEXT(email) : PG_NULL, PG_I64(TENANT_DEFAULT));
+    if (!code && pg_row_count(*ret_row) == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no user with that e-mail: look for typing errors, or for it in "
+                       "the list of users");
+    return code;
+}
+
+static enum err_code create_login_code(struct request *request, struct response *response,
+                                       struct pg_connection *connection, const char *email,
+                                       struct err *err)
+{
+    struct pg_result *user;
+    const char *url = NULL, *expires_at = NULL;
+    enum err_code code = find_login_user(request, connection, email, &user, err);
+    if (!code)
+        code = make_login_url(request, connection, pg_get_i64(user, 0, 0), &url, &expires_at, err);
+    if (!code)
+        code = audit_record_for(connection, request, pg_get_i64(user, 0, 2), "login-code.create",
+                                pg_get_text(user, 0, 1), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_cell_text(&answer, "email", user, 0, 1);
+    answer_text(&answer, "url", url);
+    answer_text(&answer, "expires_at", expires_at);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 201, err);
+}
+
+enum err_code operator_post_login_code(struct request *request, struct response *response,
+                                       struct err *err)
+{
+    static const char *const known[] = {"email", NULL};
+    const char *email = NULL;
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "email", 0, USER_MAX_EMAIL_BYTES, &email, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    return code ? code : create_login_code(request, response, connection, email, err);
+}

@@ -1,0 +1,73 @@
+#include "api/identity/password.h"
+
+#include "lib/base/low_priority.h"
+
+#include <string.h>
+
+/* A stored text that no password fits: its hash is all zeros. Same parameters as new ones have. */
+#define NOBODYS_HASH                                                                               \
+    "$scrypt$ln=14,r=8,p=5$00000000000000000000000000000000$"                                      \
+    "0000000000000000000000000000000000000000000000000000000000000000"
+
+enum err_code password_check(struct span password, struct err *err)
+{
+    if (password.size < PASSWORD_MIN_BYTES)
+        return err_set(err, ERR_INVALID, "The password needs at least %d characters",
+                       PASSWORD_MIN_BYTES);
+    if (password.size > PASSWORD_MAX_BYTES)
+        return err_set(err, ERR_INVALID, "The password is longer than %d bytes",
+                       PASSWORD_MAX_BYTES);
+    return ERR_NONE;
+}
+
+/* One hash; scrypt takes a fifth of a second, so it runs at low priority. */
+struct hashing {
+    struct span password;
+    const char *stored; /* to verify; NULL: to hash */
+    char *text;
+    bool matches;
+    enum err_code code;
+    struct err *err;
+};
+
+static void hash(void *context)
+{
+    struct hashing *hashing = context;
+    if (hashing->stored)
+        hashing->code = digest_password_verify(hashing->password, hashing->stored,
+                                               &hashing->matches, hashing->err);
+    else
+        hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
+}
+
+enum err_code password_hash(struct limiter *limiter, struct span password,
+                            char ret_text[DIGEST_PASSWORD_BYTES], struct err *err)
+{
+    enum err_code code = limiter_enter(limiter, SLOT_PASSWORD, err);
+    if (code)
+        return code;
+    struct hashing hashing = {.password = password, .text = ret_text, .err = err};
+    low_priority_call(hash, &hashing);
+    limiter_leave(limiter, SLOT_PASSWORD);
+    return hashing.code;
+}
+
+enum err_code password_verify(struct limiter *limiter, enum limit_slot slot, struct span password,
+                              const char *stored, bool *ret_matches, struct err *err)
+{
+    bool has_hash = stored && stored[0] != '\0';
+    if (password.size > PASSWORD_MAX_BYTES) {
+        *ret_matches = false;
+        return ERR_NONE;
+    }
+    enum err_code code = limiter_enter(limiter, slot, err);
+    if (code)
+        return code;
+    struct hashing hashing = {
+        .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
+    low_priority_call(hash, &hashing);
+    limiter_leave(limiter, slot);
+    if (!hashing.code)
+        *ret_matches = hashing.matches && has_hash;
+    return hashing.code;
+}

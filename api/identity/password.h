@@ -1,0 +1,28 @@
+/*
+ * password: passwords of users and of shares, hashed with scrypt, few at a time.
+ *
+ * One hash takes 16 MiB and a fifth of a CPU second, so that at most two run at once and at most
+ * two requests wait for them; more are refused (503), and a flood of attempts cannot take all
+ * workers. Browsers with a device cookie have a third place of their own. Threads: any.
+ */
+#ifndef API_IDENTITY_PASSWORD_H
+#define API_IDENTITY_PASSWORD_H
+
+#include "api/http/rate_limiter.h"
+#include "lib/base/digest.h"
+
+enum { PASSWORD_MIN_BYTES = 10, PASSWORD_MAX_BYTES = 256 };
+
+/* Is it long enough for a user and not too long? Handles: ERR_INVALID. */
+enum err_code password_check(struct span password, struct err *err) MUST_USE;
+
+/* The text to store. Handles: ERR_BUSY. */
+enum err_code password_hash(struct limiter *limiter, struct span password,
+                            char ret_text[DIGEST_PASSWORD_BYTES], struct err *err) MUST_USE;
+
+/* Compares with a stored text; stored NULL or "" does the same work and never matches, so that the
+ * time says nothing about whether there is an account. Handles: ERR_BUSY. */
+enum err_code password_verify(struct limiter *limiter, enum limit_slot slot, struct span password,
+                              const char *stored, bool *ret_matches, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,83 @@
+#include "api/identity/password_attempt.h"
+
+#include "api/http/rate_limiter.h"
+#include "api/identity/password.h"
+
+#include <stdio.h>
+
+enum { PER_MINUTE = 10, BURST = 600, PAIR_BYTES = 512 };
+
+struct attempt_kinds {
+    enum limit_kind address, pair, all;
+};
+
+static const struct attempt_kinds kinds_of[] = {
+    [PASSWORD_OF_ACCOUNT] = {LIMIT_SIGN_IN_ADDRESS, LIMIT_SIGN_IN_PAIR, LIMIT_SIGN_IN_ACCOUNT},
+    [PASSWORD_OF_SHARE] = {LIMIT_SHARE_PASSWORD_ADDRESS, LIMIT_SHARE_PASSWORD_PAIR,
+                           LIMIT_SHARE_PASSWORD},
+};
+
+/* The key of the pair of address and password. */
+static struct span pair_of(const struct password_attempt *attempt, char text[PAIR_BYTES])
+{
+    char subscriber[LIMITER_SUBSCRIBER_BYTES];
+    limiter_subscriber(attempt->address, subscriber);
+    snprintf(text, PAIR_BYTES, "%s %.*s", subscriber, SPAN_PRINT(attempt->key));
+    return span_text(text);
+}
+
+/* Failures are counted before the outcome is known: parallel attempts cannot all pass the check. */
+static enum err_code begin(struct limiter *limiter, const struct password_attempt *attempt,
+                           struct span pair, struct err *err)
+{
+    const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
+    if (attempt->device.size)
+        return limiter_attempt(limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
+    enum err_code code = limiter_attempt(limiter, kinds->address, attempt->address, err);
+    if (code)
+        return code;
+    code = limiter_attempt(limiter, kinds->pair, pair, err);
+    if (code) {
+        limiter_forgive(limiter, kinds->address, attempt->address);
+        return code;
+    }
+    code = limiter_take(limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
+    if (code) {
+        limiter_forgive(limiter, kinds->address, attempt->address);
+        limiter_forgive(limiter, kinds->pair, pair);
+    }
+    return code;
+}
+
+static void forgive(struct limiter *limiter, const struct password_attempt *attempt,
+                    struct span pair, bool has_matched)
+{
+    const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
+    enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
+    struct span own_key = attempt->device.size ? attempt->device : pair;
+    if (!attempt->device.size)
+        limiter_forgive(limiter, kinds->address, attempt->address);
+    if (has_matched)
+        limiter_reset(limiter, own, own_key);
+    else
+        limiter_forgive(limiter, own, own_key);
+}
+
+enum err_code password_attempt_verify(struct limiter *limiter,
+                                      const struct password_attempt *attempt, struct span password,
+                                      const char *stored, bool *ret_matches, struct err *err)
+{
+    char text[PAIR_BYTES];
+    struct span pair = pair_of(attempt, text);
+    enum limit_slot slot = attempt->device.size ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD;
+    bool matches = false;
+    enum err_code code = begin(limiter, attempt, pair, err);
+    if (code)
+        return code;
+    code = password_verify(limiter, slot, password, stored, &matches, err);
+    if (code || matches)
+        forgive(limiter, attempt, pair, !code);
+    if (!code)
+        *ret_matches = matches;
+    return code;
+}

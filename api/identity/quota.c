@@ -1,0 +1,231 @@
+#include "api/identity/quota.h"
+
+#include "api/http/rate_limiter.h"
+#include "api/http/request.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int64_t default_max_bytes(const struct settings *settings, int64_t tenant_id)
+{
+    return (int64_t)(tenant_id == TENANT_ANONYMOUS ? settings->anonymous_max_bytes
+                                                   : settings->tenant_max_bytes);
+}
+
+static void apply_defaults(const struct settings *settings, int64_t tenant_id,
+                           const struct pg_result *row, struct quota *quota)
+{
+    bool is_anonymous = tenant_id == TENANT_ANONYMOUS;
+    if (pg_is_null(row, 0, 0))
+        quota->max_bytes_stored = default_max_bytes(settings, tenant_id);
+    if (pg_is_null(row, 0, 1))
+        quota->uploads_per_minute = settings->tenant_uploads_per_minute;
+    if (pg_is_null(row, 0, 4))
+        quota->profile_retention_s = settings->tenant_profile_retention_s;
+    if (pg_is_null(row, 0, 2))
+        quota->max_upload_bytes = (int64_t)(is_anonymous ? settings->anonymous_max_upload_bytes
+                                                         : settings->tenant_max_upload_bytes);
+}
+
+enum err_code quota_read(const struct server *server, struct pg_connection *connection,
+                         int64_t tenant_id, struct arena *arena, struct quota *ret_quota,
+                         struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
+        " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"
+        " profile_retention_s FROM tenant WHERE id = $1",
+        arena, &row, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND, "There is no such tenant");
+    struct quota quota = {
+        .max_bytes_stored = pg_get_i64(row, 0, 0),
+        .has_own_max_bytes = !pg_is_null(row, 0, 0),
+        .uploads_per_minute = pg_get_i64(row, 0, 1),
+        .max_upload_bytes = pg_get_i64(row, 0, 2),
+        .bytes_stored = pg_get_i64(row, 0, 3),
+        .profile_retention_s = pg_get_i64(row, 0, 4),
+    };
+    apply_defaults(server->settings, tenant_id, row, &quota);
+    *ret_quota = quota;
+    return ERR_NONE;
+}
+
+/* used: "<stored> of <quota> bytes". Visitors without an account can delete nobody's shares. */
+static enum err_code refuse_storage(bool is_anonymous, const char *used, struct err *err)
+{
+    if (is_anonymous)
+        err_set(err, ERR_QUOTA,
+                "The storage quota that all anonymous shares have together is used up: %s; sign in,"
+                " use a token, or wait until some have expired",
+                used);
+    else
+        err_set(err, ERR_QUOTA,
+                "The storage quota is used up: %s; delete shares or ask the operator for more",
+                used);
+    err->retry_after_s = 3600;
+    return ERR_QUOTA;
+}
+
+static enum err_code refuse_size(bool is_anonymous, const struct quota *quota, uint64_t bytes,
+                                 struct err *err)
+{
+    const char *setting = is_anonymous ? "anonymous-max-bytes" : "tenant-max-bytes";
+    if (quota->has_own_max_bytes)
+        setting = "max_bytes_stored of the tenant";
+    return err_set(err, ERR_TOO_LARGE,
+                   "The upload has %" PRIu64 " bytes; the whole storage quota has %" PRId64
+                   " (%s, which the operator may change)",
+                   bytes, quota->max_bytes_stored, setting);
+}
+
+static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, uint64_t bytes,
+                                 struct err *err)
+{
+    if (quota->max_upload_bytes < 0 || bytes > (uint64_t)quota->max_upload_bytes)
+        return err_set(err, ERR_TOO_LARGE,
+                       "The upload has %" PRIu64 " bytes; the largest allowed has %" PRId64, bytes,
+                       quota->max_upload_bytes);
+    if (bytes > (uint64_t)quota->max_bytes_stored)
+        return refuse_size(is_anonymous, quota, bytes, err);
+    int64_t after;
+    if (!__builtin_add_overflow(quota->bytes_stored, (int64_t)bytes, &after) &&
+        after <= quota->max_bytes_stored)
+        return ERR_NONE;
+    char used[64];
+    snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", quota->bytes_stored,
+             quota->max_bytes_stored);
+    return refuse_storage(is_anonymous, used, err);
+}
+
+/* A minute's uploads may come at once: a benchmark pushes its profiles together. Anonymous uploads
+ * count by address only: one flooding address must not use up everybody's. */
+static enum err_code take_rate(struct request *request, const struct quota *quota, struct err *err)
+{
+    struct limiter *limiter = request->server->limiter;
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
+        double rate = request->server->settings->anonymous_uploads_per_minute;
+        return limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, span_text(request->address), rate, rate,
+                            err);
+    }
+    char key[24];
+    snprintf(key, sizeof(key), "%" PRId64, request->principal.tenant_id);
+    double rate = (double)quota->uploads_per_minute;
+    return limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
+}
+
+static enum err_code read_own(struct request *request, struct quota *ret_quota, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code
+                : quota_read(request->server, connection, request->principal.tenant_id,
+                             request->arena, ret_quota, err);
+}
+
+enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err)
+{
+    struct quota quota;
+    enum err_code code = read_own(request, &quota, err);
+    if (!code)
+        code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+    return code ? code : take_rate(request, &quota, err);
+}
+
+enum err_code quota_take_completion(struct request *request, struct err *err)
+{
+    struct quota quota;
+    enum err_code code = read_own(request, &quota, err);
+    return code ? code : take_rate(request, &quota, err);
+}
+
+enum err_code quota_charge_tenant(const struct server *server, struct pg_connection *connection,
+                                  int64_t tenant_id, int64_t bytes, struct arena *arena,
+                                  struct err *err)
+{
+    return pg_queue_values(connection, tenant_id,
+                           "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)", arena,
+                           err, PG_I64(tenant_id), PG_I64(bytes),
+                           PG_I64(default_max_bytes(server->settings, tenant_id)));
+}
+
+enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
+                           struct err *err)
+{
+    return quota_charge_tenant(request->server, connection, request->principal.tenant_id, bytes,
+                               request->arena, err);
+}
+
+/* What the subscriber has announced and not sent. Others who ask wait for this transaction. */
+static enum err_code read_announced(struct request *request, struct pg_connection *connection,
+                                    const char *subscriber, int64_t *ret_bytes, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code =
+        pg_queue_values(connection, TENANT_ANONYMOUS,
+                        "SELECT pg_advisory_xact_lock(hashtextextended('upload ' || $1::text, 0))",
+                        request->arena, err, PG_TEXT(subscriber));
+    if (!code)
+        code = pg_query_values(connection, TENANT_ANONYMOUS,
+                               "SELECT coalesce(sum(u.size_bytes - (SELECT coalesce(sum("
+                               "p.size_bytes), 0) FROM upload_part p WHERE p.upload_id = u.id)),"
+                               " 0)::bigint FROM upload u WHERE u.tenant_id = $1::bigint"
+                               " AND u.address = $2::text AND u.address <> ''"
+                               " AND u.share_id IS NULL",
+                               request->arena, &row, err, PG_I64(TENANT_ANONYMOUS),
+                               PG_TEXT(subscriber));
+    if (!code)
+        *ret_bytes = pg_get_i64(row, 0, 0);
+    return code;
+}
+
+enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,
+                                       int64_t bytes, const char **ret_subscriber, struct err *err)
+{
+    const struct settings *settings = request->server->settings;
+    int64_t announced, max_bytes = (int64_t)settings->anonymous_max_announced_bytes;
+    char subscriber[LIMITER_SUBSCRIBER_BYTES];
+    limiter_subscriber(span_text(request->address), subscriber);
+    enum err_code code = read_announced(request, connection, subscriber, &announced, err);
+    if (code)
+        return code;
+    if (announced > 0 && bytes > max_bytes - announced) {
+        err_set(err, ERR_QUOTA,
+                "Your address has announced %" PRId64 " bytes that have not come yet, and %" PRId64
+                " more would pass %" PRId64 " (anonymous-max-announced-bytes): finish or delete"
+                " those uploads, sign in, use a token, or wait until they end",
+                announced, bytes, max_bytes);
+        err->retry_after_s = (int)settings_anonymous_upload_lifetime_s(settings);
+        return ERR_QUOTA;
+    }
+    *ret_subscriber = arena_strdup(request->arena, subscriber);
+    return ERR_NONE;
+}
+
+enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
+                              struct arena *arena, struct err *err)
+{
+    return pg_queue_values(connection, tenant_id,
+                           "INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)"
+                           " VALUES ($1, pg_backend_pid() % 32, -$2::bigint)"
+                           " ON CONFLICT (tenant_id, slot)"
+                           " DO UPDATE SET bytes_stored = u.bytes_stored + excluded.bytes_stored",
+                           arena, err, PG_I64(tenant_id), PG_I64(bytes));
+}
+
+enum err_code quota_refuse(const struct request *request, enum err_code code, struct err *err)
+{
+    if (code != ERR_QUOTA)
+        return code;
+    char used[64];
+    snprintf(used, sizeof(used), "%s", err->message);
+    return refuse_storage(request->principal.kind == PRINCIPAL_ANONYMOUS, used, err);
+}

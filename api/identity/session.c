@@ -1,0 +1,494 @@
+#include "api/identity/session.h"
+
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/http/local_ca.h"
+#include "api/identity/audit.h"
+#include "api/identity/auth.h"
+#include "api/identity/device_cookie.h"
+#include "api/identity/failed_sign_ins.h"
+#include "api/identity/password.h"
+#include "api/identity/password_attempt.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_EMAIL_BYTES = 254, USER_AGENT_BYTES = 300 };
+
+/* ---- the cookie ---- */
+
+static void set_cookie(struct request *request, struct response *response, const char *secret,
+                       int64_t lifetime_s)
+{
+    response_add(request, response, "set-cookie",
+                 arena_printf(request->arena,
+                              AUTH_COOKIE "=%s; Path=/; Secure; HttpOnly; SameSite=Lax; "
+                                          "Max-Age=%" PRId64,
+                              secret, lifetime_s));
+}
+
+static void clear_cookie(struct request *request, struct response *response)
+{
+    set_cookie(request, response, "", 0);
+}
+
+static struct span hash_of(struct request *request, struct span secret)
+{
+    uint8_t *hash = arena_new(request->arena, uint8_t, DIGEST_BYTES);
+    digest_sha256(secret, hash);
+    return span_of(hash, DIGEST_BYTES);
+}
+
+/* ---- who am I ---- */
+
+static const char *const kind_names[] = {
+    [PRINCIPAL_ANONYMOUS] = "anonymous",
+    [PRINCIPAL_TOKEN] = "token",
+    [PRINCIPAL_USER] = "user",
+};
+
+static enum err_code write_tenant(struct request *request, struct pg_connection *connection,
+                                  struct answer *answer, struct err *err)
+{
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        pg_query_values(connection, tenant_id, "SELECT id, name FROM tenant WHERE id = $1",
+                        request->arena, &row, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "Your tenant has been deleted: ask the operator of this server");
+    answer_open(answer, "tenant", '{');
+    answer_cell_i64(answer, "id", row, 0, 0);
+    answer_cell_text(answer, "name", row, 0, 1);
+    answer_close(answer, '}');
+    return ERR_NONE;
+}
+
+/* response: of a sign-in, which marks the browser as one of the account's; else NULL. */
+static enum err_code write_user(struct request *request, struct response *response,
+                                struct pg_connection *connection, struct answer *answer,
+                                struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, request->principal.tenant_id,
+        "SELECT id, email, name, role, password_hash IS NOT NULL, lower(email) FROM app_user"
+        " WHERE id = $1",
+        request->arena, &row, err, PG_I64(request->principal.user_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "Your account has been removed: ask an owner of your team for an invitation");
+    answer_open(answer, "user", '{');
+    answer_cell_i64(answer, "id", row, 0, 0);
+    answer_cell_text(answer, "email", row, 0, 1);
+    answer_cell_text(answer, "name", row, 0, 2);
+    answer_cell_text(answer, "role", row, 0, 3);
+    answer_bool(answer, "has_password", pg_get_bool(row, 0, 4));
+    answer_close(answer, '}');
+    return response ? device_cookie_add(request, response, pg_get_text(row, 0, 5), err) : ERR_NONE;
+}
+
+static enum err_code write_token(struct request *request, struct pg_connection *connection,
+                                 struct answer *answer, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code =
+        pg_query_values(connection, request->principal.tenant_id,
+                        "SELECT id, name, rfc3339(expires_at) FROM token WHERE id = $1",
+                        request->arena, &row, err, PG_I64(request->principal.token_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The token has been revoked: make a new one under Settings");
+    answer_open(answer, "token", '{');
+    answer_cell_i64(answer, "id", row, 0, 0);
+    answer_cell_text(answer, "name", row, 0, 1);
+    answer_cell_text(answer, "expires_at", row, 0, 2);
+    answer_close(answer, '}');
+    return ERR_NONE;
+}
+
+static enum err_code write_principal(struct request *request, struct response *response,
+                                     struct pg_connection *connection, struct answer *answer,
+                                     struct err *err)
+{
+    answer_text(answer, "kind", kind_names[request->principal.kind]);
+    switch (request->principal.kind) {
+    case PRINCIPAL_ANONYMOUS:
+        answer_null(answer, "tenant");
+        return ERR_NONE;
+    case PRINCIPAL_TOKEN: {
+        enum err_code code = write_token(request, connection, answer, err);
+        return code ? code : write_tenant(request, connection, answer, err);
+    }
+    case PRINCIPAL_USER: {
+        enum err_code code = write_user(request, response, connection, answer, err);
+        return code ? code : write_tenant(request, connection, answer, err);
+    }
+    }
+    return ERR_NONE;
+}
+
+/* The CSRF token of the session that the request or its answer carries; null without one. */
+static void write_csrf_token(const struct request *request, const char *secret,
+                             struct answer *answer)
+{
+    char token[DIGEST_HEX_BYTES];
+    struct span session = secret ? span_text(secret) : request_cookie(request, AUTH_COOKIE);
+    if (request->principal.kind == PRINCIPAL_USER)
+        auth_csrf_token(session, token);
+    answer_text(answer, "csrf_token", request->principal.kind == PRINCIPAL_USER ? token : NULL);
+}
+
+enum err_code session_answer(struct request *request, struct response *response,
+                             struct pg_connection *connection, int status, const char *secret,
+                             struct err *err)
+{
+    struct quota quota;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    if (secret)
+        set_cookie(request, response, secret, request->server->settings->session_lifetime_s);
+    enum err_code code =
+        write_principal(request, secret ? response : NULL, connection, &answer, err);
+    if (!code)
+        code = quota_read(request->server, connection, request->principal.tenant_id, request->arena,
+                          &quota, err);
+    if (code)
+        return code;
+    answer_text(&answer, "role", auth_role_name(request->principal.role));
+    answer_scopes(&answer, "scopes", request->principal.scopes);
+    write_csrf_token(request, secret, &answer);
+    answer_bool(&answer, "anonymous_sharing", request->server->settings->anonymous_sharing);
+    answer_bool(&answer, "has_local_ca", local_ca_is_used(request->server->settings));
+    answer_open(&answer, "limits", '{');
+    answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    answer_close(&answer, '}');
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, status, err);
+}
+
+enum err_code session_get(struct request *request, struct response *response, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    bool has_ended = request->principal.kind == PRINCIPAL_ANONYMOUS &&
+                     request_cookie(request, AUTH_COOKIE).size > 0;
+    if (has_ended)
+        clear_cookie(request, response);
+    return session_answer(request, response, connection, 200, NULL, err);
+}
+
+/* ---- signing in ---- */
+
+/* The browser forgets the cookie that it sent; whoever else may have it must not keep a session. */
+static enum err_code end_shown_session(struct request *request, struct pg_connection *connection,
+                                       int64_t tenant_id, struct err *err)
+{
+    struct span secret = request_cookie(request, AUTH_COOKIE);
+    if (!digest_is_secret(secret))
+        return ERR_NONE;
+    return pg_query_values(connection, tenant_id, "SELECT session_end($1)", request->arena, NULL,
+                           err, PG_BYTES(hash_of(request, secret)));
+}
+
+enum err_code session_start(struct request *request, struct pg_connection *connection,
+                            int64_t tenant_id, int64_t user_id, const char *how,
+                            const char **ret_secret, struct err *err)
+{
+    char secret[DIGEST_SECRET_BYTES];
+    struct pg_result *row;
+    digest_random_secret(secret);
+    struct span agent = request_field(request, "user-agent");
+    if (agent.size > USER_AGENT_BYTES || !span_is_utf8(agent))
+        agent.size = 0;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "WITH before AS (SELECT last_sign_in_at FROM app_user WHERE id = $2),"
+        " signed_in AS (UPDATE app_user SET last_sign_in_at = now() WHERE id = $2"
+        " RETURNING id, role, is_operator), started AS (INSERT INTO session"
+        " (tenant_id, user_id, secret_hash, expires_at, address, user_agent, previous_sign_in_at)"
+        " SELECT $1::bigint, id, $3, now() + make_interval(secs => $4::bigint), $5, $6,"
+        " last_sign_in_at FROM signed_in, before)"
+        " SELECT role, is_operator FROM signed_in",
+        request->arena, &row, err, PG_I64(tenant_id), PG_I64(user_id),
+        PG_BYTES(hash_of(request, span_text(secret))),
+        PG_I64(request->server->settings->session_lifetime_s), PG_TEXT(request->address),
+        PG_SPAN(agent));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The account has been removed: ask an owner of your team for an invitation");
+    code = end_shown_session(request, connection, tenant_id, err);
+    if (code)
+        return code;
+    enum role role = auth_role_parse(span_text(pg_get_text(row, 0, 0)));
+    request->principal = (struct principal){
+        .kind = PRINCIPAL_USER,
+        .tenant_id = tenant_id,
+        .user_id = user_id,
+        .role = role,
+        .scopes = auth_role_scopes(role) | (pg_get_bool(row, 0, 1) ? (unsigned)SCOPE_OPERATOR : 0),
+    };
+    *ret_secret = arena_strdup(request->arena, secret);
+    return audit_record(connection, request, "session.create", how, err);
+}
+
+static enum err_code finish_sign_in(struct request *request, struct response *response,
+                                    struct pg_connection *connection, int64_t tenant_id,
+                                    int64_t user_id, const char *how, struct err *err)
+{
+    const char *secret;
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code)
+        code = session_start(request, connection, tenant_id, user_id, how, &secret, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : session_answer(request, response, connection, 200, secret, err);
+}
+
+static enum err_code sign_in_by_code(struct request *request, struct response *response,
+                                     const char *login_code, struct err *err)
+{
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    struct span hash = hash_of(request, span_text(login_code));
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "SELECT user_id, tenant_id FROM login_code_take($1)", request->arena,
+                               &row, err, PG_BYTES(hash));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0) {
+        pg_give(connection);
+        connection = NULL;
+        audit_record_refused(request, TENANT_ANONYMOUS, "session.refuse", "one-time code");
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The sign-in link has been used already or has expired; ask for a new one");
+    }
+    return finish_sign_in(request, response, connection, pg_get_i64(row, 0, 1),
+                          pg_get_i64(row, 0, 0), "one-time code", err);
+}
+
+struct account {
+    int64_t user_id; /* 0: there is none of that e-mail */
+    int64_t tenant_id;
+    const char *password_hash; /* "" for none */
+    const char *limit_key;     /* the e-mail as the database compares it */
+};
+
+/* The connection goes back before scrypt runs: a slow check must not hold it. */
+static enum err_code find_account(struct request *request, const char *email,
+                                  struct account *ret_account, struct err *err)
+{
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "SELECT id, tenant_id, password_hash, lower($1::text)"
+                               " FROM (SELECT) always LEFT JOIN app_user_find($1::text) ON true",
+                               request->arena, &row, err, PG_TEXT(email));
+    if (code)
+        return code;
+    bool is_found = !pg_is_null(row, 0, 0);
+    *ret_account = (struct account){
+        .user_id = is_found ? pg_get_i64(row, 0, 0) : 0,
+        .tenant_id = is_found ? pg_get_i64(row, 0, 1) : 0,
+        .password_hash = is_found ? pg_get_text(row, 0, 2) : "",
+        .limit_key = pg_get_text(row, 0, 3),
+    };
+    return ERR_NONE;
+}
+
+/* On ERR_UNAUTHENTICATED the failure is recorded, for the owner of the account if there is one. */
+static enum err_code verify_attempt(struct request *request, const struct account *account,
+                                    struct span password, struct err *err)
+{
+    struct password_attempt attempt = {
+        .subject = PASSWORD_OF_ACCOUNT,
+        .key = span_text(account->limit_key),
+        .address = span_text(request->address),
+    };
+    bool matches = false;
+    enum err_code code = device_cookie_find(request, account->limit_key, &attempt.device, err);
+    if (!code)
+        code = password_attempt_verify(request->server->limiter, &attempt, password,
+                                       account->password_hash, &matches, err);
+    if (code || matches)
+        return code;
+    /* With or without an account the same is written, so that the time is the same. */
+    failed_sign_ins_record(request, account->user_id ? account->tenant_id : TENANT_ANONYMOUS,
+                           account->user_id);
+    return err_set(err, ERR_UNAUTHENTICATED,
+                   "The e-mail or the password is wrong: type both again, or ask the operator "
+                   "for a sign-in link");
+}
+
+static enum err_code sign_in_by_password(struct request *request, struct response *response,
+                                         const char *email, const char *password, struct err *err)
+{
+    struct account account = {0};
+    enum err_code code = find_account(request, email, &account, err);
+    if (!code)
+        code = verify_attempt(request, &account, span_text(password), err);
+    /* An e-mail that is not known may be anything, a password typed into the wrong field too. */
+    if (code == ERR_UNAUTHENTICATED)
+        audit_record_refused(request, account.user_id ? account.tenant_id : TENANT_ANONYMOUS,
+                             "session.refuse",
+                             account.user_id ? account.limit_key : "unknown account");
+    if (code)
+        return code;
+    pg_auto connection = NULL;
+    code = pg_take(request->server->database, &connection, err);
+    return code ? code
+                : finish_sign_in(request, response, connection, account.tenant_id, account.user_id,
+                                 "password", err);
+}
+
+enum err_code session_post(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"email", "password", "code", NULL};
+    const char *email = "", *password = "", *login_code = NULL;
+    struct json_body *body;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "code", 0, 200, &login_code, err);
+    if (!code && login_code)
+        return sign_in_by_code(request, response, login_code, err);
+    if (!code)
+        code = json_body_text(body, "email", 1, MAX_EMAIL_BYTES, &email, err);
+    if (!code)
+        code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
+    return code ? code : sign_in_by_password(request, response, email, password, err);
+}
+
+/* ---- signing out ---- */
+
+enum err_code session_delete(struct request *request, struct response *response, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct principal *who = &request->principal;
+    clear_cookie(request, response);
+    if (who->kind != PRINCIPAL_USER)
+        return answer_nothing(request, response);
+    struct span hash = hash_of(request, request_cookie(request, AUTH_COOKIE));
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, who->tenant_id, request->arena, err);
+    if (!code)
+        code = pg_query_values(connection, who->tenant_id,
+                               "DELETE FROM session WHERE tenant_id = $1 AND secret_hash = $2",
+                               request->arena, NULL, err, PG_I64(who->tenant_id), PG_BYTES(hash));
+    if (!code)
+        code = audit_record(connection, request, "session.delete", "", err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : answer_nothing(request, response);
+}
+
+/* ---- changing the password ---- */
+
+static enum err_code find_own_account(struct request *request, struct account *ret_account,
+                                      struct err *err)
+{
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               "SELECT lower(email), password_hash FROM app_user WHERE id = $1",
+                               request->arena, &row, err, PG_I64(request->principal.user_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "Your account has been removed: ask an owner of your team for an invitation");
+    *ret_account = (struct account){
+        .user_id = request->principal.user_id,
+        .tenant_id = request->principal.tenant_id,
+        .password_hash = pg_get_text(row, 0, 1),
+        .limit_key = pg_get_text(row, 0, 0),
+    };
+    return ERR_NONE;
+}
+
+/* Other sessions end, so that whoever knew the old password is out. */
+static enum err_code store_password(struct request *request, const char *old_hash,
+                                    const char *new_hash, struct err *err)
+{
+    struct pg_result *row;
+    pg_auto connection = NULL;
+    const struct principal *who = &request->principal;
+    struct span session = hash_of(request, request_cookie(request, AUTH_COOKIE));
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, who->tenant_id, request->arena, err);
+    if (!code)
+        code = pg_query_values(connection, who->tenant_id,
+                               "UPDATE app_user SET password_hash = $3 WHERE tenant_id = $1"
+                               " AND id = $2 AND coalesce(password_hash, '') = $4",
+                               request->arena, &row, err, PG_I64(who->tenant_id),
+                               PG_I64(who->user_id), PG_TEXT(new_hash), PG_TEXT(old_hash));
+    if (!code && pg_affected(row) == 0)
+        return err_set(err, ERR_CONFLICT,
+                       "The password has just been changed elsewhere: sign in with the new one");
+    if (!code)
+        code = pg_query_values(
+            connection, who->tenant_id,
+            "DELETE FROM session WHERE tenant_id = $1 AND user_id = $2 AND secret_hash <> $3",
+            request->arena, NULL, err, PG_I64(who->tenant_id), PG_I64(who->user_id),
+            PG_BYTES(session));
+    if (!code)
+        code = audit_record(connection, request, "user.password", "", err);
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code session_post_password(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    static const char *const known[] = {"old", "new", NULL};
+    const char *old_password = NULL, *new_password = "";
+    struct account account = {.password_hash = ""};
+    char new_hash[DIGEST_PASSWORD_BYTES];
+    struct json_body *body;
+    if (request->principal.kind != PRINCIPAL_USER)
+        return err_set(err, ERR_FORBIDDEN, "A token has no password; sign in to change yours");
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "old", 0, PASSWORD_MAX_BYTES, &old_password, err);
+    if (!code)
+        code = json_body_text(body, "new", 1, PASSWORD_MAX_BYTES, &new_password, err);
+    if (!code)
+        code = password_check(span_text(new_password), err);
+    if (!code)
+        code = find_own_account(request, &account, err);
+    if (!code && account.password_hash[0] != '\0')
+        code = verify_attempt(request, &account, span_text(old_password ? old_password : ""), err);
+    if (code == ERR_UNAUTHENTICATED)
+        return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
+    if (!code)
+        code = password_hash(request->server->limiter, span_text(new_password), new_hash, err);
+    if (!code)
+        code = store_password(request, account.password_hash, new_hash, err);
+    return code ? code : answer_nothing(request, response);
+}

@@ -1,0 +1,217 @@
+#include "api/identity/tenant.h"
+
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/quota.h"
+#include "api/identity/team_etag.h"
+#include "api/identity/tenant_limits.h"
+#include "api/server.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+enum { LABELS_TEXT_BYTES = 4096 }; /* as a person writes them */
+
+enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
+                           struct err *err)
+{
+    enum err_code code = pg_begin(connection, tenant_id, err);
+    return code ? code
+                : pg_queue_values(connection, tenant_id,
+                                  "SELECT 1 FROM tenant WHERE id = $1 FOR KEY SHARE", arena, err,
+                                  PG_I64(tenant_id));
+}
+
+static enum err_code write_tenant(struct request *request, struct response *response,
+                                  struct pg_connection *connection, struct err *err)
+{
+    struct quota quota;
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        team_version_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id,
+            "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
+            " WHERE id = $1",
+            request->arena, &row, err, PG_I64(tenant_id));
+    if (!code)
+        code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_cell_i64(&answer, "id", row, 0, 0);
+    answer_cell_text(&answer, "name", row, 0, 1);
+    answer_cell_text(&answer, "created_at", row, 0, 2);
+    answer_text(&answer, "sample_labels",
+                pg_is_null(row, 0, 4) ? tenant_limits_default_labels(request->server->tenant_limits)
+                                      : pg_get_text(row, 0, 4));
+    answer_open(&answer, "usage", '{');
+    answer_i64(&answer, "bytes_stored", quota.bytes_stored);
+    answer_close(&answer, '}');
+    answer_open(&answer, "quotas", '{');
+    answer_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
+    answer_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
+    answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    answer_i64(&answer, "profile_retention_s", quota.profile_retention_s);
+    tenant_limits_write(&answer, request->server->settings, pg_get_text(row, 0, 3));
+    answer_close(&answer, '}');
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+enum err_code tenant_get(struct request *request, struct response *response, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code : write_tenant(request, response, connection, err);
+}
+
+static enum err_code rename_tenant(struct request *request, struct pg_connection *connection,
+                                   const char *name, struct err *err)
+{
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        pg_query_values(connection, tenant_id, "UPDATE tenant SET name = $2 WHERE id = $1",
+                        request->arena, NULL, err, PG_I64(tenant_id), PG_TEXT(name));
+    if (code == ERR_CONFLICT)
+        return err_set(err, ERR_CONFLICT, "Another tenant has that name: choose a different one");
+    return code ? code : audit_record(connection, request, "tenant.rename", name, err);
+}
+
+/* labels: NULL for the server's default. */
+static enum err_code set_sample_labels(struct request *request, struct pg_connection *connection,
+                                       const char *labels, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id, "UPDATE tenant SET sample_labels = $2 WHERE id = $1", request->arena,
+        NULL, err, PG_I64(tenant_id), labels ? PG_TEXT(labels) : PG_NULL);
+    return code ? code
+                : audit_record(connection, request, "tenant.sample_labels",
+                               labels ? labels : "the server's default", err);
+}
+
+enum err_code tenant_read_labels(const struct json_body *body, struct arena *arena,
+                                 const char **ret_labels, struct err *err)
+{
+    const char *labels = NULL;
+    enum err_code code = json_body_text(body, "sample_labels", 0, LABELS_TEXT_BYTES, &labels, err);
+    if (code || !labels)
+        return code;
+    char *list = arena_new(arena, char, SAMPLE_LABELS_BYTES);
+    code = sample_labels_read(labels, list, err);
+    if (code)
+        return err_add(err, "sample_labels");
+    *ret_labels = list;
+    return ERR_NONE;
+}
+
+struct wish {
+    const char *name; /* NULL: as it is */
+    bool has_labels;
+    const char *labels; /* a clean list; NULL: the server's default */
+};
+
+static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+{
+    static const char *const known[] = {"name", "sample_labels", NULL};
+    struct json_body *body = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    wish->has_labels = json_body_has(body, "sample_labels");
+    if (!wish->has_labels || json_body_has(body, "name"))
+        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &wish->name, err);
+    return code ? code : tenant_read_labels(body, request->arena, &wish->labels, err);
+}
+
+static enum err_code change_tenant(struct request *request, struct pg_connection *connection,
+                                   const struct wish *wish, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code)
+        code = team_version_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+    if (!code && wish->name)
+        code = rename_tenant(request, connection, wish->name, err);
+    if (!code && wish->has_labels)
+        code = set_sample_labels(request, connection, wish->labels, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code tenant_patch(struct request *request, struct response *response, struct err *err)
+{
+    struct wish wish = {0};
+    pg_auto connection = NULL;
+    enum err_code code = read_wish(request, &wish, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = change_tenant(request, connection, &wish, err);
+    if (code)
+        return code;
+    tenant_limits_forget(request->server->tenant_limits, request->principal.tenant_id);
+    return write_tenant(request, response, connection, err);
+}
+
+/* ---- the audit log, newest first; the cursor is the last id that was shown ---- */
+
+enum { AUDIT_DEFAULT_LIMIT = 100, AUDIT_MAX_LIMIT = 1000 };
+
+static void write_entry(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_i64(answer, "id", rows, row, 0);
+    answer_cell_text(answer, "at", rows, row, 1);
+    answer_cell_text(answer, "actor_kind", rows, row, 2);
+    answer_cell_text(answer, "actor", rows, row, 3);
+    answer_cell_i64(answer, "user_id", rows, row, 4);
+    answer_cell_i64(answer, "token_id", rows, row, 5);
+    answer_cell_text(answer, "action", rows, row, 6);
+    answer_cell_text(answer, "target", rows, row, 7);
+    answer_cell_text(answer, "address", rows, row, 8);
+    answer_cell_text(answer, "request_id", rows, row, 9);
+    answer_close(answer, '}');
+}
+
+enum err_code tenant_get_audit(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"cursor", "limit", NULL};
+    int64_t cursor = 0, limit = 0;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, AUDIT_MAX_LIMIT, AUDIT_DEFAULT_LIMIT, &limit,
+                                 err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT id, rfc3339(at), actor_kind, actor, user_id, token_id,"
+                               " action, target, address, request_id FROM audit_log"
+                               " WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                               request->arena, &rows, err, PG_I64(tenant_id), PG_I64(cursor),
+                               PG_I64(limit + 1));
+    if (code)
+        return code;
+    bool has_more = pg_row_count(rows) > limit;
+    int count = has_more ? (int)limit : pg_row_count(rows);
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "entries", '[');
+    for (int row = 0; row < count; row++)
+        write_entry(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}

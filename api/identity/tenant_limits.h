@@ -1,0 +1,81 @@
+/*
+ * tenant_limits: what a tenant may send to the store, ask of it and keep there, by name.
+ *
+ * A limit is a setting of the server (api/settings.h) unless the operator set it for the tenant
+ * (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the database
+ * once in TENANT_LIMITS_S for each tenant that sends or asks, and never while a request waits that
+ * could go by what was read before. Threads: any.
+ */
+#ifndef API_IDENTITY_TENANT_LIMITS_H
+#define API_IDENTITY_TENANT_LIMITS_H
+
+#include "api/ingest/sample_labels.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct answer;
+struct arena;
+struct json_body;
+struct pg_connection;
+struct pg_pool;
+struct server;
+struct settings;
+struct tenant_limits_memory;
+
+enum tenant_limit {
+    TENANT_LIMIT_SAMPLES_PER_SECOND,
+    TENANT_LIMIT_SAMPLES_BURST,     /* that may come at once */
+    TENANT_LIMIT_ACTIVE_SERIES,     /* with a profile in the last hour */
+    TENANT_LIMIT_SERIES_LABELS,     /* of one series */
+    TENANT_LIMIT_LABEL_NAME_BYTES,  /* of a series */
+    TENANT_LIMIT_LABEL_VALUE_BYTES, /* likewise */
+    TENANT_LIMIT_PROFILE_BYTES,     /* after decompression; of OTLP the whole request */
+    TENANT_LIMIT_STRING_BYTES,      /* of a name or text in a profile; longer ones are cut */
+    TENANT_LIMIT_FUTURE_S,          /* how far ahead of the server's clock a profile may begin */
+    TENANT_LIMIT_QUERY_CPU_S,
+    TENANT_LIMIT_QUERY_TIME_S, /* by the clock */
+    TENANT_LIMIT_QUERY_MEMORY_BYTES,
+    TENANT_LIMIT_QUERY_READ_BYTES,
+    TENANT_LIMIT_RULE_KEEP_S, /* of a rule of retention that the team sets itself; 0: any */
+    TENANT_LIMIT_COUNT
+};
+
+enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
+
+struct tenant_limits {
+    int64_t values[TENANT_LIMIT_COUNT];
+    bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
+    char sample_labels[SAMPLE_LABELS_BYTES]; /* api/ingest/sample_labels.h */
+};
+
+/* sample_labels: of tenants that say nothing of it, as sample_labels_read has it. */
+struct tenant_limits_memory *tenant_limits_create(const char *sample_labels);
+void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no-op */
+
+/* Handles: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
+enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,
+                                struct tenant_limits *ret_limits, struct err *err) MUST_USE;
+const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
+/* They were changed, by this process. */
+void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id);
+
+/* "samples_per_second is 1000, by the setting tenant-samples-per-second": for refusals. */
+void tenant_limits_tell(const struct tenant_limits *limits, enum tenant_limit limit,
+                        char ret_text[TENANT_LIMITS_TEXT_BYTES]);
+
+/* ---- for operators ---- */
+
+/* Reads those that the body has as a JSON object of the column's form: null gives one back to the
+ * settings. Handles: ERR_INVALID. */
+enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena *arena,
+                                      const char **ret_json, struct err *err) MUST_USE;
+/* Members of an object: those set in the column's text, null where none is. */
+void tenant_limits_write_own(struct answer *answer, const char *json);
+/* Those that count. */
+void tenant_limits_write(struct answer *answer, const struct settings *settings, const char *json);
+/* The names that a body may have, after those of more; NULL-terminated, in arena. */
+const char *const *tenant_limits_names(struct arena *arena, const char *const *more);
+
+#endif

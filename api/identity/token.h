@@ -1,0 +1,49 @@
+/*
+ * token: API tokens of a tenant: /api/v1/tokens.
+ *
+ * A token is shown once, when it is made; its SHA-256 is stored. It may have no scope that its
+ * maker lacks, nor the operator's. Users see and revoke their own; with the scope admin, all of the
+ * tenant's. A token whose maker is removed goes with them, and one whose maker loses a role loses
+ * its scopes.
+ */
+#ifndef API_IDENTITY_TOKEN_H
+#define API_IDENTITY_TOKEN_H
+
+#include "api/http/request.h"
+
+struct json_body;
+struct pg_connection;
+
+enum { TOKEN_MAX_PER_TENANT = 500 };
+
+enum err_code token_list(struct request *request, struct response *response, struct err *err);
+enum err_code token_post(struct request *request, struct response *response, struct err *err);
+enum err_code token_delete(struct request *request, struct response *response, struct err *err);
+
+/* Answers the list of a tenant's tokens: all, or those that one user made (0: all). */
+enum err_code token_answer_list(struct request *request, struct response *response,
+                                struct pg_connection *connection, int64_t tenant_id,
+                                int64_t user_id, struct err *err) MUST_USE;
+/* Revokes any token of the tenant in the caller's transaction; after the commit the caller calls
+ * auth_forget_token. Handles: ERR_NOT_FOUND. */
+enum err_code token_revoke(struct request *request, struct pg_connection *connection,
+                           int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
+
+/* The fields of a new token: name, scopes, expires. */
+struct token_wish {
+    const char *name;
+    unsigned scopes;
+    int64_t lifetime_s; /* 0: for ever */
+};
+extern const char *const token_fields[];
+
+/* Reads and checks the fields; scopes past allowed_scopes are refused. Handles: ERR_INVALID,
+ * ERR_FORBIDDEN. */
+enum err_code token_read_wish(const struct json_body *body, unsigned allowed_scopes,
+                              struct token_wish *ret_wish, struct err *err) MUST_USE;
+/* Makes the token in the caller's transaction and writes the 201 answer; the caller commits. */
+enum err_code token_create(struct request *request, struct response *response,
+                           struct pg_connection *connection, int64_t tenant_id,
+                           const struct token_wish *wish, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,210 @@
+#include "api/ingest/ingest_body.h"
+
+#include "api/http/request.h"
+#include "api/ingest/batch_id.h"
+#include "api/ingest/ingest_limits.h"
+#include "api/report/memory_gate.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share/share_runtime.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/batch/batch_from_profile.h"
+#include "lib/profile/profile.h"
+#include "store/store.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum { WARNING_MAX_BYTES = 2000 };
+
+/* A place has room for the expanded body, a profile expanded from it, and three times as much for
+ * what they are decoded to. JSON takes twelve times its text. */
+enum { PLACE_FACTOR = DECODE_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
+static const uint64_t place_most = (uint64_t)INTAKE_EXPANDED_BYTES * (JSON_FACTOR + 4);
+
+static bool is_named(struct span text, const char *name)
+{
+    return text.size == strlen(name) && strncasecmp((const char *)text.data, name, text.size) == 0;
+}
+
+static bool find_method(const struct request *request, enum compress_method *ret_method)
+{
+    const struct span encoding = span_trim(request_field(request, "content-encoding"));
+    *ret_method = COMPRESS_NONE;
+    if (encoding.size == 0 || is_named(encoding, "identity"))
+        return true;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        *ret_method = (enum compress_method)method;
+        if (is_named(encoding, compress_name(*ret_method)))
+            return true;
+    }
+    return false;
+}
+
+bool intake_knows_encoding(const struct request *request)
+{
+    enum compress_method method;
+    return find_method(request, &method);
+}
+
+enum err_code intake_check_encoding(const struct request *request, struct err *err)
+{
+    return intake_knows_encoding(request)
+               ? ERR_NONE
+               : err_set(err, ERR_UNSUPPORTED,
+                         "Content-Encoding must be one of identity, gzip and zstd");
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+struct attempt {
+    uint64_t place;
+    size_t expanded_bytes;
+    struct profile_limits limits;
+    bool is_last;
+};
+
+static struct attempt plan(const struct decode_gate *gate, uint64_t place)
+{
+    const uint64_t most = least(place_most, decode_gate_max_bytes(gate));
+    struct attempt attempt = {.place = least(place, most), .is_last = place >= most};
+    attempt.expanded_bytes = (size_t)least(INTAKE_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
+    const uint64_t memory = attempt.place - 2 * attempt.expanded_bytes;
+    attempt.limits.raw_bytes = attempt.expanded_bytes;
+    attempt.limits.memory_bytes = memory;
+    attempt.limits.json_bytes = (size_t)least(attempt.expanded_bytes, memory / JSON_FACTOR);
+    return attempt;
+}
+
+static enum err_code expand_and_read(struct request *request, enum compress_method method,
+                                     const struct attempt *attempt, intake_reader read,
+                                     void *context, struct err *err)
+{
+    if (method == COMPRESS_NONE)
+        return read(request, context, request->body, &attempt->limits, err);
+    buf_auto expanded;
+    buf_init(&expanded, attempt->expanded_bytes);
+    enum err_code code =
+        compress_expand_ratio(method, request->body, attempt->limits.expansion_ratio,
+                              attempt->limits.expansion_setting, &expanded, err);
+    if (code == ERR_TOO_LARGE && err->is_final)
+        return code;
+    if (code == ERR_TOO_LARGE && attempt->is_last)
+        return err_set(err, ERR_TOO_LARGE,
+                       "the body expands to more than %zu bytes, the most of one request, which no "
+                       "setting changes: send fewer profiles at once",
+                       attempt->expanded_bytes);
+    if (code)
+        return err_add(err, "the body is not what Content-Encoding says");
+    return read(request, context, buf_span(&expanded), &attempt->limits, err);
+}
+
+enum err_code intake_read(struct request *request, struct admission *admission, intake_reader read,
+                          void *context, struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    const uint64_t samples = request->server->settings->max_profile_samples;
+    enum compress_method method;
+    if (!find_method(request, &method))
+        return intake_check_encoding(request, err);
+    for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
+        struct attempt attempt = plan(gate, place);
+        attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
+        admission_limit_profile(admission, &attempt.limits);
+        const uint64_t taken = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        enum err_code code = decode_gate_enter(gate, taken, "this body", err);
+        if (code)
+            return code;
+        admission_restart(admission);
+        code = expand_and_read(request, method, &attempt, read, context, err);
+        decode_gate_leave(gate, taken);
+        if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
+            return admission_explain(admission, &attempt.limits, code, err);
+    }
+}
+
+static enum err_code put_batch(const struct request *request, const struct intake_profile *profile,
+                               const struct batch *batch, struct admission *admission,
+                               struct err *err)
+{
+    const struct batch_source *source = profile->source;
+    const struct batch_id_source id_source = {.labels = source->labels,
+                                              .label_count = source->label_count,
+                                              .name = source->name,
+                                              .time_ns = profile->time_ns,
+                                              .end_ns = profile->end_ns,
+                                              .content = profile->content,
+                                              .number = profile->number};
+    uint8_t id[STORE_BATCH_ID_BYTES];
+    bool has_id;
+    enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
+    if (code || batch->profile_count == 0)
+        return code;
+    return admission_put(admission, batch, has_id ? id : NULL, err);
+}
+
+void intake_add_warning(struct request *request, struct response *response)
+{
+    if (!request->partial_error)
+        return;
+    /* It quotes what a sender calls labels: a field has no control characters. */
+    char *text = arena_strdup(request->arena, request->partial_error);
+    for (char *at = text; *at; at++)
+        *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+    response_add(request, response, "perfolio-warning", text);
+}
+
+/* What was left out, of all profiles of the request: each thing once, and as much as fits. */
+static void tell_left_out(struct request *request, struct span what)
+{
+    const char *told = request->partial_error;
+    if (!what.size || (told && memmem(told, strlen(told), what.data, what.size)))
+        return;
+    if (!told)
+        request->partial_error = arena_strndup(request->arena, what.data, what.size);
+    else if (strlen(told) + what.size < WARNING_MAX_BYTES)
+        request->partial_error = arena_printf(request->arena, "%s; %.*s", told, SPAN_PRINT(what));
+}
+
+/* Profiles are sent when they end: one without a time began its duration ago. */
+static int64_t begin_of(const struct batch_source *source)
+{
+    const int64_t now_ns = clock_wall_ns(), own_ns = source->profile->duration_ns;
+    const int64_t duration_ns = own_ns > 0 ? own_ns : source->duration_ns;
+    return duration_ns > 0 && duration_ns < now_ns ? now_ns - duration_ns : now_ns;
+}
+
+enum err_code intake_put(struct request *request, const struct intake_profile *profile,
+                         struct admission *admission, struct err *err)
+{
+    struct batch_source *source = profile->source;
+    struct batch *batch;
+    struct span names[SAMPLE_LABELS_MAX];
+    const struct batch_options options = {
+        .series_labels = names,
+        .series_label_count = admission_series_labels(admission, names),
+    };
+    if (source->time_ns == 0)
+        source->time_ns = begin_of(source);
+    tell_left_out(request, profile_string(source->profile, source->profile->warning));
+    enum err_code code =
+        admission_check_labels(admission, source->labels, source->label_count, err);
+    if (!code)
+        code = batch_from_profile(source, &options, &batch, err);
+    if (code) {
+        profile_destroy(source->profile);
+        source->profile = NULL;
+        return code;
+    }
+    source->profile = NULL;
+    if (batch->notice)
+        tell_left_out(request, span_text(batch->notice));
+    code = put_batch(request, profile, batch, admission, err);
+    batch_destroy(batch);
+    return code;
+}

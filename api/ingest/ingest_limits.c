@@ -1,0 +1,645 @@
+#include "api/ingest/ingest_limits.h"
+
+#include "api/http/request.h"
+#include "api/ingest/series_set.h"
+#include "api/ingest/sources.h"
+#include "api/ops/metrics.h"
+#include "api/report/symbol_resolver.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/profile/batch/batch.h"
+#include "lib/profile/batch/batch_labels.h"
+#include "lib/profile/batch/batch_subset.h"
+#include "lib/profile/otlp/otlp.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BUCKET_COUNT = 1024,
+    SWEEP_COUNT = 1024,
+    LABELS_MAX = 256,
+    SERIES_RETRY_S = 600,
+    TYPE_PART_BYTES_MAX = 512
+};
+
+/* What one tenant has sent lately. */
+struct sent {
+    struct sent *next;
+    int64_t tenant_id;
+    int64_t used_ns;
+    double samples; /* that may come now */
+    struct series_set series;
+};
+
+struct admission_memory {
+    pthread_mutex_t mutex;
+    struct sent *buckets[BUCKET_COUNT]; /* by tenant */
+    uint32_t count;
+    uint32_t sweep_count; /* from so many on, idle ones are looked for */
+    int64_t (*now_ns)(void);
+};
+
+struct admission {
+    struct request *request;
+    struct admission_memory *memory;
+    struct tenant_limits limits;
+    struct store_addition *addition;
+    uint64_t sample_count;
+    uint64_t cut_string_count;
+    uint64_t *pending; /* series that are not known to be stored (api/ingest/series_set.h) */
+    uint32_t pending_count;
+    uint32_t pending_capacity;
+};
+
+/* ---- what tenants have sent ---- */
+
+struct admission_memory *admission_memory_create(int64_t (*now_ns)(void))
+{
+    struct admission_memory *memory = mem_new(struct admission_memory, 1);
+    pthread_mutex_init(&memory->mutex, NULL);
+    memory->now_ns = now_ns;
+    memory->sweep_count = SWEEP_COUNT;
+    return memory;
+}
+
+static void free_sent(struct sent *sent)
+{
+    series_set_fini(&sent->series);
+    mem_free(sent);
+}
+
+void admission_memory_destroy(struct admission_memory *memory)
+{
+    if (!memory)
+        return;
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        while (memory->buckets[i]) {
+            struct sent *first = memory->buckets[i];
+            memory->buckets[i] = first->next;
+            free_sent(first);
+        }
+    }
+    pthread_mutex_destroy(&memory->mutex);
+    mem_free(memory);
+}
+
+/* Whoever has sent nothing for that long has a full bucket and no series. */
+static void drop_idle(struct admission_memory *memory, int64_t now_ns)
+{
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        struct sent **place = &memory->buckets[i];
+        while (*place) {
+            struct sent *sent = *place;
+            if (now_ns - sent->used_ns > ADMISSION_SERIES_S * CLOCK_NS_PER_S) {
+                *place = sent->next;
+                free_sent(sent);
+                memory->count--;
+            } else {
+                place = &sent->next;
+            }
+        }
+    }
+    memory->sweep_count = memory->count * 2 > SWEEP_COUNT ? memory->count * 2 : SWEEP_COUNT;
+}
+
+/* Called locked; the bucket is as full as it is now. */
+static struct sent *find_sent(const struct admission *admission, int64_t now_ns)
+{
+    struct admission_memory *memory = admission->memory;
+    const int64_t tenant_id = admission->request->principal.tenant_id;
+    const double most = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    const double per_s = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    struct sent **bucket = &memory->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
+    struct sent *sent = *bucket;
+    while (sent && sent->tenant_id != tenant_id)
+        sent = sent->next;
+    if (!sent) {
+        if (memory->count >= memory->sweep_count)
+            drop_idle(memory, now_ns);
+        sent = mem_new(struct sent, 1);
+        *sent = (struct sent){
+            .next = *bucket, .tenant_id = tenant_id, .used_ns = now_ns, .samples = most};
+        *bucket = sent;
+        memory->count++;
+    }
+    sent->samples += (double)(now_ns - sent->used_ns) / (double)CLOCK_NS_PER_S * per_s;
+    sent->samples = sent->samples < most ? sent->samples : most;
+    sent->used_ns = now_ns;
+    return sent;
+}
+
+/* ---- samples ---- */
+
+static enum err_code refuse_samples(const struct admission *admission, uint64_t wanted,
+                                    double there, struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    const int64_t per_s = admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    double wait_s = per_s > 0 ? ((double)wanted - there) / (double)per_s : 3600;
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
+    err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than it may: %s", limit);
+    err->retry_after_s = wait_s < 1 ? 1 : wait_s < 3600 ? (int)wait_s + 1 : 3600;
+    return ERR_RATE_LIMITED;
+}
+
+static enum err_code take_samples(const struct admission *admission, uint64_t count,
+                                  struct err *err)
+{
+    struct admission_memory *memory = admission->memory;
+    const int64_t burst = admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    if (count > (uint64_t)burst) {
+        char limit[TENANT_LIMITS_TEXT_BYTES];
+        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
+        return err_set(err, ERR_TOO_LARGE,
+                       "%" PRIu64 " samples are more than may ever come at once: %s", count, limit);
+    }
+    pthread_mutex_lock(&memory->mutex);
+    struct sent *sent = find_sent(admission, memory->now_ns());
+    const double there = sent->samples;
+    const bool is_enough =
+        there >= (double)count && admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND] > 0;
+    if (is_enough)
+        sent->samples -= (double)count;
+    pthread_mutex_unlock(&memory->mutex);
+    return is_enough ? ERR_NONE : refuse_samples(admission, count, there, err);
+}
+
+static void give_samples_back(const struct admission *admission)
+{
+    struct admission_memory *memory = admission->memory;
+    pthread_mutex_lock(&memory->mutex);
+    find_sent(admission, memory->now_ns())->samples += (double)admission->sample_count;
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+/* ---- from open to close ---- */
+
+static void settle_series(struct admission *admission, bool are_stored)
+{
+    struct admission_memory *memory = admission->memory;
+    if (!admission->pending_count)
+        return;
+    pthread_mutex_lock(&memory->mutex);
+    struct sent *sent = find_sent(admission, memory->now_ns());
+    for (uint32_t i = 0; i < admission->pending_count; i++)
+        series_set_settle(&sent->series, admission->pending[i], are_stored);
+    pthread_mutex_unlock(&memory->mutex);
+    admission->pending_count = 0;
+}
+
+void admission_restart(struct admission *admission)
+{
+    struct request *request = admission->request;
+    settle_series(admission, false);
+    store_addition_destroy(admission->addition);
+    admission->addition =
+        store_addition_create(request->server->store, request->principal.tenant_id);
+    admission->sample_count = 0;
+    admission->cut_string_count = 0;
+    request->service_count = 0;
+    request->partial_error = NULL;
+}
+
+enum err_code admission_open(struct request *request, struct admission **ret_admission,
+                             struct err *err)
+{
+    struct tenant_limits limits;
+    enum err_code code =
+        tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
+    if (code)
+        return code;
+    struct admission *admission = mem_new(struct admission, 1);
+    admission->request = request;
+    admission->memory = request->server->admission;
+    admission->limits = limits;
+    /* Before anything is decoded: who is far over the limit costs little. */
+    code = take_samples(admission, 1, err);
+    if (code) {
+        admission_close(admission);
+        return code;
+    }
+    admission->sample_count = 1;
+    give_samples_back(admission);
+    admission_restart(admission);
+    *ret_admission = admission;
+    return ERR_NONE;
+}
+
+void admission_close(struct admission *admission)
+{
+    if (!admission)
+        return;
+    settle_series(admission, false);
+    store_addition_destroy(admission->addition);
+    mem_free(admission->pending);
+    mem_free(admission);
+}
+
+/* ---- sizes ---- */
+
+void admission_limit_profile(const struct admission *admission, struct profile_limits *limits)
+{
+    const size_t most = (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES];
+    if (limits->raw_bytes == 0 || limits->raw_bytes > most)
+        limits->raw_bytes = most;
+    limits->string_bytes = (size_t)admission->limits.values[TENANT_LIMIT_STRING_BYTES];
+    limits->expansion_ratio = (uint32_t)admission->request->server->settings->max_expansion_ratio;
+    limits->expansion_setting = "max-expansion-ratio";
+}
+
+enum err_code admission_explain(const struct admission *admission,
+                                const struct profile_limits *limits, enum err_code code,
+                                struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    if (code != ERR_TOO_LARGE || err->is_final ||
+        limits->raw_bytes != (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES])
+        return code;
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
+    return err_add(err, "%s", limit);
+}
+
+/* ---- labels ---- */
+
+static enum err_code refuse_label(const struct admission *admission, enum tenant_limit limit,
+                                  const char *what, struct span name, size_t size, struct err *err)
+{
+    enum { SHOWN = 60 };
+    char text[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(&admission->limits, limit, text);
+    return err_set(err, ERR_INVALID, "the %s of label '%.*s%s' has %zu bytes: %s", what,
+                   (int)(name.size < SHOWN ? name.size : SHOWN), (const char *)name.data,
+                   name.size > SHOWN ? "…" : "", size, text);
+}
+
+enum err_code admission_check_labels(const struct admission *admission,
+                                     const struct batch_text_label *labels, size_t count,
+                                     struct err *err)
+{
+    const int64_t *values = admission->limits.values;
+    if (count > (size_t)values[TENANT_LIMIT_SERIES_LABELS]) {
+        char limit[TENANT_LIMITS_TEXT_BYTES];
+        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SERIES_LABELS, limit);
+        return err_set(err, ERR_INVALID, "a series has %zu labels: %s", count, limit);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct batch_text_label *label = &labels[i];
+        if (label->name.size > (size_t)values[TENANT_LIMIT_LABEL_NAME_BYTES])
+            return refuse_label(admission, TENANT_LIMIT_LABEL_NAME_BYTES, "name", label->name,
+                                label->name.size, err);
+        if (label->value.size > (size_t)values[TENANT_LIMIT_LABEL_VALUE_BYTES])
+            return refuse_label(admission, TENANT_LIMIT_LABEL_VALUE_BYTES, "value", label->name,
+                                label->value.size, err);
+    }
+    return ERR_NONE;
+}
+
+uint32_t admission_series_labels(const struct admission *admission,
+                                 struct span ret_names[SAMPLE_LABELS_MAX])
+{
+    return sample_labels_split(admission->limits.sample_labels, ret_names);
+}
+
+/* What a profile type's name is made of stands in addresses, header fields and selectors. */
+static enum err_code check_type(const struct batch *batch, const struct batch_series *series,
+                                struct err *err)
+{
+    const struct batch_type *type = &series->type;
+    const uint32_t parts[] = {type->name, type->sample_type.type, type->sample_type.unit,
+                              type->period_type.type, type->period_type.unit};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        const struct span part = batch->tables->strings[parts[i]];
+        if (part.size > TYPE_PART_BYTES_MAX)
+            return err_set(err, ERR_INVALID,
+                           "a part of the profile type's name has %zu bytes; at most %d are taken",
+                           part.size, TYPE_PART_BYTES_MAX);
+        for (size_t j = 0; j < part.size; j++) {
+            if (part.data[j] < ' ' || part.data[j] == 0x7f)
+                return err_set(err, ERR_INVALID,
+                               "the profile type's name has a control character in it");
+        }
+    }
+    return ERR_NONE;
+}
+
+/* And its type. */
+static enum err_code check_series_labels(const struct admission *admission,
+                                         const struct batch *batch,
+                                         const struct batch_series *series, struct err *err)
+{
+    enum err_code code = check_type(batch, series, err);
+    if (code)
+        return code;
+    struct batch_text_label labels[LABELS_MAX];
+    const uint32_t count = series->label_count < LABELS_MAX ? series->label_count : LABELS_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct batch_label *label = &batch->series_labels[series->first_label + i];
+        labels[i].name = batch->tables->strings[label->name];
+        labels[i].value = batch->tables->strings[label->value];
+    }
+    return admission_check_labels(admission, labels, count, err);
+}
+
+/* ---- times ---- */
+
+/* "3 hours", in the largest unit of which there are at least two. */
+static void format_skew(int64_t skew_ns, char *text, size_t text_bytes)
+{
+    static const struct {
+        const char *name;
+        int64_t seconds;
+    } units[] = {{"years", 365 * 86400}, {"days", 86400}, {"hours", 3600}, {"minutes", 60}};
+    const int64_t skew_s = skew_ns / CLOCK_NS_PER_S;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (skew_s >= 2 * units[i].seconds) {
+            snprintf(text, text_bytes, "%" PRId64 " %s", skew_s / units[i].seconds, units[i].name);
+            return;
+        }
+    }
+    snprintf(text, text_bytes, "%" PRId64 " s", skew_s);
+}
+
+/* A profile of the future is found by queries of no usual window, and outlives every rule of
+ * retention. Clocks of senders differ, so that some time ahead is allowed. */
+static enum err_code check_time(const struct admission *admission,
+                                const struct batch_profile *profile, int64_t now_ns,
+                                struct err *err)
+{
+    const int64_t most_s = admission->limits.values[TENANT_LIMIT_FUTURE_S];
+    const int64_t skew_ns = profile->time_ns > now_ns ? profile->time_ns - now_ns : 0;
+    if (skew_ns / CLOCK_NS_PER_S <= most_s)
+        return ERR_NONE;
+    char skew[32], limit[TENANT_LIMITS_TEXT_BYTES];
+    format_skew(skew_ns, skew, sizeof(skew));
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_FUTURE_S, limit);
+    return err_set(err, ERR_INVALID,
+                   "the profile's time is %s ahead of this server's clock, more than the limit "
+                   "allows (%s): check the clock of the sender, and whether it sends nanoseconds "
+                   "since 1970",
+                   skew, limit);
+}
+
+static enum err_code check_times(const struct admission *admission, const struct batch *batch,
+                                 struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < batch->profile_count && !code; i++)
+        code = check_time(admission, &batch->profiles[i], now_ns, err);
+    return code;
+}
+
+/* ---- series ---- */
+
+static enum err_code refuse_series(const struct admission *admission, struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
+    err_set(err, ERR_QUOTA,
+            "Your team has as many series with profiles in the last hour as it may: %s", limit);
+    err->retry_after_s = SERIES_RETRY_S;
+    return ERR_QUOTA;
+}
+
+static void note_pending(struct admission *admission, uint64_t hash)
+{
+    if (admission->pending_count == admission->pending_capacity) {
+        admission->pending_capacity =
+            admission->pending_capacity ? admission->pending_capacity * 2 : 16;
+        admission->pending = mem_resize(admission->pending, admission->pending_capacity,
+                                        sizeof(*admission->pending));
+    }
+    admission->pending[admission->pending_count++] = hash;
+}
+
+/* Which of the hashes there is room for, in their order. Returns how many there is none for. */
+static uint32_t see_series(struct admission *admission, const uint64_t *hashes, uint32_t count,
+                           bool *ret_has_room)
+{
+    struct admission_memory *memory = admission->memory;
+    const uint32_t most = (uint32_t)admission->limits.values[TENANT_LIMIT_ACTIVE_SERIES];
+    uint32_t refused_count = 0;
+    pthread_mutex_lock(&memory->mutex);
+    const int64_t now_ns = memory->now_ns();
+    const int64_t now_s = now_ns / CLOCK_NS_PER_S + ADMISSION_SERIES_S; /* never 0 */
+    struct sent *sent = find_sent(admission, now_ns);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_pending;
+        ret_has_room[i] = series_set_see(&sent->series, hashes[i], now_s,
+                                         now_s - ADMISSION_SERIES_S, most, &is_pending);
+        refused_count += !ret_has_room[i];
+        if (is_pending)
+            note_pending(admission, hashes[i]);
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    return refused_count;
+}
+
+static bool *find_room(struct admission *admission, const struct batch *batch, struct arena *arena,
+                       uint32_t *ret_refused_count)
+{
+    uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
+    bool *has_room = arena_new(arena, bool, batch->series_count);
+    for (uint32_t i = 0; i < batch->series_count; i++)
+        hashes[i] = store_series_hash(batch, i);
+    *ret_refused_count = see_series(admission, hashes, batch->series_count, has_room);
+    return has_room;
+}
+
+/* ---- services ---- */
+
+static struct span service_of(const struct batch *batch, const struct batch_series *series)
+{
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &batch->series_labels[series->first_label + i];
+        if (span_equal_text(batch->tables->strings[label->name], "service_name"))
+            return batch->tables->strings[label->value];
+    }
+    return SPAN_LITERAL("");
+}
+
+/* Of its services the first so many profiles count. */
+static void note_services(struct admission *admission, const struct batch *batch,
+                          uint32_t profile_count)
+{
+    struct request *request = admission->request;
+    arena_auto arena = arena_create();
+    uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
+    bool *is_counted = arena_new(arena, bool, SENDERS_SERVICES_MAX);
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        places[i] = senders_find_service(request, service_of(batch, &batch->series[i]));
+        if (!is_counted[places[i]])
+            request->services[places[i]].cut_string_count += batch->tables->cut_string_count;
+        is_counted[places[i]] = true;
+    }
+    for (uint32_t i = 0; i < profile_count; i++) {
+        const struct batch_profile *profile = &batch->profiles[i];
+        struct senders_service *service = &request->services[places[profile->series]];
+        service->profile_count++;
+        service->sample_count += profile->sample_count;
+    }
+}
+
+/* ---- batches ---- */
+
+/* A profile without samples costs about what one of a sample does, and counts as that. */
+static uint64_t count_samples(const struct batch *batch)
+{
+    uint64_t count = batch->sample_count;
+    for (uint32_t i = 0; i < batch->profile_count; i++)
+        count += batch->profiles[i].sample_count == 0;
+    return count;
+}
+
+static enum err_code put(struct admission *admission, const struct batch *batch,
+                         const uint8_t *batch_id, struct err *err)
+{
+    if (batch->profile_count == 0)
+        return ERR_NONE;
+    admission->sample_count += count_samples(batch);
+    admission->cut_string_count += batch->tables->cut_string_count;
+    naming_note(admission->request->server->naming, admission->request->principal.tenant_id,
+                batch->tables);
+    return store_addition_put(admission->addition, batch, batch_id, err);
+}
+
+enum err_code admission_put(struct admission *admission, const struct batch *batch,
+                            const uint8_t *batch_id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    uint32_t refused_count;
+    note_services(admission, batch, batch->profile_count); /* a refusal is told of them, too */
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        enum err_code code = check_series_labels(admission, batch, &batch->series[i], err);
+        if (code)
+            return code;
+    }
+    enum err_code code = check_times(admission, batch, err);
+    if (code)
+        return code;
+    find_room(admission, batch, arena, &refused_count);
+    return refused_count ? refuse_series(admission, err) : put(admission, batch, batch_id, err);
+}
+
+/* The first reason is told, behind what the decoder has said. */
+static void tell_rejected(struct otlp_result *result, uint32_t count, const struct err *err)
+{
+    const size_t used = strlen(result->message);
+    result->profile_count -= count;
+    result->rejected_profiles += count;
+    snprintf(result->message + used, sizeof(result->message) - used,
+             "%s%" PRIu32 " profile%s dropped: %s", used ? "; " : "", count, count == 1 ? "" : "s",
+             err->message);
+}
+
+/* The batch without profiles that are too far in the future, which are told of their services. */
+static struct batch *drop_future(struct admission *admission, struct batch *batch,
+                                 struct arena *arena, struct otlp_result *result)
+{
+    const int64_t now_ns = clock_wall_ns();
+    bool *keeps = arena_new(arena, bool, batch->profile_count);
+    struct err first = {0}, why;
+    uint32_t dropped_count = 0;
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        keeps[i] = !check_time(admission, &batch->profiles[i], now_ns, &why);
+        if (keeps[i])
+            continue;
+        if (dropped_count++ == 0)
+            first = why;
+        senders_note_problem(admission->request,
+                             service_of(batch, &batch->series[batch->profiles[i].series]),
+                             why.message);
+    }
+    if (!dropped_count)
+        return batch;
+    tell_rejected(result, dropped_count, &first);
+    return batch_subset(batch, keeps);
+}
+
+/* What is over a limit of labels is none of the active series. */
+static uint32_t find_allowed(struct admission *admission, const struct batch *batch,
+                             struct arena *arena, bool *is_allowed, struct err *err)
+{
+    uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
+    uint32_t *numbers = arena_new_raw(arena, uint32_t, batch->series_count);
+    bool *has_room = arena_new(arena, bool, batch->series_count);
+    struct err why = {0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        is_allowed[i] = false;
+        if (check_series_labels(admission, batch, &batch->series[i], &why)) {
+            *err = why;
+            continue;
+        }
+        hashes[count] = store_series_hash(batch, i);
+        numbers[count++] = i;
+    }
+    const uint32_t refused_count = see_series(admission, hashes, count, has_room);
+    for (uint32_t i = 0; i < count; i++)
+        is_allowed[numbers[i]] = has_room[i];
+    if (refused_count)
+        return (void)refuse_series(admission, err), batch->series_count - count + refused_count;
+    return batch->series_count - count;
+}
+
+enum err_code admission_put_allowed(struct admission *admission, struct batch *batch,
+                                    const uint8_t *batch_id, struct otlp_result *result,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    bool *is_allowed = arena_new(arena, bool, batch->series_count);
+    struct err why = {0};
+    batch = drop_future(admission, batch, arena, result);
+    if (!find_allowed(admission, batch, arena, is_allowed, &why)) {
+        note_services(admission, batch, batch->profile_count);
+        return put(admission, batch, batch_id, err);
+    }
+    bool *keeps = arena_new(arena, bool, batch->profile_count);
+    uint32_t dropped_count = 0;
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        const uint32_t series = batch->profiles[i].series;
+        keeps[i] = is_allowed[series];
+        dropped_count += !keeps[i];
+        if (!keeps[i])
+            senders_note_problem(admission->request, service_of(batch, &batch->series[series]),
+                                 why.message);
+    }
+    if (dropped_count)
+        tell_rejected(result, dropped_count, &why);
+    const struct batch *kept = batch_subset(batch, keeps);
+    if (kept->profile_count)
+        note_services(admission, kept, kept->profile_count);
+    else
+        note_services(admission, batch, 0);
+    return put(admission, kept, batch_id, err);
+}
+
+static void count_cut_strings(const struct admission *admission)
+{
+    metric_add(metrics_counter(admission->request->server->metrics,
+                               "perfolio_ingest_cut_strings_total", "",
+                               "Strings of continuous profiles that were longer than the limit "
+                               "string_bytes and were cut."),
+               (int64_t)admission->cut_string_count);
+}
+
+enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,
+                               struct err *err)
+{
+    enum err_code code = take_samples(admission, admission->sample_count, err);
+    if (code)
+        return code;
+    code = store_addition_commit(admission->addition, ret_receipt, err);
+    if (code)
+        give_samples_back(admission);
+    settle_series(admission, !code);
+    if (!code && admission->cut_string_count && !ret_receipt->is_duplicate)
+        count_cut_strings(admission);
+    return code;
+}

@@ -1,0 +1,127 @@
+#include "api/ingest/profile_receiver.h"
+
+#include "api/ingest/ingest_body.h"
+#include "api/ingest/ingest_limits.h"
+#include "api/ingest/sources.h"
+#include "api/report/memory_gate.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share/share_runtime.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/time_parse.h"
+#include "lib/profile/batch/batch_from_profile.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+
+enum { BODY_MAX_BYTES = 8 << 20, LABELS_MAX = 64 };
+
+struct incoming {
+    struct batch_text_label labels[LABELS_MAX];
+    struct batch_source source;
+    struct decode_place place;
+    struct admission *admission;
+};
+
+static enum err_code read_labels(const struct request *request, struct incoming *incoming,
+                                 struct err *err)
+{
+    struct span text;
+    for (size_t i = 0; request_query_nth(request, "label", i, &text); i++) {
+        struct batch_text_label *label = &incoming->labels[i];
+        if (i == LABELS_MAX)
+            return err_set(err, ERR_INVALID, "label: at most %d are taken", LABELS_MAX);
+        if (!span_split(text, '=', &label->name, &label->value))
+            return err_set(err, ERR_INVALID, "label: '%.*s' is no name=value", SPAN_PRINT(text));
+        incoming->source.label_count = i + 1;
+    }
+    incoming->source.labels = incoming->labels;
+    return ERR_NONE;
+}
+
+static enum err_code read_parameters(struct request *request, struct incoming *incoming,
+                                     struct err *err)
+{
+    static const char *const single[] = {"name", "time", NULL};
+    static const char *const repeatable[] = {"label", NULL};
+    struct span time;
+    enum err_code code = request_check_parameters(request, single, repeatable, err);
+    if (!code)
+        code = read_labels(request, incoming, err);
+    senders_name_service(request, incoming->labels, incoming->source.label_count, SPAN_LITERAL(""));
+    if (code)
+        return code;
+    request_query(request, "name", &incoming->source.name);
+    if (!request_query(request, "time", &time))
+        return ERR_NONE;
+    code = when_parse(time, clock_wall_ns(), &incoming->source.time_ns, err);
+    return code ? err_add(err, "time") : ERR_NONE;
+}
+
+static enum err_code append_profile(struct request *request, struct incoming *incoming,
+                                    struct store_receipt *ret_receipt, struct err *err)
+{
+    struct batch_source *source = &incoming->source;
+    if (source->time_ns)
+        source->profile->time_ns = source->time_ns;
+    const struct intake_profile profile = {
+        .source = source,
+        .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
+        .content = request->body};
+    enum err_code code = intake_put(request, &profile, incoming->admission, err);
+    decode_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
+    return code ? code : admission_commit(incoming->admission, ret_receipt, err);
+}
+
+void profiles_write_receipt(const struct store_receipt *receipt, struct buf *json)
+{
+    buf_printf(json, "{\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"duplicate\":%s}\n",
+               receipt->row_count, receipt->bytes, receipt->is_duplicate ? "true" : "false");
+}
+
+static enum err_code decode(const struct request *request, struct incoming *incoming,
+                            struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    struct profile_limits limits =
+        share_memory_limits(request->server->settings, decode_gate_max_bytes(gate));
+    enum format format;
+    admission_limit_profile(incoming->admission, &limits);
+    enum err_code code = decode_gate_decode(gate, request->body, &limits, &format,
+                                            &incoming->source.profile, &incoming->place, err);
+    return admission_explain(incoming->admission, &limits, code, err);
+}
+
+static enum err_code post_profile(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct incoming *incoming = arena_new(request->arena, struct incoming, 1);
+    struct store_receipt receipt;
+    enum err_code code = read_parameters(request, incoming, err);
+    if (!code)
+        code = intake_check_encoding(request, err);
+    if (!code && !request->body.size)
+        code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
+    if (!code)
+        code = admission_open(request, &incoming->admission, err);
+    if (!code)
+        code = decode(request, incoming, err);
+    if (!code)
+        code = append_profile(request, incoming, &receipt, err);
+    admission_close(incoming->admission);
+    if (code)
+        return code;
+    intake_add_warning(request, response);
+    buf_auto json;
+    buf_init(&json, 1024);
+    profiles_write_receipt(&receipt, &json);
+    return response_buf(request, response, 200, "application/json", &json, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_POST, "/api/v1/profiles", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT, BODY_MAX_BYTES,
+     post_profile},
+};
+
+const struct route_table profile_routes = {routes, sizeof(routes) / sizeof(*routes)};

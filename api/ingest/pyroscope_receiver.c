@@ -1,0 +1,151 @@
+#include "api/ingest/pyroscope_receiver.h"
+
+#include "api/ingest/ingest_body.h"
+#include "api/ingest/ingest_limits.h"
+#include "api/ingest/profile_receiver.h"
+#include "api/ingest/sources.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/profile/formats/format.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/pyroscope/pyroscope_ingest.h"
+#include "lib/profile/pyroscope/pyroscope_push.h"
+#include "store/store.h"
+
+enum { PUSH_PROFILES_MAX = 1000, RECEIPT_MAX_BYTES = 1024 };
+
+/* ---- push ---- */
+
+struct push {
+    enum connect_encoding encoding;
+    struct admission *admission;
+};
+
+static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
+                                uint32_t number, const struct profile_limits *limits,
+                                struct admission *admission, struct err *err)
+{
+    const struct pyroscope_push_profile *sent = &pushed->profiles[number];
+    const struct pyroscope_push_series *series = &pushed->series[sent->series];
+    struct batch_source source = {.name = series->name,
+                                  .labels = series->labels,
+                                  .label_count = series->label_count,
+                                  .is_ready = series->is_ready};
+    enum format format;
+    enum err_code code = format_decode(sent->bytes, limits, &format, &source.profile, err);
+    if (code)
+        return code;
+    const struct intake_profile profile = {.source = &source,
+                                           .time_ns = batch_own_time_ns(source.profile),
+                                           .content = sent->bytes,
+                                           .number = number};
+    return intake_put(request, &profile, admission, err);
+}
+
+static enum err_code read_push(struct request *request, void *context, struct span body,
+                               const struct profile_limits *limits, struct err *err)
+{
+    static const struct batch_limits batch_limits = {.profiles = PUSH_PROFILES_MAX,
+                                                     .series = PUSH_PROFILES_MAX};
+    struct push *push = context;
+    const struct pyroscope_push *pushed;
+    enum err_code code = pyroscope_push_parse(request->arena, body, push->encoding, &batch_limits,
+                                              limits, &pushed, err);
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < pushed->profile_count && !code; i++) {
+        code = put_pushed(request, pushed, i, limits, push->admission, err);
+        if (code)
+            return err_add(err, "profile %u of %u", i + 1, pushed->profile_count);
+    }
+    return code;
+}
+
+static enum err_code post_push(struct request *request, struct response *response, struct err *err)
+{
+    struct push push = {0};
+    struct store_receipt receipt;
+    if (!connect_find_encoding(request_field(request, "content-type"), &push.encoding))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "Content-Type must be application/proto or application/json");
+    enum err_code code = admission_open(request, &push.admission, err);
+    if (!code)
+        code = intake_read(request, push.admission, read_push, &push, err);
+    if (!code)
+        code = admission_commit(push.admission, &receipt, err);
+    admission_close(push.admission);
+    if (code)
+        return code;
+    intake_add_warning(request, response);
+    buf_auto body;
+    buf_init(&body, RECEIPT_MAX_BYTES);
+    connect_write_empty(push.encoding, &body);
+    return response_buf(request, response, 200, connect_content_type(push.encoding), &body, err);
+}
+
+/* ---- ingest ---- */
+
+struct ingest {
+    struct pyroscope_ingest_query query;
+    bool has_time; /* in the address */
+    struct admission *admission;
+};
+
+static enum err_code read_ingest(struct request *request, void *context, struct span body,
+                                 const struct profile_limits *limits, struct err *err)
+{
+    struct ingest *ingest = context;
+    struct batch_source source;
+    enum err_code code =
+        pyroscope_ingest_decode(request->arena, &ingest->query,
+                                request_field(request, "content-type"), body, limits, &source, err);
+    if (code || !source.profile)
+        return code;
+    const struct intake_profile profile = {
+        .source = &source,
+        .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
+        .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
+        .content = body};
+    return intake_put(request, &profile, ingest->admission, err);
+}
+
+static enum err_code post_ingest(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    struct ingest ingest = {0};
+    struct store_receipt receipt;
+    const int64_t now_ns = clock_wall_ns();
+    enum err_code code =
+        pyroscope_ingest_parse_query(request->arena, request->query, now_ns, &ingest.query, err);
+    if (code)
+        return code;
+    ingest.has_time = ingest.query.from_ns != now_ns;
+    senders_name_service(request, ingest.query.labels, ingest.query.label_count,
+                         pyroscope_ingest_service(&ingest.query));
+    code = admission_open(request, &ingest.admission, err);
+    if (!code)
+        code = intake_read(request, ingest.admission, read_ingest, &ingest, err);
+    if (!code)
+        code = admission_commit(ingest.admission, &receipt, err);
+    admission_close(ingest.admission);
+    if (code)
+        return code;
+    intake_add_warning(request, response);
+    buf_auto json;
+    buf_init(&json, RECEIPT_MAX_BYTES);
+    profiles_write_receipt(&receipt, &json);
+    return response_buf(request, response, 200, "application/json", &json, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_POST, "/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
+     ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
+    {HTTP_POST, "/pyroscope/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
+     ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
+    {HTTP_POST, "/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
+     INTAKE_BODY_BYTES, post_ingest},
+    {HTTP_POST, "/pyroscope/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
+     INTAKE_BODY_BYTES, post_ingest},
+};
+
+const struct route_table pyroscope_in_routes = {routes, sizeof(routes) / sizeof(*routes)};

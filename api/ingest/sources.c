@@ -1,0 +1,619 @@
+#include "api/ingest/sources.h"
+
+#include "api/http/problem.h"
+#include "api/http/request.h"
+#include "api/routes.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "lib/profile/batch/batch_labels.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    BUCKET_COUNT = 1024,
+    KEY_BYTES = 16,
+    AGENT_BYTES = 300,
+    SERVICE_BYTES = 200,
+    ERROR_BYTES = 500,
+    WRITE_AT_ONCE = 500,
+    WRITE_MAX_BYTES = 16 << 20,
+    WRITE_ROUNDS_MAX = SENDERS_MAX / WRITE_AT_ONCE, /* as many as all need */
+    PRUNE_S = 600
+};
+
+/* One count that does not fit the table would keep all tenants' senders from being written; many
+ * of this fit. */
+#define COUNT_MAX (UINT64_C(1) << 48)
+
+struct counts {
+    uint64_t batches;
+    uint64_t profiles;
+    uint64_t samples;
+    uint64_t cut_strings;
+    uint64_t errors;
+};
+
+/* Who; key is a hash of it. */
+struct identity {
+    int64_t token_id;
+    int64_t user_id;
+    const char *service;
+    const char *agent;
+    const char *protocol; /* literal */
+    const char *address;
+};
+
+struct sender {
+    uint8_t key[KEY_BYTES];
+    struct identity identity; /* texts are the sender's */
+    struct counts counts;     /* not written yet */
+    int64_t first_seen_ns;    /* since 1970 */
+    int64_t last_seen_ns;
+    int64_t last_error_ns; /* 0: none that is not written */
+    char *last_error;
+    bool is_dirty;
+};
+
+struct team {
+    struct team *next;
+    int64_t tenant_id;
+    struct sender *senders;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct senders {
+    pthread_mutex_t mutex; /* guards what follows, held shortly */
+    struct team *buckets[BUCKET_COUNT];
+    uint32_t count;
+    pthread_mutex_t write_mutex; /* one writes at a time */
+    int64_t pruned_ns;           /* monotonic; of the thread of background work */
+};
+
+struct senders *senders_create(void)
+{
+    struct senders *senders = mem_new(struct senders, 1);
+    pthread_mutex_init(&senders->mutex, NULL);
+    pthread_mutex_init(&senders->write_mutex, NULL);
+    return senders;
+}
+
+static void free_sender(struct sender *sender)
+{
+    const struct identity *identity = &sender->identity;
+    const char *const texts[] = {identity->service, identity->agent, identity->address,
+                                 sender->last_error};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        mem_free((char *)(uintptr_t)texts[i]);
+}
+
+static void free_team(struct team *team)
+{
+    for (uint32_t i = 0; i < team->count; i++)
+        free_sender(&team->senders[i]);
+    mem_free(team->senders);
+    mem_free(team);
+}
+
+void senders_destroy(struct senders *senders)
+{
+    if (!senders)
+        return;
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        while (senders->buckets[i]) {
+            struct team *team = senders->buckets[i];
+            senders->buckets[i] = team->next;
+            free_team(team);
+        }
+    }
+    pthread_mutex_destroy(&senders->mutex);
+    pthread_mutex_destroy(&senders->write_mutex);
+    mem_free(senders);
+}
+
+/* ---- finding; called locked ---- */
+
+static struct team *find_team(struct senders *senders, int64_t tenant_id, bool is_added)
+{
+    struct team **bucket = &senders->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
+    struct team *team = *bucket;
+    while (team && team->tenant_id != tenant_id)
+        team = team->next;
+    if (team || !is_added)
+        return team;
+    team = mem_new(struct team, 1);
+    *team = (struct team){.next = *bucket, .tenant_id = tenant_id};
+    return *bucket = team;
+}
+
+static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES])
+{
+    for (uint32_t i = 0; i < team->count; i++) {
+        if (memcmp(team->senders[i].key, key, KEY_BYTES) == 0)
+            return &team->senders[i];
+    }
+    return NULL;
+}
+
+/* An error that came before the service was known is told of the only one that it can be of; NULL
+ * where there are several, or none. */
+static struct sender *find_only(struct team *team, const struct identity *identity)
+{
+    struct sender *only = NULL;
+    for (uint32_t i = 0; i < team->count; i++) {
+        struct sender *sender = &team->senders[i];
+        const struct identity *known = &sender->identity;
+        const bool is_same =
+            known->token_id == identity->token_id && known->user_id == identity->user_id &&
+            known->protocol == identity->protocol && strcmp(known->agent, identity->agent) == 0 &&
+            strcmp(known->address, identity->address) == 0;
+        if (is_same && only)
+            return NULL;
+        only = is_same ? sender : only;
+    }
+    return only;
+}
+
+/* The one that was not seen for longest, of those that are written; NULL: of none all is. */
+static struct sender *find_oldest(struct team *team, bool is_written)
+{
+    struct sender *oldest = NULL;
+    for (uint32_t i = 0; i < team->count; i++) {
+        struct sender *sender = &team->senders[i];
+        if (!(is_written && sender->is_dirty) &&
+            (!oldest || sender->last_seen_ns < oldest->last_seen_ns))
+            oldest = sender;
+    }
+    return oldest;
+}
+
+/* NULL when there are too many. What is not written yet stays until there are far too many. */
+static struct sender *take_place(struct senders *senders, struct team *team)
+{
+    struct sender *oldest = NULL;
+    if (team->count >= SENDERS_TENANT_MAX)
+        oldest = find_oldest(team, true);
+    if (!oldest && team->count >= SENDERS_TENANT_UNWRITTEN_MAX)
+        oldest = find_oldest(team, false);
+    if (oldest) {
+        free_sender(oldest);
+        return oldest;
+    }
+    if (senders->count >= SENDERS_MAX)
+        return NULL;
+    if (team->count == team->capacity) {
+        team->capacity = team->capacity ? team->capacity * 2 : 8;
+        team->senders = mem_resize(team->senders, team->capacity, sizeof(*team->senders));
+    }
+    senders->count++;
+    return &team->senders[team->count++];
+}
+
+static struct sender *add_sender(struct senders *senders, struct team *team,
+                                 const struct identity *identity, const uint8_t key[KEY_BYTES],
+                                 int64_t now_ns)
+{
+    struct sender *sender = take_place(senders, team);
+    if (!sender)
+        return NULL;
+    *sender = (struct sender){.identity = *identity, .first_seen_ns = now_ns};
+    sender->identity.service = mem_strdup(identity->service);
+    sender->identity.agent = mem_strdup(identity->agent);
+    sender->identity.address = mem_strdup(identity->address);
+    memcpy(sender->key, key, KEY_BYTES);
+    return sender;
+}
+
+/* ---- noting ---- */
+
+static const char *protocol_of(const struct request *request)
+{
+    const unsigned flags = request->route->flags;
+    return flags & ROUTE_OTLP        ? "otlp"
+           : flags & ROUTE_CONNECT   ? "pyroscope-push"
+           : flags & ROUTE_PYROSCOPE ? "pyroscope-ingest"
+                                     : "perfolio";
+}
+
+/* As it can be stored: UTF-8 without control characters, at most so many bytes. */
+static const char *clean(struct arena *arena, struct span text, size_t most)
+{
+    if (text.size > most) {
+        text.size = most;
+        while (text.size && (text.data[text.size] & 0xc0) == 0x80)
+            text.size--;
+    }
+    char *copy = arena_strndup(arena, text.data, text.size);
+    const bool is_utf8 = span_is_utf8(text);
+    for (size_t i = 0; i < text.size; i++) {
+        const uint8_t byte = (uint8_t)copy[i];
+        if (byte < ' ' || byte == 0x7f || (!is_utf8 && byte > 0x7f))
+            copy[i] = '?';
+    }
+    return copy;
+}
+
+static void hash_identity(const struct identity *identity, uint8_t ret_key[KEY_BYTES])
+{
+    const char *const texts[] = {identity->service, identity->agent, identity->protocol,
+                                 identity->address};
+    uint8_t hash[DIGEST_BYTES];
+    buf_auto text;
+    buf_init(&text, 1 << 12);
+    buf_printf(&text, "%" PRId64 " %" PRId64, identity->token_id, identity->user_id);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        buf_append_byte(&text, 0);
+        buf_append_text(&text, texts[i]);
+    }
+    digest_sha256(buf_span(&text), hash);
+    memcpy(ret_key, hash, KEY_BYTES);
+}
+
+struct note {
+    struct identity identity;
+    struct counts counts;
+    const char *error; /* NULL: none */
+    int64_t now_ns;
+};
+
+static void note_one(struct senders *senders, struct team *team, const struct note *note)
+{
+    uint8_t key[KEY_BYTES];
+    hash_identity(&note->identity, key);
+    struct sender *sender = find_sender(team, key);
+    if (!sender && note->error && !note->identity.service[0])
+        sender = find_only(team, &note->identity);
+    if (!sender)
+        sender = add_sender(senders, team, &note->identity, key, note->now_ns);
+    if (!sender)
+        return;
+    sender->counts.batches += note->counts.batches;
+    sender->counts.profiles += note->counts.profiles;
+    sender->counts.samples += note->counts.samples;
+    sender->counts.cut_strings += note->counts.cut_strings;
+    sender->counts.errors += note->counts.errors;
+    sender->last_seen_ns = note->now_ns;
+    sender->is_dirty = true;
+    if (!note->error)
+        return;
+    mem_free(sender->last_error);
+    sender->last_error = mem_strdup(note->error);
+    sender->last_error_ns = note->now_ns;
+}
+
+void senders_name_service(struct request *request, const struct batch_text_label *labels,
+                          size_t count, struct span other)
+{
+    request->named_service = other;
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i].value.size && batch_labels_is_service(labels[i].name))
+            request->named_service = labels[i].value;
+    }
+}
+
+uint32_t senders_find_service(struct request *request, struct span name)
+{
+    if (!request->services)
+        request->services = arena_new(request->arena, struct senders_service, SENDERS_SERVICES_MAX);
+    for (uint32_t i = 0; i < request->service_count; i++) {
+        if (span_equal(request->services[i].name, name))
+            return i;
+    }
+    if (request->service_count == SENDERS_SERVICES_MAX)
+        return SENDERS_SERVICES_MAX - 1;
+    const bool is_last = request->service_count == SENDERS_SERVICES_MAX - 1;
+    if (is_last)
+        name = SPAN_LITERAL("(others)");
+    request->services[request->service_count] = (struct senders_service){
+        .name = span_of(arena_strndup(request->arena, name.data, name.size), name.size)};
+    return (uint32_t)request->service_count++;
+}
+
+void senders_note_problem(struct request *request, struct span service, const char *problem)
+{
+    const uint32_t place = senders_find_service(request, service);
+    if (!request->services[place].problem)
+        request->services[place].problem = arena_strdup(request->arena, problem);
+}
+
+/* What became of one service's part; NULL: nothing wrong. A problem that is known to be of some
+ * services is none of the others. */
+static const char *error_of(const struct request *request, const struct senders_service *service,
+                            const char *error)
+{
+    bool is_of_some = false;
+    for (size_t i = 0; i < request->service_count; i++)
+        is_of_some |= request->services[i].problem != NULL;
+    return is_of_some ? service->problem : error;
+}
+
+void senders_note(const struct request *request, enum err_code code, const struct err *err)
+{
+    struct senders *senders = request->server->senders;
+    struct arena *arena = request->arena;
+    const char *error = code ? problem_text(err) : request->partial_error;
+    struct note note = {
+        .identity = {.token_id = request->principal.token_id,
+                     .user_id = request->principal.user_id,
+                     .service = "",
+                     .agent = clean(arena, request_field(request, "user-agent"), AGENT_BYTES),
+                     .protocol = protocol_of(request),
+                     .address = request->address},
+        .counts = {.batches = !code, .errors = error != NULL},
+        .error = error ? clean(arena, span_text(error), ERROR_BYTES) : NULL,
+        .now_ns = clock_wall_ns(),
+    };
+    pthread_mutex_lock(&senders->mutex);
+    struct team *team = find_team(senders, request->principal.tenant_id, true);
+    for (size_t i = 0; i < request->service_count; i++) {
+        const struct senders_service *service = &request->services[i];
+        note.identity.service = clean(arena, service->name, SERVICE_BYTES);
+        note.counts.profiles = code ? 0 : service->profile_count;
+        note.counts.samples = code ? 0 : service->sample_count;
+        note.counts.cut_strings = code ? 0 : service->cut_string_count;
+        if (!code) {
+            const char *own = error_of(request, service, error);
+            note.counts.errors = own != NULL;
+            note.error = own ? clean(arena, span_text(own), ERROR_BYTES) : NULL;
+        }
+        note_one(senders, team, &note);
+    }
+    /* An empty request that succeeds tells of nobody. */
+    if (request->service_count == 0 && error) {
+        note.identity.service = clean(arena, request->named_service, SERVICE_BYTES);
+        note_one(senders, team, &note);
+    }
+    pthread_mutex_unlock(&senders->mutex);
+}
+
+/* ---- writing ---- */
+
+/* A sender as it was when it was put into a statement. */
+struct written {
+    int64_t tenant_id;
+    uint8_t key[KEY_BYTES];
+    struct counts counts;
+    int64_t first_seen_ns;
+    int64_t last_seen_ns;
+    int64_t last_error_ns;
+};
+
+struct writing {
+    struct buf json; /* an array of objects */
+    struct written rows[WRITE_AT_ONCE];
+    uint32_t count;
+};
+
+static void append_text(struct buf *json, const char *name, const char *text)
+{
+    buf_printf(json, ",\"%s\":", name);
+    if (text)
+        buf_append_json(json, span_text(text));
+    else
+        buf_append_text(json, "null");
+}
+
+static uint64_t clamp_count(uint64_t count)
+{
+    return count < COUNT_MAX ? count : COUNT_MAX;
+}
+
+static void append_row(struct writing *writing, int64_t tenant_id, const struct sender *sender)
+{
+    struct buf *json = &writing->json;
+    const struct identity *identity = &sender->identity;
+    const struct counts *counts = &sender->counts;
+    struct written *row = &writing->rows[writing->count++];
+    char hex[2 * KEY_BYTES + 1];
+    digest_hex(span_of(sender->key, KEY_BYTES), hex);
+    buf_printf(json, "%c{\"tenant\":%" PRId64 ",\"key\":\"%s\"", json->size ? ',' : '[', tenant_id,
+               hex);
+    buf_printf(json, ",\"token\":%" PRId64 ",\"person\":%" PRId64, identity->token_id,
+               identity->user_id);
+    append_text(json, "service", identity->service);
+    append_text(json, "agent", identity->agent);
+    append_text(json, "protocol", identity->protocol);
+    append_text(json, "address", identity->address);
+    buf_printf(json, ",\"first_us\":%" PRId64 ",\"last_us\":%" PRId64, sender->first_seen_ns / 1000,
+               sender->last_seen_ns / 1000);
+    buf_printf(json,
+               ",\"batches\":%" PRIu64 ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64
+               ",\"cut_strings\":%" PRIu64 ",\"errors\":%" PRIu64,
+               clamp_count(counts->batches), clamp_count(counts->profiles),
+               clamp_count(counts->samples), clamp_count(counts->cut_strings),
+               clamp_count(counts->errors));
+    append_text(json, "error", sender->last_error);
+    buf_printf(json, ",\"error_us\":%" PRId64 "}", sender->last_error_ns / 1000);
+    *row = (struct written){.tenant_id = tenant_id,
+                            .counts = *counts,
+                            .first_seen_ns = sender->first_seen_ns,
+                            .last_seen_ns = sender->last_seen_ns,
+                            .last_error_ns = sender->last_error_ns};
+    memcpy(row->key, sender->key, KEY_BYTES);
+}
+
+static void collect_team(struct writing *writing, const struct team *team)
+{
+    for (uint32_t i = 0; i < team->count && writing->count < WRITE_AT_ONCE; i++) {
+        if (team->senders[i].is_dirty)
+            append_row(writing, team->tenant_id, &team->senders[i]);
+    }
+}
+
+static void collect(struct senders *senders, int64_t tenant_id, struct writing *writing)
+{
+    writing->count = 0;
+    buf_clear(&writing->json);
+    pthread_mutex_lock(&senders->mutex);
+    if (tenant_id != PG_NO_TENANT) {
+        const struct team *team = find_team(senders, tenant_id, false);
+        if (team)
+            collect_team(writing, team);
+    }
+    for (size_t i = 0; tenant_id == PG_NO_TENANT && i < BUCKET_COUNT; i++) {
+        for (const struct team *team = senders->buckets[i]; team; team = team->next)
+            collect_team(writing, team);
+    }
+    pthread_mutex_unlock(&senders->mutex);
+    buf_append_text(&writing->json, "]");
+}
+
+static void subtract(uint64_t *count, uint64_t written)
+{
+    *count -= *count < written ? *count : written;
+}
+
+/* What has come meanwhile stays to be written; so does all of a sender that has made room for
+ * others meanwhile, and is there anew. */
+static void settle_row(struct senders *senders, const struct written *row)
+{
+    struct team *team = find_team(senders, row->tenant_id, false);
+    struct sender *sender = team ? find_sender(team, row->key) : NULL;
+    if (!sender || sender->first_seen_ns != row->first_seen_ns)
+        return;
+    subtract(&sender->counts.batches, row->counts.batches);
+    subtract(&sender->counts.profiles, row->counts.profiles);
+    subtract(&sender->counts.samples, row->counts.samples);
+    subtract(&sender->counts.cut_strings, row->counts.cut_strings);
+    subtract(&sender->counts.errors, row->counts.errors);
+    sender->is_dirty = sender->last_seen_ns != row->last_seen_ns;
+    if (sender->last_error_ns != row->last_error_ns)
+        return;
+    mem_free(sender->last_error);
+    sender->last_error = NULL;
+    sender->last_error_ns = 0;
+}
+
+static void settle(struct senders *senders, const struct writing *writing)
+{
+    pthread_mutex_lock(&senders->mutex);
+    for (uint32_t i = 0; i < writing->count; i++)
+        settle_row(senders, &writing->rows[i]);
+    pthread_mutex_unlock(&senders->mutex);
+}
+
+/* Tenants that are being deleted are left out (api/identity/tenant.h). */
+static const char write_sql[] =
+    "WITH new AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS t (tenant bigint, key text,"
+    "  token bigint, person bigint, service text, agent text, protocol text, address text,"
+    "  first_us bigint, last_us bigint, batches bigint, profiles bigint, samples bigint,"
+    "  cut_strings bigint, errors bigint, error text, error_us bigint)),"
+    " team AS (SELECT id FROM tenant WHERE id IN (SELECT tenant FROM new) ORDER BY id"
+    "  FOR KEY SHARE SKIP LOCKED)"
+    " INSERT INTO sender AS s (tenant_id, key, token_id, user_id, service, agent, protocol,"
+    "  address, first_seen_at, last_seen_at, batches, profiles, samples, cut_strings, errors,"
+    "  last_error,"
+    "  last_error_at)"
+    " SELECT tenant, decode(key, 'hex'), nullif(token, 0), nullif(person, 0), service, agent,"
+    "  protocol, address, timestamptz 'epoch' + first_us * interval '1 microsecond',"
+    "  timestamptz 'epoch' + last_us * interval '1 microsecond', batches, profiles, samples,"
+    "  cut_strings, errors, error, CASE WHEN error_us > 0 THEN"
+    "  timestamptz 'epoch' + error_us * interval '1 microsecond' END"
+    " FROM new JOIN team ON team.id = tenant ORDER BY tenant, key"
+    " ON CONFLICT (tenant_id, key) DO UPDATE SET"
+    "  last_seen_at = greatest(s.last_seen_at, excluded.last_seen_at),"
+    "  batches = s.batches + excluded.batches, profiles = s.profiles + excluded.profiles,"
+    "  samples = s.samples + excluded.samples,"
+    "  cut_strings = s.cut_strings + excluded.cut_strings, errors = s.errors + excluded.errors,"
+    "  last_error = coalesce(excluded.last_error, s.last_error),"
+    "  last_error_at = coalesce(excluded.last_error_at, s.last_error_at)";
+
+static enum err_code write_some(struct server *server, const struct writing *writing,
+                                struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    return code ? code
+                : pg_query_values(connection, PG_NO_TENANT, write_sql, arena, NULL, err,
+                                  PG_SPAN(buf_span(&writing->json)));
+}
+
+enum err_code senders_write(struct server *server, int64_t tenant_id, struct err *err)
+{
+    struct senders *senders = server->senders;
+    struct writing *writing = mem_new(struct writing, 1);
+    enum err_code code = ERR_NONE;
+    int rounds = 0;
+    buf_init(&writing->json, WRITE_MAX_BYTES);
+    pthread_mutex_lock(&senders->write_mutex);
+    do {
+        collect(senders, tenant_id, writing);
+        if (writing->count)
+            code = write_some(server, writing, err);
+        if (!code)
+            settle(senders, writing);
+    } while (!code && writing->count == WRITE_AT_ONCE && ++rounds < WRITE_ROUNDS_MAX);
+    pthread_mutex_unlock(&senders->write_mutex);
+    buf_fini(&writing->json);
+    mem_free(writing);
+    return code;
+}
+
+/* ---- upkeep ---- */
+
+static void drop_idle_of(struct senders *senders, struct team *team, int64_t since_ns)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < team->count; i++) {
+        struct sender *sender = &team->senders[i];
+        if (sender->is_dirty || sender->last_seen_ns >= since_ns)
+            team->senders[kept++] = *sender;
+        else
+            free_sender(sender);
+    }
+    senders->count -= team->count - kept;
+    team->count = kept;
+}
+
+static void drop_idle(struct senders *senders)
+{
+    const int64_t since_ns = clock_wall_ns() - SENDERS_IDLE_S * CLOCK_NS_PER_S;
+    pthread_mutex_lock(&senders->mutex);
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        struct team **place = &senders->buckets[i];
+        while (*place) {
+            struct team *team = *place;
+            drop_idle_of(senders, team, since_ns);
+            if (team->count) {
+                place = &team->next;
+                continue;
+            }
+            *place = team->next;
+            free_team(team);
+        }
+    }
+    pthread_mutex_unlock(&senders->mutex);
+}
+
+static enum err_code prune(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    return code ? code
+                : pg_query_values(
+                      connection, PG_NO_TENANT,
+                      "DELETE FROM sender s USING (SELECT tenant_id, key, last_seen_at,"
+                      " row_number() OVER (PARTITION BY tenant_id ORDER BY last_seen_at DESC) AS n"
+                      " FROM sender) AS o WHERE s.tenant_id = o.tenant_id AND s.key = o.key"
+                      " AND (o.n > $1 OR o.last_seen_at < now() - interval '30 days')",
+                      arena, NULL, err, PG_I64(SENDERS_TENANT_MAX));
+}
+
+enum err_code senders_jobs_run(struct server *server, struct err *err)
+{
+    struct senders *senders = server->senders;
+    const int64_t now_ns = clock_monotonic_ns();
+    enum err_code code = senders_write(server, PG_NO_TENANT, err);
+    if (code || (senders->pruned_ns && now_ns - senders->pruned_ns < PRUNE_S * CLOCK_NS_PER_S))
+        return code;
+    senders->pruned_ns = now_ns;
+    drop_idle(senders);
+    return prune(server, err);
+}

@@ -1,0 +1,87 @@
+#include "api/http/json_response.h"
+#include "api/ingest/sources.h"
+#include "api/routes.h"
+#include "api/server.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+/* "name/1.2.3 (more)": the version of the program that sends; NULL where none is told. */
+static const char *version_of(struct arena *arena, const char *agent)
+{
+    struct span product, comment, name, version;
+    span_split(span_text(agent), ' ', &product, &comment);
+    if (!span_split(product, '/', &name, &version) || version.size == 0)
+        return NULL;
+    return arena_strndup(arena, version.data, version.size);
+}
+
+static void write_sender(struct request *request, struct answer *answer,
+                         const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_text(answer, "service", rows, row, 0);
+    answer_cell_i64(answer, "token_id", rows, row, 1);
+    answer_cell_text(answer, "token_name", rows, row, 2);
+    answer_cell_text(answer, "user", rows, row, 3);
+    answer_cell_text(answer, "agent", rows, row, 4);
+    answer_text(answer, "version", version_of(request->arena, pg_get_text(rows, row, 4)));
+    answer_cell_text(answer, "protocol", rows, row, 5);
+    answer_cell_text(answer, "address", rows, row, 6);
+    answer_cell_text(answer, "first_seen_at", rows, row, 7);
+    answer_cell_text(answer, "last_seen_at", rows, row, 8);
+    answer_cell_i64(answer, "batches", rows, row, 9);
+    answer_cell_i64(answer, "profiles", rows, row, 10);
+    answer_cell_i64(answer, "samples", rows, row, 11);
+    answer_cell_i64(answer, "cut_strings", rows, row, 12);
+    answer_cell_i64(answer, "errors", rows, row, 13);
+    answer_cell_text(answer, "last_error", rows, row, 14);
+    answer_cell_text(answer, "last_error_at", rows, row, 15);
+    answer_close(answer, '}');
+}
+
+static enum err_code read_senders(struct request *request, struct pg_result **ret_rows,
+                                  struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code
+                : pg_query_values(
+                      connection, request->principal.tenant_id,
+                      "SELECT s.service, s.token_id, k.name, u.email, s.agent, s.protocol,"
+                      " s.address, rfc3339(s.first_seen_at), rfc3339(s.last_seen_at), s.batches,"
+                      " s.profiles, s.samples, s.cut_strings, s.errors, s.last_error, "
+                      "rfc3339(s.last_error_at)"
+                      " FROM sender s LEFT JOIN token k ON k.id = s.token_id"
+                      " LEFT JOIN app_user u ON u.id = s.user_id"
+                      " ORDER BY s.last_seen_at DESC, s.key LIMIT $1",
+                      request->arena, ret_rows, err, PG_I64(SENDERS_TENANT_MAX));
+}
+
+static enum err_code get_senders(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    static const char *const known[] = {NULL};
+    struct pg_result *rows;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = senders_write(request->server, request->principal.tenant_id, err);
+    if (!code)
+        code = read_senders(request, &rows, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "senders", '[');
+    for (int row = 0; row < pg_row_count(rows); row++)
+        write_sender(request, &answer, rows, row);
+    answer_close(&answer, ']');
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/senders", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_senders},
+};
+
+const struct route_table senders_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,293 @@
+#include "api/ops/backup_files.h"
+
+#include "api/ops/os_user.h"
+#include "lib/base/digest.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PIECE_BYTES = 256 * 1024,
+    PATH_BYTES = 512, /* of a file in a backup: an object's key and a folder's name */
+    MANIFEST_MAX_BYTES = 1 << 30,
+    MAX_DEPTH = 4,
+};
+
+void manifest_init(struct manifest *manifest)
+{
+    *manifest = (struct manifest){0};
+    buf_init(&manifest->text, MANIFEST_MAX_BYTES);
+}
+
+void manifest_fini(struct manifest *manifest)
+{
+    buf_fini(&manifest->text);
+}
+
+/* Reads from_fd to its end; also writes to to_fd unless that is -1. */
+static enum err_code hash_and_copy(int from_fd, int to_fd, const char *path, uint64_t *ret_bytes,
+                                   char ret_hex[DIGEST_HEX_BYTES], struct err *err)
+{
+    uint8_t piece[PIECE_BYTES], hash[DIGEST_BYTES];
+    uint64_t total = 0;
+    enum err_code code = ERR_NONE;
+    struct digest_stream *digest = digest_stream_create();
+    for (;;) {
+        ssize_t got = os_pread(from_fd, piece, sizeof(piece), (off_t)total);
+        if (got < 0)
+            code = object_fail_reading(err, "cannot read", path);
+        if (got <= 0)
+            break;
+        digest_stream_append(digest, span_of(piece, (size_t)got));
+        total += (uint64_t)got;
+        if (to_fd >= 0 && os_write_all(to_fd, piece, (size_t)got) != 0) {
+            code = err_set_errno(err, ERR_IO, "cannot write %s", path);
+            break;
+        }
+    }
+    digest_stream_finish(digest, hash);
+    digest_stream_destroy(digest);
+    digest_hex(span_of(hash, sizeof(hash)), ret_hex);
+    *ret_bytes = total;
+    return code;
+}
+
+static void add_line(struct manifest *manifest, const char *hex, uint64_t bytes, const char *path)
+{
+    buf_printf(&manifest->text, "%s %llu %s\n", hex, (unsigned long long)bytes, path);
+    manifest->file_count++;
+    manifest->byte_count += bytes;
+}
+
+static enum err_code give(int fd, const struct account *owner, const char *path, struct err *err)
+{
+    if (owner && geteuid() == 0 && fchown(fd, owner->uid, owner->gid) != 0)
+        return err_set_errno(err, ERR_IO, "cannot give %s to the user %s", path, owner->name);
+    return ERR_NONE;
+}
+
+static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char *name,
+                               const char *path, const struct account *owner,
+                               struct manifest *manifest, struct err *err)
+{
+    char hex[DIGEST_HEX_BYTES];
+    uint64_t bytes;
+    struct stat status;
+    fd_auto from_fd = os_open_file(from_folder_fd, name, &status);
+    if (from_fd < 0)
+        return errno == ENOENT ? ERR_NONE /* deleted since it was listed */
+                               : err_set_errno(err, ERR_IO, "cannot open %s", path);
+    fd_auto to_fd = os_openat(to_folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (to_fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot create %s", path);
+    enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
+    if (!code)
+        code = give(to_fd, owner, path, err);
+    if (!code && os_fsync(to_fd) != 0)
+        code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
+    if (!code && manifest)
+        add_line(manifest, hex, bytes, path);
+    return code;
+}
+
+struct copying {
+    const struct account *owner;
+    struct manifest *manifest;
+};
+
+static enum err_code copy_entries(const struct copying *copying, int from_fd, int to_fd,
+                                  const char *path, int depth, struct err *err);
+
+/* path names the folder from the top, name from its parent. */
+static enum err_code copy_folder(const struct copying *copying, int from_parent_fd,
+                                 int to_parent_fd, const char *name, const char *path, int depth,
+                                 struct err *err)
+{
+    fd_auto from_fd = os_openat(from_parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (from_fd < 0)
+        return errno == ENOENT ? ERR_NONE : err_set_errno(err, ERR_IO, "cannot open %s", path);
+    if (os_mkdirat(to_parent_fd, name, 0700) != 0 && errno != EEXIST)
+        return err_set_errno(err, ERR_IO, "cannot create %s", path);
+    fd_auto to_fd = os_openat(to_parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (to_fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot open %s", path);
+    enum err_code code = give(to_fd, copying->owner, path, err);
+    if (!code)
+        code = copy_entries(copying, from_fd, to_fd, path, depth, err);
+    if (!code && (os_fsync(to_fd) != 0 || os_fsync(to_parent_fd) != 0))
+        code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
+    return code;
+}
+
+static enum err_code copy_entry(const struct copying *copying, int from_fd, int to_fd,
+                                const char *path, const char *name, int depth, struct err *err)
+{
+    char inner[PATH_BYTES];
+    struct stat status;
+    if (snprintf(inner, sizeof(inner), "%s/%s", path, name) >= (int)sizeof(inner))
+        return err_set(err, ERR_INVALID, "the name of %s/%s is too long for a backup", path, name);
+    if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? ERR_NONE : err_set_errno(err, ERR_IO, "cannot look at %s", inner);
+    if (S_ISREG(status.st_mode))
+        return copy_file(from_fd, to_fd, name, inner, copying->owner, copying->manifest, err);
+    if (S_ISDIR(status.st_mode) && depth + 1 < MAX_DEPTH)
+        return copy_folder(copying, from_fd, to_fd, name, inner, depth + 1, err);
+    return err_set(err, ERR_INVALID, "%s is neither a file nor a folder of objects", inner);
+}
+
+static enum err_code copy_entries(const struct copying *copying, int from_fd, int to_fd,
+                                  const char *path, int depth, struct err *err)
+{
+    int list_fd = fcntl(from_fd, F_DUPFD_CLOEXEC, 0);
+    DIR *folder = list_fd < 0 ? NULL : fdopendir(list_fd);
+    if (!folder) {
+        os_close(list_fd);
+        return err_set_errno(err, ERR_IO, "cannot list %s", path);
+    }
+    enum err_code code = ERR_NONE;
+    for (struct dirent *entry; !code && (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            code = copy_entry(copying, from_fd, to_fd, path, entry->d_name, depth, err);
+    closedir(folder);
+    return code;
+}
+
+enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
+                                 const struct account *owner, struct manifest *manifest,
+                                 struct err *err)
+{
+    const struct copying copying = {.owner = owner, .manifest = manifest};
+    return copy_folder(&copying, from_fd, to_fd, name, name, 0, err);
+}
+
+enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
+                            struct err *err)
+{
+    char hex[DIGEST_HEX_BYTES];
+    uint64_t bytes;
+    fd_auto to_fd = os_openat(folder_fd, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to_fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot create %s", path);
+    enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
+    if (!code && os_fsync(to_fd) != 0)
+        code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
+    if (!code)
+        add_line(manifest, hex, bytes, path);
+    return code;
+}
+
+enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
+                           struct err *err)
+{
+    char hex[DIGEST_HEX_BYTES];
+    uint64_t bytes;
+    struct stat status;
+    fd_auto fd = os_open_file(folder_fd, path, &status);
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot open %s", path);
+    enum err_code code = hash_and_copy(fd, -1, path, &bytes, hex, err);
+    if (!code)
+        add_line(manifest, hex, bytes, path);
+    return code;
+}
+
+static void hash_text(struct span text, char ret_hex[DIGEST_HEX_BYTES])
+{
+    uint8_t hash[DIGEST_BYTES];
+    digest_sha256(text, hash);
+    digest_hex(span_of(hash, sizeof(hash)), ret_hex);
+}
+
+enum err_code manifest_write(struct manifest *manifest, int folder_fd, struct err *err)
+{
+    char hex[DIGEST_HEX_BYTES];
+    hash_text(buf_span(&manifest->text), hex);
+    buf_printf(&manifest->text, "%s end\n", hex);
+    if (buf_failed(&manifest->text))
+        return err_set(err, ERR_TOO_LARGE, "there are too many files for one backup");
+    fd_auto fd = os_openat(folder_fd, "manifest.txt", O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 || os_write_all(fd, manifest->text.data, manifest->text.size) != 0 ||
+        os_fsync(fd) != 0 || os_fsync(folder_fd) != 0)
+        return err_set_errno(err, ERR_IO, "cannot write manifest.txt");
+    return ERR_NONE;
+}
+
+/* Relative, and never upwards: a backup may come from anywhere. */
+static bool is_safe_path(struct span path)
+{
+    if (path.size == 0 || path.size >= PATH_BYTES || path.data[0] == '/')
+        return false;
+    for (size_t i = 0; i < path.size; i++)
+        if (path.data[i] == '.' && (i == 0 || path.data[i - 1] == '/'))
+            return false;
+    return true;
+}
+
+static enum err_code check_line(int folder_fd, struct span line, struct err *err)
+{
+    struct span hex, rest, size, path;
+    uint64_t wanted_bytes, bytes;
+    char name[PATH_BYTES], got[DIGEST_HEX_BYTES];
+    if (!span_split(line, ' ', &hex, &rest) || !span_split(rest, ' ', &size, &path) ||
+        !span_parse_u64(size, &wanted_bytes) || !is_safe_path(path))
+        return err_set(err, ERR_CORRUPT, "manifest.txt has a line that is not one of a manifest");
+    snprintf(name, sizeof(name), "%.*s", SPAN_PRINT(path));
+    struct stat status;
+    fd_auto fd = os_open_file(folder_fd, name, &status);
+    if (fd < 0 && (errno == EMEDIUMTYPE || errno == ELOOP || errno == ENXIO))
+        return err_set(err, ERR_CORRUPT, "%s is not a regular file; make a new backup", name);
+    if (fd < 0)
+        return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", name);
+    enum err_code code = hash_and_copy(fd, -1, name, &bytes, got, err);
+    if (!code && (bytes != wanted_bytes || !span_equal_text(hex, got)))
+        code = err_set(err, ERR_CORRUPT, "%s is not as it was when the backup was made", name);
+    return code;
+}
+
+static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *err)
+{
+    struct stat status;
+    fd_auto fd = os_open_file(folder_fd, "manifest.txt", &status);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(err, ERR_NOT_FOUND, "there is no manifest.txt: this is not a backup");
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot open manifest.txt");
+    uint8_t *room = buf_reserve(text, (size_t)status.st_size);
+    ssize_t got = room ? os_pread(fd, room, (size_t)status.st_size, 0) : -1;
+    if (got != status.st_size)
+        return err_set(err, ERR_CORRUPT, "manifest.txt cannot be read as a whole");
+    buf_commit(text, (size_t)got);
+    return ERR_NONE;
+}
+
+enum err_code manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err)
+{
+    uint64_t file_count = 0;
+    buf_auto text;
+    buf_init(&text, MANIFEST_MAX_BYTES);
+    enum err_code code = read_manifest(folder_fd, &text, err);
+    struct span rest = buf_span(&text), line;
+    while (!code && span_take_line(&rest, &line)) {
+        if (!span_ends_with(line, " end")) {
+            code = check_line(folder_fd, line, err);
+            file_count++;
+            continue;
+        }
+        char hex[DIGEST_HEX_BYTES];
+        hash_text(span_of(text.data, (size_t)(line.data - text.data)), hex);
+        if (rest.size == 0 && line.size == strlen(hex) + 4 &&
+            span_equal_text(span_of(line.data, strlen(hex)), hex)) {
+            *ret_file_count = file_count;
+            return ERR_NONE;
+        }
+        break;
+    }
+    return code ? code : err_set(err, ERR_CORRUPT, "manifest.txt is cut off or changed");
+}

@@ -1,0 +1,47 @@
+/*
+ * backup_files: copies of files with their SHA-256, and the manifest that lists them.
+ *
+ * Used by backup.c. One thread.
+ */
+#ifndef API_OPS_BACKUP_FILES_H
+#define API_OPS_BACKUP_FILES_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct account;
+
+struct manifest {
+    struct buf text; /* lines so far */
+    uint64_t file_count;
+    uint64_t byte_count;
+};
+
+void manifest_init(struct manifest *manifest);
+void manifest_fini(struct manifest *manifest);
+
+/*
+ * Copies the folder name (with all below it, names that start with a dot excepted) from one folder
+ * to another, synced, and adds each file to manifest unless that is NULL. What is made belongs to
+ * owner unless that is NULL. A folder that is not there counts as empty.
+ */
+enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
+                                 const struct account *owner, struct manifest *manifest,
+                                 struct err *err) MUST_USE;
+
+/* Copies from_fd to the new file path in folder_fd, synced, and adds it. Handles: ERR_IO, with
+ * is_unreadable where from_fd cannot be read. */
+enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
+                            struct err *err) MUST_USE;
+/* Adds a file that is there already. */
+enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
+                           struct err *err) MUST_USE;
+/* Writes manifest.txt with its last line, synced. */
+enum err_code manifest_write(struct manifest *manifest, int folder_fd, struct err *err) MUST_USE;
+/* Compares all files that manifest.txt names. Handles: ERR_CORRUPT (the message names the first
+ * that differs), ERR_NOT_FOUND (there is no manifest). */
+enum err_code manifest_check(int folder_fd, uint64_t *ret_file_count, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * process: child processes of the supervisor, which has one thread.
+ *
+ * A child works in "/" and gets its own session (a terminal's Ctrl-C reaches only the supervisor,
+ * which stops the others in order), the default signal handling, and a signal when the supervisor
+ * dies. That signal is asked for after the change of user, because the kernel forgets it there.
+ */
+#ifndef API_OPS_CHILD_PROCESS_H
+#define API_OPS_CHILD_PROCESS_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct account;
+
+enum { PROCESS_MAX_KEPT_FDS = 16 };
+
+struct process_options {
+    const char *program;            /* path; NULL runs this executable again */
+    const char *const *arguments;   /* with the program's name, NULL-terminated */
+    const char *const *environment; /* NULL keeps ours */
+    const struct account *account;
+    int death_signal;    /* when the supervisor dies */
+    int log_fd;          /* standard error; 0: ours */
+    int stdin_fd;        /* -1: /dev/null */
+    int stdout_fd;       /* -1: our standard error */
+    const int *kept_fds; /* stay open under their numbers; all others close */
+    int kept_fd_count;
+};
+
+enum err_code process_start(const struct process_options *options, pid_t *ret_pid,
+                            struct err *err) MUST_USE;
+
+/* Waits for the end of pid. *ret_is_success: exit status 0. */
+enum err_code process_wait(pid_t pid, bool *ret_is_success, struct err *err) MUST_USE;
+/* As process_wait for at most duration_ms. Handles: ERR_TIMEOUT. */
+enum err_code process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success,
+                              struct err *err) MUST_USE;
+
+/* process_start and process_wait; a failure to succeed is ERR_INTERNAL. */
+enum err_code process_run(const struct process_options *options, struct err *err) MUST_USE;
+
+/* Has the (blocked) signal to stop come, SIGTERM or SIGINT? Asked while something takes long. */
+bool process_is_stop_wanted(void);
+
+#endif

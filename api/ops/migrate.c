@@ -1,0 +1,206 @@
+#include "api/ops/migrate.h"
+
+#include "api/assets.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SCRIPT_MAX_BYTES = 4 << 20, LOCK_NUMBER = 0x50464d31 /* "PFM1" */ };
+
+struct migration {
+    int64_t version;
+    struct span name; /* "0001_identity" */
+    struct span sql;
+    char checksum[DIGEST_HEX_BYTES];
+};
+
+/* "migrations/0001_identity.sql"; false for assets that are something else. */
+static bool read_migration(const struct asset *asset, struct migration *ret_migration)
+{
+    struct span file = span_text(asset->name), number, rest;
+    static const char prefix[] = "migrations/";
+    uint64_t version;
+    if (!span_starts_with(file, prefix) || !span_ends_with(file, ".sql"))
+        return false;
+    struct span name =
+        span_of(file.data + sizeof(prefix) - 1, file.size - (sizeof(prefix) - 1) - 4);
+    if (!span_split(name, '_', &number, &rest) || !span_parse_u64(number, &version))
+        return false;
+    uint8_t hash[DIGEST_BYTES];
+    digest_sha256(asset->bytes, hash);
+    *ret_migration =
+        (struct migration){.version = (int64_t)version, .name = name, .sql = asset->bytes};
+    digest_hex(span_of(hash, sizeof(hash)), ret_migration->checksum);
+    return true;
+}
+
+static enum err_code apply(struct pg_connection *connection, const struct migration *migration,
+                           struct err *err)
+{
+    buf_auto script;
+    buf_init(&script, SCRIPT_MAX_BYTES);
+    buf_append_span(&script, migration->sql);
+    buf_printf(&script,
+               "\nINSERT INTO schema_migration (version, name, checksum) VALUES (%lld, '%.*s', "
+               "'%s');\n",
+               (long long)migration->version, SPAN_PRINT(migration->name), migration->checksum);
+    buf_append_byte(&script, 0);
+    if (buf_failed(&script))
+        return err_set(err, ERR_INTERNAL, "migration %.*s is too large",
+                       SPAN_PRINT(migration->name));
+    if (pg_script(connection, (const char *)script.data, err))
+        return err_add(err, "migration %.*s", SPAN_PRINT(migration->name));
+    return ERR_NONE;
+}
+
+/* What the table says about a version: nothing (absent), or the same or another checksum. */
+static enum err_code find_applied(const struct pg_result *applied,
+                                  const struct migration *migration, bool *ret_is_applied,
+                                  struct err *err)
+{
+    *ret_is_applied = false;
+    for (int row = 0; row < pg_row_count(applied); row++) {
+        if (pg_get_i64(applied, row, 0) != migration->version)
+            continue;
+        if (strcmp(pg_get_text(applied, row, 1), migration->checksum) != 0)
+            return err_set(err, ERR_CONFLICT,
+                           "the database was made with another form of migration %.*s: use the "
+                           "perfoliod that made it, or restore a backup",
+                           SPAN_PRINT(migration->name));
+        *ret_is_applied = true;
+    }
+    return ERR_NONE;
+}
+
+static enum err_code apply_missing(struct pg_connection *connection,
+                                   const struct pg_result *applied, int *ret_applied_count,
+                                   struct err *err)
+{
+    size_t asset_count;
+    const struct asset *assets = assets_all(&asset_count);
+    int64_t newest = 0;
+    *ret_applied_count = 0;
+    for (size_t i = 0; i < asset_count; i++) {
+        struct migration migration;
+        bool is_applied;
+        if (!read_migration(&assets[i], &migration))
+            continue;
+        newest = migration.version > newest ? migration.version : newest;
+        enum err_code code = find_applied(applied, &migration, &is_applied, err);
+        if (!code && !is_applied) {
+            code = apply(connection, &migration, err);
+            *ret_applied_count += 1;
+        }
+        if (code)
+            return code;
+    }
+    for (int row = 0; row < pg_row_count(applied); row++)
+        if (pg_get_i64(applied, row, 0) > newest)
+            return err_set(err, ERR_CONFLICT,
+                           "the database has migration %lld, this perfoliod knows %lld: start the "
+                           "newer one again",
+                           (long long)pg_get_i64(applied, row, 0), (long long)newest);
+    return ERR_NONE;
+}
+
+enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *result;
+    enum err_code code = pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_lock($1)",
+                                         arena, &result, err, PG_I64(LOCK_NUMBER));
+    if (code)
+        return err_add(err, "waiting for another migration");
+    code = pg_script(connection,
+                     "CREATE TABLE IF NOT EXISTS schema_migration (version bigint PRIMARY KEY, "
+                     "name text NOT NULL, checksum text NOT NULL, "
+                     "applied_at timestamptz NOT NULL DEFAULT now())",
+                     err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT version, checksum FROM schema_migration ORDER BY version", NULL, 0,
+                        arena, &result, err);
+    if (!code)
+        code = apply_missing(connection, result, ret_applied_count, err);
+    struct err unlock_err;
+    /* A connection that cannot unlock is broken, and its end unlocks. */
+    enum err_code unlock_code =
+        pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
+                        &unlock_err, PG_I64(LOCK_NUMBER));
+    (void)unlock_code;
+    return code;
+}
+
+/* ---- a database that is not our own ---- */
+
+/* PostgreSQL 16 tells membership from the right to SET ROLE. */
+static const char login_sql[] =
+    "WITH wanted AS (SELECT name, to_regrole(name) AS role FROM unnest(ARRAY['perfolio_owner', "
+    "'perfolio_server', 'perfolio_jobs']) AS name), "
+    "lacking AS (SELECT name, role FROM wanted WHERE role IS NULL OR NOT pg_has_role(current_user, "
+    "role, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' "
+    "END)) "
+    "SELECT quote_ident(current_user), rolsuper OR rolbypassrls, rolcreaterole, "
+    "(SELECT string_agg('CREATE ROLE ' || name || '; ', '') FROM lacking WHERE role IS NULL), "
+    "(SELECT string_agg(name, ', ') FROM lacking) FROM pg_roles WHERE rolname = current_user";
+
+enum login_column { LOGIN_USER, LOGIN_SEES_ALL, LOGIN_CREATES_ROLES, LOGIN_CREATE, LOGIN_GRANT };
+
+static enum err_code find_login(struct pg_connection *connection, struct arena *arena,
+                                struct pg_result **ret_login, struct err *err)
+{
+    enum err_code code =
+        pg_query(connection, PG_NO_TENANT, login_sql, NULL, 0, arena, ret_login, err);
+    if (!code && pg_row_count(*ret_login) != 1)
+        code = err_set(err, ERR_DATABASE, "the database does not know its own user");
+    return code;
+}
+
+/* Requests are answered after SET ROLE, which no one is held to: what the user may not do at all is
+ * the bound that remains. */
+static enum err_code check_power(const struct pg_result *login, struct err *err)
+{
+    if (!pg_get_bool(login, 0, LOGIN_SEES_ALL))
+        return ERR_NONE;
+    return err_set(err, ERR_FORBIDDEN,
+                   "--database-url names the user %s, a superuser or one whom row-level security "
+                   "does not bind, which is too much for a server. Use a plain one who owns the "
+                   "database: CREATE ROLE app LOGIN CREATEROLE PASSWORD '...'; CREATE DATABASE app "
+                   "OWNER app",
+                   pg_get_text(login, 0, LOGIN_USER));
+}
+
+static enum err_code check_membership(const struct pg_result *login, struct err *err)
+{
+    if (pg_is_null(login, 0, LOGIN_GRANT))
+        return ERR_NONE;
+    const char *user = pg_get_text(login, 0, LOGIN_USER);
+    const char *roles = pg_get_text(login, 0, LOGIN_GRANT);
+    return err_set(err, ERR_FORBIDDEN,
+                   "the database's user %s may not become %s: as a superuser, or as whoever "
+                   "manages its roles, run: %sGRANT %s TO %s",
+                   user, roles, pg_get_text(login, 0, LOGIN_CREATE), roles, user);
+}
+
+enum err_code migrate_run_external(struct pg_connection *connection, int *ret_applied_count,
+                                   struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *login;
+    enum err_code code = find_login(connection, arena, &login, err);
+    if (!code)
+        code = check_power(login, err);
+    /* The first migration makes the roles, where it may. */
+    if (!code && !pg_get_bool(login, 0, LOGIN_CREATES_ROLES))
+        code = check_membership(login, err);
+    if (!code)
+        code = migrate_run(connection, ret_applied_count, err);
+    if (!code)
+        code = find_login(connection, arena, &login, err);
+    return code ? code : check_membership(login, err);
+}

@@ -1,0 +1,647 @@
+#include "api/ops/scrub.h"
+
+#include "api/http/json_response.h"
+#include "api/ops/metrics.h"
+#include "api/ops/object_verify.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    POLL_S = 2,
+    LEASE_S = 60,
+    RENEW_S = 10,
+    SAVE_S = 5,        /* the place is saved after the first object that ends later than this */
+    LOG_REPEAT_S = 60, /* of the same failure */
+    SHOWN_PROBLEMS = 1000,
+    LOGGED_PROBLEMS = 1000, /* of a pass: a disk that is gone loses all objects */
+    PAGE_OBJECTS = 32,
+    STORE_PAGE_OBJECTS = 1, /* a block is read without a pause, and may be large */
+};
+
+static const double min_bytes_per_s = 4 << 20;
+
+struct scrub {
+    struct server *server;
+    char name[DIGEST_ID_BYTES]; /* in the lease */
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards should_stop */
+    pthread_cond_t wake;
+    bool should_stop;
+    bool is_started;
+    /* The thread's. */
+    bool has_lease;
+    bool has_pass; /* kind and cursor are those of the row */
+    int64_t renewed_ns;
+    int64_t page_start_ns;
+    enum err_code logged_code; /* of the last failure that was logged, at logged_ns */
+    int64_t logged_ns;
+    int64_t due_ns; /* when what was read so far may have been read */
+    double bytes_per_s;
+    enum integrity_kind kind;
+    char cursor[OBJECT_VERIFY_CURSOR_BYTES];
+    int logged_count;           /* problems in this pass, of this server */
+    enum err_code problem_code; /* of writing problems down */
+    struct err *err;
+    struct metric *objects[INTEGRITY_KIND_COUNT];
+    struct metric *bytes;
+    /* For /metrics. */
+    atomic_int_least64_t problems[STORE_PROBLEM_COUNT];
+    atomic_int_least64_t last_ended_s;
+    atomic_int_least64_t due_s;
+    atomic_int_least64_t is_paused;
+};
+
+/* ---- waiting ---- */
+
+/* False when the thread has to end. */
+static bool wait_ns(struct scrub *scrub, int64_t duration_ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const int64_t end_ns = until.tv_sec * CLOCK_NS_PER_S + until.tv_nsec + duration_ns;
+    until =
+        (struct timespec){.tv_sec = end_ns / CLOCK_NS_PER_S, .tv_nsec = end_ns % CLOCK_NS_PER_S};
+    pthread_mutex_lock(&scrub->mutex);
+    while (!scrub->should_stop)
+        if (pthread_cond_timedwait(&scrub->wake, &scrub->mutex, &until) != 0)
+            break;
+    const bool goes_on = !scrub->should_stop;
+    pthread_mutex_unlock(&scrub->mutex);
+    return goes_on;
+}
+
+/* ---- the row ---- */
+
+static enum err_code query(struct scrub *scrub, const char *sql, struct arena *arena,
+                           struct pg_result **ret_rows, struct err *err)
+{
+    const double period_s = (double)scrub->server->settings->scrub_period_s;
+    pg_auto connection = NULL;
+    const enum err_code code = pg_take(scrub->server->jobs_database, &connection, err);
+    return code ? code
+                : pg_query_values(connection, PG_NO_TENANT, sql, arena, ret_rows, err,
+                                  PG_TEXT(scrub->name), PG_I64(LEASE_S), PG_I64((int64_t)period_s));
+}
+
+/* Takes or renews the lease of a pass that runs or is due; a paused scrub is not leased. */
+static enum err_code renew_lease(struct scrub *scrub, struct arena *arena,
+                                 struct pg_result **ret_rows, struct err *err)
+{
+    const enum err_code code =
+        query(scrub,
+              "UPDATE scrub SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+              " WHERE NOT is_paused AND (leased_by = $1 OR leased_until < now())"
+              " AND (started_at IS NOT NULL OR next_pass_at <= now()) AND $3 > 0"
+              " RETURNING started_at IS NOT NULL, kind, cursor, total_bytes",
+              arena, ret_rows, err);
+    scrub->has_lease = !code && pg_row_count(*ret_rows) == 1;
+    scrub->renewed_ns = clock_monotonic_ns();
+    return code;
+}
+
+static enum err_code begin_pass(struct scrub *scrub, struct arena *arena,
+                                struct pg_result **ret_rows, struct err *err)
+{
+    return query(
+        scrub,
+        "UPDATE scrub SET started_at = now(), kind = '', cursor = '', objects = 0, bytes = 0,"
+        " total_bytes = (SELECT coalesce(sum(bytes), 0)::bigint FROM ("
+        "  SELECT raw_bytes AS bytes FROM share WHERE state = 'live'"
+        "  UNION ALL SELECT size_bytes FROM upload_part"
+        "  UNION ALL SELECT bytes FROM debug_file"
+        "  UNION ALL SELECT bytes FROM symbol_table"
+        "  UNION ALL SELECT bytes FROM symbol_table_public"
+        "  UNION ALL SELECT bytes FROM segment UNION ALL SELECT bytes FROM block) AS object)"
+        " WHERE leased_by = $1 AND $2 > 0 AND $3 > 0"
+        " RETURNING true, kind, cursor, total_bytes",
+        arena, ret_rows, err);
+}
+
+static enum integrity_kind find_kind(const char *name)
+{
+    for (int kind = 0; kind < INTEGRITY_KIND_COUNT; kind++)
+        if (strcmp(integrity_kind_name((enum integrity_kind)kind), name) == 0)
+            return (enum integrity_kind)kind;
+    return 0;
+}
+
+/* A quarter of the period for all bytes. */
+static double rate_of(const struct scrub *scrub, int64_t total_bytes)
+{
+    const double rate = 4 * (double)total_bytes / (double)scrub->server->settings->scrub_period_s;
+    return rate > min_bytes_per_s ? rate : min_bytes_per_s;
+}
+
+/* The lease was renewed a moment ago, and the place in the row is the one in scrub. */
+static bool is_fresh(const struct scrub *scrub)
+{
+    return scrub->has_lease && scrub->has_pass &&
+           clock_monotonic_ns() - scrub->renewed_ns < RENEW_S * CLOCK_NS_PER_S;
+}
+
+/* *ret_has_pass: this server has the lease of a pass, whose place is in scrub. */
+static enum err_code take_pass(struct scrub *scrub, bool *ret_has_pass, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    *ret_has_pass = is_fresh(scrub);
+    if (*ret_has_pass)
+        return ERR_NONE;
+    scrub->has_pass = false;
+    enum err_code code = renew_lease(scrub, arena, &rows, err);
+    if (!code && scrub->has_lease && !pg_get_bool(rows, 0, 0))
+        code = begin_pass(scrub, arena, &rows, err);
+    if (!code && scrub->has_lease && pg_row_count(rows) && !*pg_get_text(rows, 0, 1))
+        scrub->logged_count = 0;
+    if (code || !scrub->has_lease || pg_row_count(rows) == 0)
+        return code;
+    scrub->kind = find_kind(pg_get_text(rows, 0, 1));
+    snprintf(scrub->cursor, sizeof(scrub->cursor), "%s", pg_get_text(rows, 0, 2));
+    scrub->bytes_per_s = rate_of(scrub, pg_get_i64(rows, 0, 3));
+    *ret_has_pass = scrub->has_pass = true;
+    return ERR_NONE;
+}
+
+static enum err_code save_place(struct scrub *scrub, const struct object_verify_result *result,
+                                struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(scrub->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "UPDATE scrub SET kind = $2, cursor = $3, objects = objects + $4,"
+            " bytes = bytes + $5 WHERE leased_by = $1 AND started_at IS NOT NULL",
+            arena, &rows, err, PG_TEXT(scrub->name), PG_TEXT(integrity_kind_name(scrub->kind)),
+            PG_TEXT(scrub->cursor), PG_I64((int64_t)object_verify_objects(result)),
+            PG_I64((int64_t)result->byte_count));
+    scrub->has_lease &= !code && pg_affected(rows) == 1; /* it was paused, or took too long */
+    return code;
+}
+
+static void log_pass(const struct pg_result *rows)
+{
+    const int64_t problems = pg_get_i64(rows, 0, 2);
+    log_event(problems ? LOG_ERROR : LOG_INFO, "the scrub has read all stored objects",
+              "objects=%" PRId64 " bytes=%" PRId64 " problems=%" PRId64 " seconds=%" PRId64,
+              pg_get_i64(rows, 0, 0), pg_get_i64(rows, 0, 1), problems, pg_get_i64(rows, 0, 3));
+}
+
+/* Problems of earlier passes that this one did not meet are solved: the object is whole or gone. */
+static enum err_code end_pass(struct scrub *scrub, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    enum err_code code =
+        query(scrub,
+              "WITH pass AS (SELECT started_at FROM scrub WHERE leased_by = $1 AND started_at IS "
+              "NOT NULL),"
+              " solved AS (DELETE FROM object_problem USING pass WHERE seen_at < started_at)"
+              " UPDATE scrub SET last_started_at = scrub.started_at, last_ended_at = now(),"
+              " last_objects = objects, last_bytes = bytes, last_problems ="
+              "  (SELECT count(*) FROM object_problem WHERE seen_at >= scrub.started_at),"
+              " next_pass_at = greatest(scrub.started_at + $3 * interval '0.5 s', now()),"
+              " started_at = NULL, kind = '', cursor = '', leased_until = '-infinity' FROM pass"
+              " WHERE $2 > 0 RETURNING last_objects, last_bytes, last_problems,"
+              " extract(epoch FROM last_ended_at - last_started_at)::bigint",
+              arena, &rows, err);
+    if (!code && pg_row_count(rows))
+        log_pass(rows);
+    return code;
+}
+
+/* ---- a page ---- */
+
+/* Whether the problem is new to this pass. */
+static enum err_code write_problem(struct scrub *scrub, const struct object_problem *problem,
+                                   bool *ret_is_new, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(scrub->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "WITH known AS (SELECT 1 FROM object_problem, scrub WHERE object_key = $1"
+            "  AND problem = $3 AND seen_at >= started_at),"
+            " written AS (INSERT INTO object_problem AS p"
+            "  (object_key, kind, problem, tenant, detail) VALUES ($1, $2, $3, $4, $5)"
+            "  ON CONFLICT (object_key) DO UPDATE SET problem = excluded.problem,"
+            "  detail = excluded.detail, seen_at = now())"
+            " SELECT NOT EXISTS (SELECT FROM known)",
+            arena, &rows, err, PG_TEXT(problem->key), PG_TEXT(integrity_kind_name(problem->kind)),
+            PG_TEXT(object_problem_name(problem->problem)),
+            problem->tenant_id ? PG_I64(problem->tenant_id) : PG_NULL, PG_TEXT(problem->detail));
+    if (!code)
+        *ret_is_new = pg_get_bool(rows, 0, 0);
+    return code;
+}
+
+static void note_problem(void *context, const struct object_problem *problem)
+{
+    struct scrub *scrub = context;
+    bool is_new = true;
+    char text[ERR_MESSAGE_BYTES * 2];
+    if (!scrub->problem_code)
+        scrub->problem_code = write_problem(scrub, problem, &is_new, scrub->err);
+    if (!is_new || scrub->logged_count > LOGGED_PROBLEMS)
+        return;
+    if (scrub->logged_count++ == LOGGED_PROBLEMS) {
+        log_event(LOG_ERROR, "the scrub finds more damaged or lost objects, which are not logged",
+                  "logged=%d", LOGGED_PROBLEMS);
+        return;
+    }
+    log_event(LOG_ERROR,
+              problem->problem == STORE_PROBLEM_MISSING ? "the scrub found a lost object"
+                                                        : "the scrub found a damaged object",
+              "kind=%s problem=%s object=%s tenant=%" PRId64 " error=%s",
+              integrity_kind_name(problem->kind), object_problem_name(problem->problem),
+              problem->key, problem->tenant_id, log_quote(problem->detail, text, sizeof(text)));
+}
+
+/* The lease is renewed while a page is read, which may take longer than it lasts. */
+static bool keep_lease(struct scrub *scrub)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    struct err ignored;
+    if (clock_monotonic_ns() - scrub->renewed_ns < RENEW_S * CLOCK_NS_PER_S)
+        return true;
+    return renew_lease(scrub, arena, &rows, &ignored) == ERR_NONE && scrub->has_lease;
+}
+
+/* Called after so many bytes were read: waits until they are within the rate. */
+static bool pace(void *context, uint64_t bytes)
+{
+    struct scrub *scrub = context;
+    const int64_t now_ns = clock_monotonic_ns();
+    if (scrub->due_ns < now_ns)
+        scrub->due_ns = now_ns; /* time without work is not made up for */
+    scrub->due_ns += (int64_t)((double)bytes / scrub->bytes_per_s * CLOCK_NS_PER_S);
+    for (;;) {
+        const int64_t left_ns = scrub->due_ns - clock_monotonic_ns();
+        const int64_t slice_ns = left_ns < CLOCK_NS_PER_S ? left_ns : CLOCK_NS_PER_S;
+        if (!wait_ns(scrub, slice_ns > 0 ? slice_ns : 0) || !keep_lease(scrub))
+            return false;
+        if (left_ns <= CLOCK_NS_PER_S)
+            return true;
+    }
+}
+
+static bool ends_page(void *context)
+{
+    const struct scrub *scrub = context;
+    return clock_monotonic_ns() - scrub->page_start_ns >= SAVE_S * CLOCK_NS_PER_S;
+}
+
+static void count_page(struct scrub *scrub, const struct object_verify_result *result)
+{
+    metric_add(scrub->objects[scrub->kind], (int64_t)object_verify_objects(result));
+    metric_add(scrub->bytes, (int64_t)result->byte_count);
+}
+
+static bool is_of_store(enum integrity_kind kind)
+{
+    return kind == INTEGRITY_SEGMENT || kind == INTEGRITY_BLOCK;
+}
+
+/* Moves the place behind the page; *ret_is_end: the pass is complete. */
+static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err *err)
+{
+    bool is_end = false;
+    struct object_verify_result result = {0};
+    const struct object_verify verify = {.database = scrub->server->jobs_database,
+                                         .objects = scrub->server->objects,
+                                         .found = note_problem,
+                                         .pace = pace,
+                                         .ends_page = ends_page,
+                                         .context = scrub};
+    scrub->problem_code = ERR_NONE;
+    scrub->err = err;
+    scrub->page_start_ns = clock_monotonic_ns();
+    enum err_code code = object_verify_page(
+        &verify, scrub->kind, scrub->cursor,
+        is_of_store(scrub->kind) ? STORE_PAGE_OBJECTS : PAGE_OBJECTS, &is_end, &result, err);
+    if (!code)
+        code = scrub->problem_code;
+    scrub->has_pass &= !code; /* else the page is read again */
+    if (code)
+        return code;
+    count_page(scrub, &result);
+    *ret_is_end = is_end && scrub->kind + 1 == INTEGRITY_KIND_COUNT;
+    if (is_end && !*ret_is_end) {
+        scrub->kind++;
+        *scrub->cursor = '\0';
+    }
+    return save_place(scrub, &result, err);
+}
+
+/* ---- for /metrics ---- */
+
+static enum err_code refresh_gauges(struct scrub *scrub, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    enum err_code code = query(
+        scrub,
+        "SELECT is_paused, coalesce(extract(epoch FROM last_ended_at), 0)::bigint,"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'broken'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'unreadable'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'missing'),"
+        " (SELECT count(*) FROM object_problem WHERE problem = 'differs'),"
+        " extract(epoch FROM coalesce(last_started_at, started_at, next_pass_at))::bigint + $3"
+        " FROM scrub WHERE $1 <> '' AND $2 > 0 AND $3 > 0",
+        arena, &rows, err);
+    if (code || pg_row_count(rows) == 0)
+        return code;
+    atomic_store(&scrub->is_paused, pg_get_bool(rows, 0, 0));
+    atomic_store(&scrub->last_ended_s, pg_get_i64(rows, 0, 1));
+    atomic_store(&scrub->problems[STORE_PROBLEM_BROKEN], pg_get_i64(rows, 0, 2));
+    atomic_store(&scrub->problems[STORE_PROBLEM_UNREADABLE], pg_get_i64(rows, 0, 3));
+    atomic_store(&scrub->problems[STORE_PROBLEM_MISSING], pg_get_i64(rows, 0, 4));
+    atomic_store(&scrub->problems[STORE_PROBLEM_DIFFERS], pg_get_i64(rows, 0, 5));
+    atomic_store(&scrub->due_s, pg_get_i64(rows, 0, 6));
+    return ERR_NONE;
+}
+
+static double read_number(void *context)
+{
+    return (double)atomic_load((atomic_int_least64_t *)context);
+}
+
+static void register_metrics(struct scrub *scrub)
+{
+    struct metrics *metrics = scrub->server->metrics;
+    char labels[64];
+    for (int i = 0; i < INTEGRITY_KIND_COUNT; i++) {
+        snprintf(labels, sizeof(labels), "kind=\"%s\"",
+                 integrity_kind_name((enum integrity_kind)i));
+        scrub->objects[i] = metrics_counter(metrics, "perfolio_scrub_objects_total", labels,
+                                            "Stored objects that the scrub has read.");
+    }
+    scrub->bytes =
+        metrics_counter(metrics, "perfolio_scrub_bytes_total", "",
+                        "Bytes of stored objects that the scrub has read and found whole.");
+    for (int i = 0; i < STORE_PROBLEM_COUNT; i++) {
+        snprintf(labels, sizeof(labels), "problem=\"%s\"",
+                 object_problem_name((enum store_problem)i));
+        metrics_gauge(metrics, "perfolio_object_problems", labels,
+                      "Stored objects that the scrub has found damaged or lost, of all servers.",
+                      read_number, &scrub->problems[i]);
+    }
+    metrics_gauge(metrics, "perfolio_scrub_last_pass_timestamp_seconds", "",
+                  "When a scrub of all stored objects was last complete; 0: never.", read_number,
+                  &scrub->last_ended_s);
+    atomic_store(&scrub->due_s,
+                 clock_wall_ns() / CLOCK_NS_PER_S + scrub->server->settings->scrub_period_s);
+    metrics_gauge(metrics, "perfolio_scrub_due_timestamp_seconds", "",
+                  "When the scrub must have read all stored objects again: a period after the last "
+                  "complete pass began.",
+                  read_number, &scrub->due_s);
+    metrics_gauge(metrics, "perfolio_scrub_paused", "",
+                  "1 while the scrub is paused by an operator.", read_number, &scrub->is_paused);
+}
+
+/* ---- the thread ---- */
+
+/* A store or database that is away fails each poll: the same failure is logged once a minute. */
+static void report(struct scrub *scrub, const struct err *err)
+{
+    char text[ERR_MESSAGE_BYTES + 16];
+    const int64_t now_ns = clock_monotonic_ns();
+    if (err->code == scrub->logged_code &&
+        now_ns - scrub->logged_ns < LOG_REPEAT_S * CLOCK_NS_PER_S)
+        return;
+    scrub->logged_code = err->code;
+    scrub->logged_ns = now_ns;
+    log_event(LOG_ERROR, "background work failed", "job=scrub code=%s error=%s",
+              err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
+}
+
+/* Until the pass is complete, paused, or another server's. */
+static enum err_code run_pass(struct scrub *scrub, struct err *err)
+{
+    bool has_pass, is_end = false;
+    enum err_code code;
+    do {
+        code = take_pass(scrub, &has_pass, err);
+        if (!code && has_pass)
+            code = read_page(scrub, &is_end, err);
+    } while (!code && has_pass && !is_end && wait_ns(scrub, 0));
+    scrub->has_pass = false;
+    return !code && is_end ? end_pass(scrub, err) : code;
+}
+
+static void *scrub_main(void *context)
+{
+    struct scrub *scrub = context;
+    do {
+        struct err err = {0};
+        enum err_code code = run_pass(scrub, &err);
+        if (!code)
+            code = refresh_gauges(scrub, &err);
+        if (code && code != ERR_CANCELLED)
+            report(scrub, &err);
+    } while (wait_ns(scrub, POLL_S * CLOCK_NS_PER_S));
+    return NULL;
+}
+
+static void give_lease_back(struct scrub *scrub)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    struct err ignored;
+    if (query(scrub,
+              "UPDATE scrub SET leased_until = '-infinity'"
+              " WHERE leased_by = $1 AND $2 > 0 AND $3 > 0",
+              arena, &rows, &ignored))
+        return; /* it ends by itself */
+}
+
+enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struct err *err)
+{
+    pthread_condattr_t attributes;
+    if (server->settings->scrub_period_s == 0)
+        return ERR_NONE;
+    struct scrub *scrub = mem_new(struct scrub, 1);
+    scrub->server = server;
+    digest_random_id(scrub->name);
+    register_metrics(scrub);
+    pthread_mutex_init(&scrub->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&scrub->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *ret_scrub = scrub; /* also without a thread: the metrics read it until scrub_stop */
+    scrub->is_started = pthread_create(&scrub->thread, NULL, scrub_main, scrub) == 0;
+    return scrub->is_started ? ERR_NONE
+                             : err_set(err, ERR_INTERNAL, "cannot start the thread of the scrub");
+}
+
+void scrub_stop(struct scrub *scrub)
+{
+    if (!scrub)
+        return;
+    pthread_mutex_lock(&scrub->mutex);
+    scrub->should_stop = true;
+    pthread_cond_signal(&scrub->wake);
+    pthread_mutex_unlock(&scrub->mutex);
+    if (scrub->is_started) {
+        pthread_join(scrub->thread, NULL);
+        give_lease_back(scrub);
+    }
+    pthread_cond_destroy(&scrub->wake);
+    pthread_mutex_destroy(&scrub->mutex);
+    mem_free(scrub);
+}
+
+/* ---- for operators ---- */
+
+static void write_pass(struct answer *answer, const struct pg_result *rows)
+{
+    answer_text(answer, "state",
+                pg_get_bool(rows, 0, 0)  ? "paused"
+                : pg_is_null(rows, 0, 1) ? "waiting"
+                                         : "running");
+    answer_cell_text(answer, "next_pass_at", rows, 0, 2);
+    if (pg_is_null(rows, 0, 1)) {
+        answer_null(answer, "pass");
+    } else {
+        answer_open(answer, "pass", '{');
+        answer_cell_text(answer, "started_at", rows, 0, 1);
+        answer_cell_text(answer, "kind", rows, 0, 3);
+        answer_cell_i64(answer, "objects", rows, 0, 4);
+        answer_cell_i64(answer, "bytes", rows, 0, 5);
+        answer_cell_i64(answer, "total_bytes", rows, 0, 6);
+        answer_close(answer, '}');
+    }
+    if (pg_is_null(rows, 0, 8)) {
+        answer_null(answer, "last_pass");
+    } else {
+        answer_open(answer, "last_pass", '{');
+        answer_cell_text(answer, "started_at", rows, 0, 7);
+        answer_cell_text(answer, "ended_at", rows, 0, 8);
+        answer_cell_i64(answer, "objects", rows, 0, 9);
+        answer_cell_i64(answer, "bytes", rows, 0, 10);
+        answer_cell_i64(answer, "problems", rows, 0, 11);
+        answer_close(answer, '}');
+    }
+    answer_cell_i64(answer, "problem_count", rows, 0, 12);
+}
+
+static void write_problems(struct answer *answer, const struct pg_result *rows)
+{
+    answer_open(answer, "problems", '[');
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        answer_open(answer, NULL, '{');
+        answer_cell_text(answer, "problem", rows, row, 0);
+        answer_cell_text(answer, "kind", rows, row, 1);
+        answer_cell_text(answer, "object", rows, row, 2);
+        answer_cell_i64(answer, "tenant_id", rows, row, 3);
+        answer_cell_text(answer, "detail", rows, row, 4);
+        answer_cell_text(answer, "found_at", rows, row, 5);
+        answer_cell_text(answer, "seen_at", rows, row, 6);
+        answer_close(answer, '}');
+    }
+    answer_close(answer, ']');
+}
+
+static enum err_code answer_scrub(struct request *request, struct response *response,
+                                  struct pg_connection *connection, struct err *err)
+{
+    struct pg_result *state, *problems;
+    enum err_code code = pg_query(
+        connection, PG_NO_TENANT,
+        "SELECT is_paused, rfc3339(started_at), rfc3339(next_pass_at), kind, objects, bytes,"
+        " total_bytes, rfc3339(last_started_at), rfc3339(last_ended_at), last_objects,"
+        " last_bytes, last_problems, (SELECT count(*) FROM object_problem) FROM scrub",
+        NULL, 0, request->arena, &state, err);
+    if (!code)
+        code =
+            pg_query_values(connection, PG_NO_TENANT,
+                            "SELECT problem, kind, object_key, tenant, detail, rfc3339(found_at),"
+                            " rfc3339(seen_at) FROM object_problem"
+                            " ORDER BY found_at, object_key LIMIT $1",
+                            request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    write_pass(&answer, state);
+    answer_i64(&answer, "period_s", request->server->settings->scrub_period_s);
+    write_problems(&answer, problems);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+static enum err_code show(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {NULL};
+    pg_auto connection = NULL;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    return code ? code : answer_scrub(request, response, connection, err);
+}
+
+/* A lease that is taken away makes the server that has it stop at its next page. */
+static const struct action {
+    const char *name;
+    const char *sql;
+} actions[] = {
+    {"start", "UPDATE scrub SET next_pass_at = least(next_pass_at, now())"},
+    {"pause", "UPDATE scrub SET is_paused = true, leased_by = '', leased_until = '-infinity'"},
+    {"resume", "UPDATE scrub SET is_paused = false"},
+};
+
+static enum err_code find_action(struct request *request, const struct action **ret_action,
+                                 struct err *err)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        if (span_equal_text(request->path_params[0], actions[i].name)) {
+            *ret_action = &actions[i];
+            return ERR_NONE;
+        }
+    }
+    return err_set(err, ERR_NOT_FOUND, "the scrub has no such action: send start, pause or resume");
+}
+
+static enum err_code act(struct request *request, struct response *response, struct err *err)
+{
+    const struct action *action = NULL;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = find_action(request, &action, err);
+    if (!code && request->server->settings->scrub_period_s == 0)
+        code = err_set(err, ERR_CONFLICT,
+                       "the scrub is turned off: start the server with a --scrub-period that is "
+                       "not 0");
+    if (!code)
+        code = pg_take(request->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT, action->sql, NULL, 0, request->arena, &rows, err);
+    return code ? code : answer_scrub(request, response, connection, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/admin/scrub", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0, show},
+    {HTTP_POST, "/api/v1/admin/scrub/{action}", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 4096, act},
+};
+
+const struct route_table scrub_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,155 @@
+#include "api/query/deletion.h"
+
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/tenant.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/time_parse.h"
+#include "lib/io/pg.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+
+enum { LIST_DEFAULT_LIMIT = 100, LIST_MAX_LIMIT = 1000, DELETE_TRIES = 5 };
+
+struct wish {
+    struct span selector;
+    int64_t start_ns;
+    int64_t end_ns;
+};
+
+static enum err_code read_moment(const struct request *request, const char *name, int64_t *time_ns,
+                                 struct err *err)
+{
+    struct span text;
+    if (!request_query(request, name, &text) || !text.size)
+        return ERR_NONE;
+    enum err_code code = when_parse(text, clock_wall_ns(), time_ns, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+/* Without start it is from the first profile on, without end to the last. */
+static enum err_code read_wish(const struct request *request, struct wish *wish, struct err *err)
+{
+    static const char *const known[] = {"query", "start", "end", NULL};
+    *wish = (struct wish){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
+    enum err_code code = request_check_query(request, known, err);
+    if (!code && (!request_query(request, "query", &wish->selector) || !wish->selector.size))
+        code = err_set(err, ERR_INVALID,
+                       "query is missing: a profile type and labels, as in "
+                       "{service_name=\"api\"}; {__profile_type__=~\".*\"} finds all");
+    if (!code)
+        code = read_moment(request, "start", &wish->start_ns, err);
+    if (!code)
+        code = read_moment(request, "end", &wish->end_ns, err);
+    if (!code && wish->start_ns >= wish->end_ns)
+        code = err_set(err, ERR_INVALID, "start must be before end");
+    return code;
+}
+
+#define DELETION_SELECT                                                                            \
+    "SELECT id, selector, nullif(begin_ns, -9223372036854775808),"                                 \
+    " nullif(end_ns, 9223372036854775807), rfc3339(requested_at), rfc3339(done_at)"                \
+    " FROM store_deletion"
+
+static void write_deletion(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_i64(answer, "id", rows, row, 0);
+    answer_cell_text(answer, "query", rows, row, 1);
+    answer_cell_i64(answer, "start_ns", rows, row, 2);
+    answer_cell_i64(answer, "end_ns", rows, row, 3);
+    answer_cell_text(answer, "requested_at", rows, row, 4);
+    answer_cell_text(answer, "done_at", rows, row, 5);
+    answer_close(answer, '}');
+}
+
+static const char *describe(struct request *request, const struct wish *wish)
+{
+    return arena_printf(request->arena, "%.*s from %" PRId64 " to %" PRId64,
+                        (int)(wish->selector.size < 500 ? wish->selector.size : 500),
+                        (const char *)wish->selector.data, wish->start_ns, wish->end_ns);
+}
+
+static enum err_code add_deletion(struct request *request, const struct wish *wish,
+                                  struct pg_result **ret_row, struct err *err)
+{
+    int64_t id = 0;
+    const int64_t tenant_id = request->principal.tenant_id;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code)
+        code = store_delete(connection, request->arena, tenant_id, wish->selector, wish->start_ns,
+                            wish->end_ns, &id, err);
+    if (!code)
+        code = audit_record(connection, request, "profiles.delete", describe(request, wish), err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1",
+                               request->arena, ret_row, err, PG_I64(id));
+    return code ? code : pg_commit(connection, err);
+}
+
+/* It locks all that the team has, and may meet others who lock some of that in another order. */
+static enum err_code delete_profiles(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    struct wish wish;
+    struct pg_result *row;
+    enum err_code code = read_wish(request, &wish, err);
+    if (!code)
+        code = add_deletion(request, &wish, &row, err);
+    for (int i = 1; i < DELETE_TRIES && code && err->is_rolled_back; i++)
+        code = add_deletion(request, &wish, &row, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    write_deletion(&answer, row, 0);
+    return answer_send(&answer, request, response, 202, err);
+}
+
+static enum err_code list_deletions(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    static const char *const known[] = {"cursor", "limit", NULL};
+    int64_t cursor = 0, limit = 0;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
+    if (!code)
+        code =
+            request_query_i64(request, "limit", 1, LIST_MAX_LIMIT, LIST_DEFAULT_LIMIT, &limit, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               DELETION_SELECT " WHERE id < $1 ORDER BY id DESC LIMIT $2",
+                               request->arena, &rows, err, PG_I64(cursor), PG_I64(limit + 1));
+    if (code)
+        return code;
+    const bool has_more = pg_row_count(rows) > limit;
+    const int count = has_more ? (int)limit : pg_row_count(rows);
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "deletions", '[');
+    for (int row = 0; row < count; row++)
+        write_deletion(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_DELETE, "/api/v1/profiles", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, delete_profiles},
+    {HTTP_GET, "/api/v1/deletions", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, list_deletions},
+};
+
+const struct route_table deletion_routes = {routes, sizeof(routes) / sizeof(*routes)};

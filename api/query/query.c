@@ -1,0 +1,528 @@
+#include "api/query/query.h"
+
+#include "api/identity/tenant_limits.h"
+#include "api/ops/object_store_setup.h"
+#include "api/query/query_memory.h"
+#include "api/query/report_cache.h"
+#include "api/query/store_json.h"
+#include "api/report/report_write.h"
+#include "api/report/symbol_resolver.h"
+#include "api/report/symbolization_status.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/parallel.h"
+#include "lib/base/time_parse.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/report/call_graph.h"
+#include "lib/profile/report/flame.h"
+#include "lib/profile/report/label_filter.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+enum {
+    TOP_ROWS_DEFAULT = 100,
+    LABEL_VALUES_DEFAULT = 50,
+    WINDOW_DEFAULT_S = 3600,
+    MATCHES_MAX = 64
+};
+
+const struct query_names query_names = {"query", "start", "end"};
+const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
+
+/* A report by its name in the parameter `report`. */
+struct named_report {
+    const char *name;
+    const struct report_kind *kind;
+    unsigned parameters;
+    int64_t default_limit;
+};
+
+static const struct named_report named_reports[] = {
+    {"flame", &report_flame_binary, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT,
+     FLAME_NODES_DEFAULT},
+    {"top", &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT, TOP_ROWS_DEFAULT},
+    {"callers", &report_callers, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION,
+     TOP_ROWS_DEFAULT},
+    {"callgraph", &report_call_graph, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+     CALL_GRAPH_NODES_DEFAULT},
+    {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
+     FLAME_NODES_DEFAULT},
+    {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
+    {"labels", &report_labels, REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
+     LABEL_VALUES_DEFAULT},
+    {"pprof", &report_pprof, REPORT_TAKES_GROUP, 0},
+    {"svg", &report_svg, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
+     FLAME_NODES_DEFAULT},
+};
+
+static enum err_code find_report(const struct request *request, const struct named_report **ret,
+                                 struct err *err)
+{
+    struct span name = SPAN_LITERAL("flame");
+    request_query(request, "report", &name);
+    for (size_t i = 0; i < sizeof(named_reports) / sizeof(named_reports[0]); i++) {
+        if (span_equal_text(name, named_reports[i].name)) {
+            *ret = &named_reports[i];
+            return ERR_NONE;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "report must be one of flame, top, callers, callgraph, labels, json, folded, "
+                   "pprof and svg");
+}
+
+static enum err_code read_moment(const struct request *request, const char *name, int64_t now_ns,
+                                 int64_t fallback_ns, int64_t *ret_ns, struct err *err)
+{
+    struct span text;
+    *ret_ns = fallback_ns;
+    if (!request_query(request, name, &text) || !text.size)
+        return ERR_NONE;
+    enum err_code code = when_parse(text, now_ns, ret_ns, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+static int64_t hour_before(int64_t end_ns)
+{
+    const int64_t hour_ns = WINDOW_DEFAULT_S * CLOCK_NS_PER_S;
+    return end_ns < INT64_MIN + hour_ns ? INT64_MIN : end_ns - hour_ns;
+}
+
+static bool has_window(const struct request *request, const struct query_names *names)
+{
+    struct span text;
+    return request_query(request, names->start, &text) || request_query(request, names->end, &text);
+}
+
+static enum err_code read_window(const struct request *request, const struct query_names *names,
+                                 struct store_query *query, struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    enum err_code code = read_moment(request, names->end, now_ns, now_ns, &query->end_ns, err);
+    if (!code)
+        code = read_moment(request, names->start, now_ns, hour_before(query->end_ns),
+                           &query->start_ns, err);
+    if (!code && query->start_ns >= query->end_ns)
+        return err_set(err, ERR_INVALID, "%s must be before %s", names->start, names->end);
+    int64_t window_ns; /* what is reckoned with it everywhere must fit */
+    if (!code && __builtin_sub_overflow(query->end_ns, query->start_ns, &window_ns))
+        return err_set(err, ERR_INVALID, "from %s to %s are more than 292 years", names->start,
+                       names->end);
+    return code;
+}
+
+static const char *tell_limit(const struct request *request, const struct tenant_limits *limits,
+                              enum tenant_limit limit)
+{
+    char text[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(limits, limit, text);
+    return arena_strdup(request->arena, text);
+}
+
+/*
+ * Half of the workers for one tenant's questions: a crowd of them keeps others waiting, but neither
+ * other tenants nor who asks for something else. Without a bucket that they wait for, no more than
+ * there are processors: more at once are answered no sooner, and each holds memory meanwhile.
+ */
+static int most_questions(const struct settings *settings)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const int useful = processors > 2 ? (int)processors : 2;
+    int most = settings->worker_threads / 2;
+    if (!objects_are_in_s3(settings) && most > useful)
+        most = useful;
+    return most > 1 ? most : 1;
+}
+
+/* What is not a GET is not put aside: without a turn it is told to come again. */
+static enum err_code take_turn(struct request *request, struct err *err)
+{
+    if (request->turn.key) /* handled again, beside a share that has one, or a list */
+        return report_take_turn(request, request->turn.key, err);
+    request->turn.most = most_questions(request->server->settings);
+    const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
+    return report_take_turn(request, key, err);
+}
+
+enum err_code query_read_window(struct request *request, const struct query_names *names,
+                                struct store_query *ret_query, struct err *err)
+{
+    struct tenant_limits limits;
+    *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
+                                      .patience.is_cancelled = request->is_cancelled};
+    enum err_code code = take_turn(request, err);
+    if (!code)
+        code = read_window(request, names, ret_query, err);
+    if (!code)
+        code = tenant_limits_get(request->server, ret_query->tenant_id, &limits, err);
+    if (code)
+        return code;
+    const int64_t *values = limits.values;
+    ret_query->cpu_deadline_ns = crew_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
+    ret_query->patience.deadline_ns =
+        clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
+    ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
+    ret_query->max_read_bytes = (uint64_t)values[TENANT_LIMIT_QUERY_READ_BYTES];
+    ret_query->texts.cpu = tell_limit(request, &limits, TENANT_LIMIT_QUERY_CPU_S);
+    ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
+    ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
+    ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
+    question_memory_enter(request->server->question_memory, request->arena, &request->questions,
+                          ret_query);
+    return ERR_NONE;
+}
+
+enum err_code query_read(struct request *request, const struct query_names *names,
+                         const struct query_names *others, struct store_query *ret_query,
+                         struct err *err)
+{
+    struct span *selector = arena_new(request->arena, struct span, 1);
+    if (!request_query(request, names->query, selector) || !selector->size)
+        return err_set(err, ERR_INVALID,
+                       "%s is missing: a profile type and labels, as in "
+                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}",
+                       names->query);
+    enum err_code code = query_read_window(
+        request, others && !has_window(request, names) ? others : names, ret_query, err);
+    ret_query->selectors = selector;
+    ret_query->selector_count = 1;
+    return code;
+}
+
+enum err_code query_read_matches(const struct request *request, struct store_query *query,
+                                 struct err *err)
+{
+    struct span *selectors = arena_new(request->arena, struct span, MATCHES_MAX);
+    struct span text;
+    size_t count = 0;
+    for (; request_query_nth(request, "match[]", count, &text); count++) {
+        if (count == MATCHES_MAX)
+            return err_set(err, ERR_INVALID, "match[]: there are more than %d", MATCHES_MAX);
+        selectors[count] = text;
+    }
+    query->selectors = selectors;
+    query->selector_count = count;
+    query->selectors_name = "match[]";
+    return ERR_NONE;
+}
+
+/* ---- labels of samples ---- */
+
+struct label_rules {
+    struct span texts[LABEL_RULES_MAX];
+    size_t count;
+};
+
+static enum err_code add_rule(struct label_rules *rules, struct span text, struct err *err)
+{
+    if (rules->count == LABEL_RULES_MAX)
+        return err_set(err, ERR_INVALID, "there are more than %d of label, %s and %s",
+                       LABEL_RULES_MAX, query_id_selectors[0], query_id_selectors[1]);
+    rules->texts[rules->count++] = text;
+    return ERR_NONE;
+}
+
+/* Ids of spans have 8 bytes, those of traces 16. */
+static enum err_code read_ids(const struct request *request, const char *name, const char *label,
+                              size_t bytes, struct label_rules *rules, struct err *err)
+{
+    uint8_t id[16];
+    char hex[2 * sizeof(id) + 1];
+    struct span text;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && request_query_nth(request, name, i, &text); i++) {
+        if (!digest_parse_hex(text, id, bytes))
+            return err_set(err, ERR_INVALID, "%s must be an id of %zu hexadecimal digits", name,
+                           2 * bytes);
+        digest_hex(span_of(id, bytes), hex);
+        code = add_rule(rules, span_text(arena_printf(request->arena, "%s=%s", label, hex)), err);
+    }
+    return code;
+}
+
+enum err_code query_read_labels(const struct request *request, struct store_query *query,
+                                struct err *err)
+{
+    struct label_rules rules = {.count = 0};
+    struct span text;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && request_query_nth(request, "label", i, &text); i++) {
+        if (text.size)
+            code = add_rule(&rules, text, err);
+    }
+    if (!code)
+        code = read_ids(request, query_id_selectors[0], "span_id", 8, &rules, err);
+    if (!code)
+        code = read_ids(request, query_id_selectors[1], "trace_id", 16, &rules, err);
+    if (code)
+        return code;
+    code = label_filter_create(request->arena, rules.texts, rules.count, &query->label_filter, err);
+    return code ? err_add(err, "label") : ERR_NONE;
+}
+
+void query_want_labels(const struct request *request, const struct report *report,
+                       struct store_query *query)
+{
+    struct span *label = arena_new(request->arena, struct span, 1);
+    *label = report->label_key;
+    query->resolver = naming_resolver(request->server->naming, report->names);
+    query->wants_all_labels = report->kind->counts_labels && !label->size;
+    if (!label->size && !view_find_label(report->group_by, label))
+        return;
+    query->label_names = label;
+    query->label_name_count = 1;
+}
+
+enum err_code query_merge(const struct request *request, const struct store_query *query,
+                          struct store_answer *ret_answer, struct err *err)
+{
+    return store_merge(request->server->store, request->arena, query, ret_answer, err);
+}
+
+static const char *describe_broken(struct arena *arena, const struct store_statistics *read)
+{
+    if (!read->broken_count)
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " of the parts to be read %s broken and left out of the "
+                        "answer; the first: %s",
+                        read->broken_count, read->broken_count == 1 ? "is" : "are",
+                        read->broken_message);
+}
+
+static const char *describe_oversized(struct arena *arena, const struct store_statistics *read)
+{
+    if (!read->oversized_count)
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " %s left out: names take too much of the query's memory "
+                        "there; the largest takes %s",
+                        read->oversized_count,
+                        read->oversized_count == 1 ? "block is" : "blocks are",
+                        read->oversized_message);
+}
+
+static const char *describe_hours(struct arena *arena, uint32_t count)
+{
+    return arena_printf(arena, "%" PRIu32 " %s, counted by series and block,", count,
+                        count == 1 ? "hour" : "hours");
+}
+
+static const char *describe_totals(struct arena *arena, const struct store_statistics *read)
+{
+    const char *cut = "", *unlabelled = "";
+    if (read->cut_count)
+        cut = arena_printf(arena,
+                           "%s %s left out: totals alone are kept there; let windows and steps "
+                           "begin and end at full hours",
+                           describe_hours(arena, read->cut_count),
+                           read->cut_count == 1 ? "is" : "are");
+    if (read->unlabelled_count)
+        unlabelled = arena_printf(arena, "%sof %s labels of samples are not kept any more",
+                                  *cut ? "; " : "", describe_hours(arena, read->unlabelled_count));
+    return arena_printf(arena, "%s%s", cut, unlabelled);
+}
+
+const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
+{
+    const char *parts[] = {describe_broken(arena, read), describe_oversized(arena, read),
+                           describe_totals(arena, read)};
+    char *text = arena_strdup(arena, "");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        text = arena_printf(arena, "%s%s%s", text, *text && *parts[i] ? "; " : "", parts[i]);
+    for (char *at = text; *at; at++)
+        *at = *at < ' ' || *at > '~' ? '?' : *at;
+    return *text ? text : NULL;
+}
+
+void query_add_statistics(struct request *request, struct response *response,
+                          const struct store_statistics *read, int64_t begin_ns)
+{
+    response_add(request, response, "perfolio-statistics",
+                 arena_printf(request->arena,
+                              "blocks=%" PRIu32 ", granules=%" PRIu32 ", series=%" PRIu32
+                              ", profiles=%" PRIu64 ", rows=%" PRIu64 ", bytes=%" PRIu64
+                              ", unnamed=%" PRIu32 ", totals=%" PRIu32 ", cut=%" PRIu32
+                              ", us=%" PRId64,
+                              read->block_count, read->granule_count, read->series_count,
+                              read->profile_count, read->row_count, read->bytes_read,
+                              read->names.unknown_count, read->totals_count, read->cut_count,
+                              (clock_monotonic_ns() - begin_ns) / 1000));
+    const char *missing = query_describe_missing(request->arena, read);
+    if (missing)
+        response_add(request, response, "perfolio-warning", missing);
+}
+
+/* Texts from profiles are escaped. */
+void query_add_fields(struct request *request, struct response *response,
+                      const struct store_answer *answer, int64_t begin_ns)
+{
+    buf_auto type;
+    buf_init(&type, 1 << 16);
+    buf_append_url(&type, span_text(answer->type));
+    response_add(request, response, "perfolio-profile-type",
+                 arena_strndup(request->arena, type.data, type.size));
+    response_add(request, response, "perfolio-rule", store_rule_name(answer->rule));
+    query_add_statistics(request, response, &answer->statistics, begin_ns);
+}
+
+void query_limit_report(const struct store_query *query, struct report *report)
+{
+    report->cpu_deadline_ns = query->cpu_deadline_ns;
+    report->patience = query->patience;
+}
+
+enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
+{
+    const bool is_late = patience_is_late(&query->patience);
+    if (code != ERR_TOO_LARGE || (crew_cpu_ns() < query->cpu_deadline_ns && !is_late))
+        return code;
+    return err_set(err, ERR_LIMIT,
+                   "the report of this question takes longer than it may: narrow it with focus or "
+                   "ignore, or ask for fewer series or less time (%s)",
+                   is_late ? query->texts.time : query->texts.cpu);
+}
+
+static enum err_code read_report(struct request *request, unsigned parameters,
+                                 struct report **ret_report, struct err *err)
+{
+    const struct named_report *named = named_reports;
+    *ret_report = arena_new(request->arena, struct report, 1);
+    enum err_code code = find_report(request, &named, err);
+    return code ? code
+                : report_read(request, named->kind, named->parameters | parameters,
+                              named->default_limit, *ret_report, err);
+}
+
+static enum err_code respond(struct query_ask *ask, struct response *response,
+                             const struct store_query *query, const struct store_answer *answer,
+                             int64_t begin_ns, struct err *err)
+{
+    enum err_code code = query_ask_respond(ask, response, answer, begin_ns, err);
+    return query_explain(query, code, err);
+}
+
+/* The question of a report's samples. */
+static enum err_code read_samples(struct request *request, struct report *report,
+                                  struct store_query *query, struct err *err)
+{
+    struct span label;
+    if (report->kind == &report_pprof && report->group_by.size &&
+        !view_find_label(report->group_by, &label))
+        return err_set(err, ERR_INVALID, "group_by of pprof must be a label");
+    enum err_code code = query_read_labels(request, query, err);
+    query_want_labels(request, report, query);
+    report_drop_label_rules(report);
+    return code;
+}
+
+enum err_code query_refuse_label(struct arena *arena, const char *parameter,
+                                 const struct store_answer *answer, struct err *err)
+{
+    const char *missing = query_describe_missing(arena, &answer->statistics);
+    return err_set(err, ERR_INVALID, "%s: %s%s%s", parameter, answer->absent_label,
+                   missing ? "; " : "", missing ? missing : "");
+}
+
+static enum err_code merge_report(struct request *request, struct report *report,
+                                  struct store_query *query, struct query_ask **ret_ask,
+                                  struct store_answer *ret_answer, struct err *err)
+{
+    enum err_code code = read_samples(request, report, query, err);
+    query_limit_report(query, report);
+    *ret_ask = query_ask_create(request, report);
+    query_ask_watch(*ret_ask, query);
+    if (!code)
+        code = query_merge(request, query, ret_answer, err);
+    if (code)
+        return code;
+    report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
+    report->is_label_known = !ret_answer->absent_label;
+    if (report->is_label_known)
+        return ERR_NONE;
+    query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_answer,
+                       err);
+    store_answer_fini(ret_answer);
+    return ERR_INVALID;
+}
+
+void query_explain_labels(struct request *request, struct response *response,
+                          const struct store_query *query, const struct store_statistics *read)
+{
+    struct span name;
+    struct err ignored;
+    if (read->profile_count || query_describe_missing(request->arena, read))
+        return;
+    if (store_find_absent_label(request->server->store, request->arena, query, &name, &ignored) ||
+        !name.size)
+        return;
+    response_add(request, response, "perfolio-warning",
+                 arena_printf(request->arena,
+                              "no series and no sample of this window has the label %.*s",
+                              SPAN_PRINT(name)));
+}
+
+static enum err_code get_query(struct request *request, struct response *response, struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct report *report;
+    struct store_query query;
+    struct store_answer answer;
+    struct query_ask *ask;
+    enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
+    if (!code)
+        code = query_read(request, &query_names, NULL, &query, err);
+    if (!code)
+        code = merge_report(request, report, &query, &ask, &answer, err);
+    if (code)
+        return code;
+    code = respond(ask, response, &query, &answer, begin_ns, err);
+    if (!code)
+        query_explain_labels(request, response, &query, query_ask_statistics(ask));
+    store_answer_fini(&answer);
+    return code;
+}
+
+/* What one series has at one moment, in the window of that moment alone. */
+static enum err_code get_profile(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct report *report;
+    struct store_profile_id id;
+    struct store_query query;
+    struct store_answer answer;
+    struct query_ask *ask;
+    enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
+    if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
+        code = err_set(err, ERR_NOT_FOUND, "no such profile");
+    if (!code)
+        code = query_read_window(request, &query_names, &query, err);
+    if (code)
+        return code;
+    query.profile = &id;
+    query.start_ns = id.time_ns;
+    query.end_ns = id.time_ns + 1;
+    code = merge_report(request, report, &query, &ask, &answer, err);
+    if (code)
+        return code;
+    if (answer.is_known || answer.statistics.profile_count)
+        code = respond(ask, response, &query, &answer, begin_ns, err);
+    else
+        code = err_set(err, ERR_NOT_FOUND, "no such profile");
+    store_answer_fini(&answer);
+    return code;
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/query", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query},
+    {HTTP_GET, "/api/v1/profiles/{id}", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_profile},
+    {HTTP_GET, "/api/v1/symbolization", ACCESS_SCOPES, SCOPE_READ, 0, 0, names_status_handle},
+};
+
+const struct route_table query_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,481 @@
+#include "api/query/query_range.h"
+
+#include "api/query/query.h"
+#include "api/query/store_json.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/time_parse.h"
+#include "lib/profile/report/filter.h"
+
+#include <inttypes.h>
+
+enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
+
+enum rate { RATE_NO, RATE_YES, RATE_AUTO /* of a type that has one */ };
+
+struct question {
+    struct store_range_query range;
+    enum rate rate;
+    bool wants_other;
+    bool has_step;         /* else it is ours to choose */
+    int64_t short_step_ns; /* the step that was raised, since it was too short; 0: none was */
+    struct span group_by[GROUP_LABELS_MAX];
+};
+
+/* ---- parameters ---- */
+
+/* Steps of a round length begin where clocks show it, so that hours which are one sum are in one.
+ */
+static void set_round_step(struct store_range_query *range, int64_t step_ns)
+{
+    const int64_t start_ns = range->query.start_ns, past_ns = start_ns % step_ns;
+    range->step_ns = step_ns;
+    range->lead_ns = past_ns < 0 ? past_ns + step_ns : past_ns;
+    if (start_ns < INT64_MIN + step_ns)
+        range->lead_ns = 0;
+}
+
+static const int32_t round_steps_s[] = {1,     2,     5,     10,    15,     30,    60,
+                                        120,   300,   600,   900,   1800,   3600,  7200,
+                                        10800, 21600, 43200, 86400, 172800, 604800};
+enum { ROUND_STEPS = sizeof(round_steps_s) / sizeof(round_steps_s[0]) };
+
+/* The shortest round step that gives no more points than wanted. */
+static void choose_step(struct store_range_query *range)
+{
+    const int64_t window_ns = range->query.end_ns - range->query.start_ns;
+    for (size_t i = 0; i < ROUND_STEPS; i++) {
+        const int64_t step_ns = round_steps_s[i] * CLOCK_NS_PER_S;
+        if (window_ns / step_ns < POINTS_DEFAULT - 1) {
+            set_round_step(range, step_ns);
+            return;
+        }
+    }
+    range->step_ns = window_ns / POINTS_DEFAULT + 1;
+}
+
+/* The shortest round step that is not below a step. */
+static int64_t round_up_step(int64_t step_ns)
+{
+    for (size_t i = 0; i < ROUND_STEPS; i++) {
+        if (round_steps_s[i] * CLOCK_NS_PER_S >= step_ns)
+            return round_steps_s[i] * CLOCK_NS_PER_S;
+    }
+    return step_ns;
+}
+
+static enum err_code read_step(const struct request *request, struct question *question,
+                               struct err *err)
+{
+    struct store_range_query *range = &question->range;
+    struct span text;
+    question->has_step = request_query(request, "step", &text) && text.size;
+    if (!question->has_step) {
+        choose_step(range);
+        return ERR_NONE;
+    }
+    enum err_code code = when_parse_duration(text, &range->step_ns, err);
+    if (code)
+        return err_add(err, "step");
+    if (range->step_ns < CLOCK_NS_PER_MS)
+        return err_set(err, ERR_INVALID, "step must be at least a millisecond");
+    return ERR_NONE;
+}
+
+static enum err_code read_groups(const struct request *request, struct question *question,
+                                 struct err *err)
+{
+    struct span name;
+    size_t count = 0;
+    for (; request_query_nth(request, "group_by", count, &name); count++) {
+        if (count == GROUP_LABELS_MAX)
+            return err_set(err, ERR_INVALID, "group_by: there are more than %d labels",
+                           GROUP_LABELS_MAX);
+        if (!name.size)
+            return err_set(err, ERR_INVALID, "group_by must be a label's name");
+        for (size_t i = 0; i < count; i++) {
+            if (span_equal(question->group_by[i], name))
+                return err_set(err, ERR_INVALID, "group_by: '%.*s' is there twice",
+                               SPAN_PRINT(name));
+        }
+        question->group_by[count] = name;
+    }
+    question->range.group_by = question->group_by;
+    question->range.group_by_count = count;
+    return ERR_NONE;
+}
+
+static enum err_code read_filter(const struct request *request, struct store_range_query *range,
+                                 struct err *err)
+{
+    static const enum filter_action actions[] = {FILTER_FOCUS, FILTER_IGNORE};
+    struct filter_rule rules[FILTER_RULES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        const char *name = filter_action_name(actions[i]);
+        struct span pattern;
+        for (size_t n = 0; request_query_nth(request, name, n, &pattern); n++) {
+            if (count == FILTER_RULES_MAX)
+                return err_set(err, ERR_INVALID, "there are more than %d of focus and ignore",
+                               FILTER_RULES_MAX);
+            rules[count++] = (struct filter_rule){.action = actions[i], .pattern = pattern};
+        }
+    }
+    return filter_create(request->arena, rules, count, &range->filter, err);
+}
+
+static enum err_code read_bool(const struct request *request, const char *name, bool is_default,
+                               bool *ret_value, struct err *err)
+{
+    struct span text = span_text(is_default ? "true" : "false");
+    request_query(request, name, &text);
+    *ret_value = span_equal_text(text, "true");
+    if (!*ret_value && !span_equal_text(text, "false"))
+        return err_set(err, ERR_INVALID, "%s must be true or false", name);
+    return ERR_NONE;
+}
+
+static enum err_code read_rate(const struct request *request, struct question *question,
+                               struct err *err)
+{
+    struct span text;
+    question->rate = RATE_AUTO;
+    if (request_query(request, "rate", &text) && span_equal_text(text, "auto"))
+        return ERR_NONE;
+    enum err_code code = read_bool(request, "rate", false, &question->range.is_rate, err);
+    if (code)
+        return err_set(err, ERR_INVALID, "rate must be true, false or auto");
+    question->rate = question->range.is_rate ? RATE_YES : RATE_NO;
+    return ERR_NONE;
+}
+
+static enum err_code read_question(struct request *request, struct question *question,
+                                   struct err *err)
+{
+    static const char *const single[] = {"query", "start",   "end",   "step", "limit",
+                                         "rate",  "moments", "other", NULL};
+    static const char *const repeatable[] = {
+        "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
+    struct store_range_query *range = &question->range;
+    int64_t limit = SERIES_DEFAULT;
+    enum err_code code = request_check_parameters(request, single, repeatable, err);
+    if (!code)
+        code = query_read(request, &query_names, NULL, &range->query, err);
+    if (!code)
+        code = query_read_labels(request, &range->query, err);
+    if (!code)
+        code = read_step(request, question, err);
+    if (!code)
+        code = read_groups(request, question, err);
+    if (!code)
+        code = read_filter(request, range, err);
+    if (!code)
+        code = read_rate(request, question, err);
+    if (!code)
+        code = read_bool(request, "moments", false, &range->is_by_moments, err);
+    if (!code)
+        code = read_bool(request, "other", true, &question->wants_other, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT,
+                                 &limit, err);
+    range->max_series = (uint32_t)limit;
+    return code;
+}
+
+/* ---- the answer ---- */
+
+static bool is_in_nanoseconds(const struct store_type *type)
+{
+    return span_equal_text(type->parts[STORE_TYPE_SAMPLE_UNIT], "nanoseconds");
+}
+
+static bool is_rate(const struct question *question, const struct store_type *type)
+{
+    return question->rate == RATE_YES ||
+           (question->rate == RATE_AUTO && type && type->rule != STORE_MEAN);
+}
+
+static void append_unit(const struct question *question, const struct store_type *type,
+                        struct buf *json)
+{
+    buf_auto unit;
+    buf_init(&unit, 1 << 16);
+    if (!type)
+        buf_append_text(&unit, "");
+    else if (!is_rate(question, type))
+        buf_append_span(&unit, type->parts[STORE_TYPE_SAMPLE_UNIT]);
+    else if (!is_in_nanoseconds(type))
+        buf_printf(&unit, "%.*s/s", SPAN_PRINT(type->parts[STORE_TYPE_SAMPLE_UNIT]));
+    else
+        buf_append_text(&unit, span_equal_text(type->parts[STORE_TYPE_SAMPLE_TYPE], "cpu")
+                                   ? "cores"
+                                   : "seconds/s");
+    buf_append_json(json, buf_span(&unit));
+}
+
+/* Values in nanoseconds per nanosecond are seconds per second. */
+static void append_rate(const struct store_type *type, double per_ns, struct buf *json)
+{
+    buf_printf(json, "%.9g", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
+}
+
+/* All of it, however long: a step may be years. */
+static void append_ms(int64_t ns, struct buf *json)
+{
+    buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
+    if (ns % CLOCK_NS_PER_MS)
+        buf_printf(json, ".%06" PRId64, ns % CLOCK_NS_PER_MS);
+}
+
+static int64_t begin_of_step(const struct store_range_query *range, uint32_t step)
+{
+    return range->query.start_ns - range->lead_ns + step * range->step_ns;
+}
+
+static void append_point(const struct question *question, const struct store_type *type,
+                         const struct store_point *point, struct buf *json)
+{
+    const int64_t begin_ns = begin_of_step(&question->range, point->step);
+    buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
+    if (is_rate(question, type))
+        append_rate(type, point->average, json);
+    else
+        buf_printf(json, "%" PRId64, point->value);
+    buf_append_byte(json, ']');
+}
+
+/* The time of a step that lies in the window. */
+static double length_of_step(const struct store_range_query *range, uint32_t step)
+{
+    const int64_t left_ns = range->query.end_ns - begin_of_step(range, step);
+    const int64_t length_ns = left_ns < range->step_ns ? left_ns : range->step_ns;
+    return (double)(length_ns - (step == 0 ? range->lead_ns : 0));
+}
+
+/* Averages of a part of the window weigh points by the time that has data: nearly always the step.
+ */
+static void append_partial(const struct store_range_query *range,
+                           const struct store_range_series *series, struct buf *json)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < series->point_count; i++) {
+        const struct store_point *point = &series->points[i];
+        if ((double)point->covered_ns >= 0.99 * length_of_step(range, point->step))
+            continue;
+        const int64_t begin_ns = begin_of_step(range, point->step);
+        buf_printf(json, "%s[%" PRId64 ",", has_any ? "," : ",\"partial\":[",
+                   begin_ns / CLOCK_NS_PER_MS);
+        append_ms((int64_t)point->covered_ns, json);
+        buf_append_byte(json, ']');
+        has_any = true;
+    }
+    if (has_any)
+        buf_append_byte(json, ']');
+}
+
+/* What is printed beside a graph: the average is what its points are averages of. */
+static void append_summary(const struct question *question, const struct store_type *type,
+                           const struct store_range_series *series, struct buf *json)
+{
+    const bool is_gauge = type->rule == STORE_MEAN;
+    if (series->covered_ns && (is_gauge || is_rate(question, type))) {
+        buf_append_text(json, ",\"average\":");
+        if (is_gauge)
+            buf_printf(json, "%.9g", series->average);
+        else
+            append_rate(type, series->average, json);
+    }
+    if (!is_gauge)
+        buf_printf(json, ",\"total\":%" PRId64, series->total);
+    buf_append_text(json, ",\"covered_ms\":");
+    append_ms((int64_t)series->covered_ns, json);
+    append_partial(&question->range, series, json);
+}
+
+static void append_series(const struct question *question, const struct store_range *answer,
+                          const struct store_range_series *series, struct buf *json)
+{
+    const bool is_other = series == answer->other;
+    buf_append_text(json, "{\"labels\":{");
+    if (!is_other)
+        store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
+    buf_append_text(json, "},");
+    if (is_other)
+        buf_printf(json, "\"other_count\":%" PRIu32 ",", answer->other_count);
+    buf_append_text(json, "\"points\":[");
+    for (uint32_t i = 0; i < series->point_count; i++) {
+        buf_append_text(json, i ? "," : "");
+        append_point(question, answer->type, &series->points[i], json);
+    }
+    buf_append_byte(json, ']');
+    append_summary(question, answer->type, series, json);
+    buf_append_byte(json, '}');
+}
+
+static void print_s(int64_t ns, struct buf *text)
+{
+    buf_printf(text, "%.9g s", (double)ns / (double)CLOCK_NS_PER_S);
+}
+
+static void print_unknown(const struct store_range *answer, struct buf *note)
+{
+    const bool is_one = answer->unknown_count == 1;
+    buf_printf(note,
+               "%" PRIu64 " profile%s no duration and count%s for the time until the next one of "
+               "the same series",
+               answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
+    if (answer->longest_interval_ns) {
+        buf_append_text(note, ", at most for the usual interval of ");
+        if (answer->interval_ns != answer->longest_interval_ns)
+            buf_append_text(note, "the series, up to ");
+        print_s(answer->longest_interval_ns, note);
+    }
+    buf_append_text(note, ", or for a step if there is no other one.");
+}
+
+static void print_raised(const struct question *question, struct buf *note)
+{
+    buf_append_text(note, note->size ? " The step was raised from " : "The step was raised from ");
+    print_s(question->short_step_ns, note);
+    buf_append_text(note, " to ");
+    print_s(question->range.step_ns, note);
+}
+
+/* Series whose interval is longer than the step that suits most of them. */
+static void print_longer(const struct store_range *answer, struct buf *note)
+{
+    const bool is_one = answer->longer_count == 1;
+    buf_printf(note, "%s%" PRIu32 " series %s a longer interval than the step, up to ",
+               note->size ? " " : "", answer->longer_count, is_one ? "has" : "have");
+    print_s(answer->longest_interval_ns, note);
+    buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
+}
+
+/* What the reader of the values must know, as sentences. */
+static void append_notes(const struct question *question, const struct store_range *answer,
+                         struct buf *json)
+{
+    buf_auto note;
+    buf_init(&note, 1024);
+    if (answer->unknown_count)
+        print_unknown(answer, &note);
+    if (question->short_step_ns) {
+        print_raised(question, &note);
+        buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
+    }
+    if (answer->longer_count)
+        print_longer(answer, &note);
+    if (!note.size)
+        return;
+    buf_append_text(json, ",\"notes\":[");
+    buf_append_json(json, buf_span(&note));
+    buf_append_byte(json, ']');
+}
+
+static void append_answer(const struct question *question, const struct store_range *answer,
+                          int64_t begin_ns, struct buf *json)
+{
+    const struct store_type *type = answer->type;
+    buf_append_text(json, "{\"type\":");
+    buf_append_json(json, span_text(type ? type->name : ""));
+    buf_append_text(json, ",\"unit\":");
+    append_unit(question, type, json);
+    buf_printf(json,
+               ",\"rule\":\"%s\",\"step_ms\":", store_rule_name(type ? type->rule : STORE_SUM));
+    append_ms(question->range.step_ns, json);
+    buf_append_text(json, ",\"series\":[");
+    for (uint32_t i = 0; i < answer->series_count; i++) {
+        buf_append_text(json, i ? "," : "");
+        append_series(question, answer, &answer->series[i], json);
+    }
+    if (answer->other && question->wants_other) {
+        buf_append_text(json, ",");
+        append_series(question, answer, answer->other, json);
+    }
+    buf_printf(json, "],\"group_count\":%" PRIu32, answer->series_count + answer->other_count);
+    append_notes(question, answer, json);
+    buf_append_text(json, ",\"statistics\":");
+    store_json_append_statistics(json, &answer->statistics, begin_ns);
+    buf_append_text(json, "}\n");
+}
+
+/* ---- steps that fit what is stored ---- */
+
+/* Hours of which totals alone are kept have no parts: where we chose shorter steps, they get full
+ * hours. */
+static void ask_for_hours(struct request *request, struct question *question,
+                          struct store_range *answer)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    struct store_range_query *range = &question->range;
+    if (question->has_step || range->step_ns >= hour_ns || !answer->statistics.cut_count)
+        return;
+    const struct store_range_query fine = *range;
+    struct store_range hours;
+    struct err ignored;
+    set_round_step(range, hour_ns);
+    if (store_range(request->server->store, request->arena, range, &hours, &ignored) ||
+        hours.statistics.cut_count >= answer->statistics.cut_count)
+        *range = fine;
+    else
+        *answer = hours;
+}
+
+static void set_raised_step(struct question *question, int64_t shortest_ns)
+{
+    struct store_range_query *range = &question->range;
+    const int64_t step_ns = range->step_ns;
+    if (question->has_step)
+        range->step_ns = ((shortest_ns - 1) / step_ns + 1) * step_ns;
+    else
+        set_round_step(range, round_up_step(shortest_ns));
+    question->short_step_ns = step_ns;
+}
+
+/* Without a duration nothing is known of parts of the interval. A step that was asked for becomes a
+ * multiple of itself, one that we chose the next round one. */
+static enum err_code raise_step(struct request *request, struct question *question,
+                                struct store_range *answer, struct err *err)
+{
+    if (answer->interval_ns <= question->range.step_ns)
+        return ERR_NONE;
+    set_raised_step(question, answer->interval_ns);
+    return store_range(request->server->store, request->arena, &question->range, answer, err);
+}
+
+static enum err_code ask(struct request *request, struct question *question,
+                         struct store_range *ret_answer, struct err *err)
+{
+    enum err_code code =
+        store_range(request->server->store, request->arena, &question->range, ret_answer, err);
+    if (code)
+        return code;
+    ask_for_hours(request, question, ret_answer);
+    return raise_step(request, question, ret_answer, err);
+}
+
+static enum err_code get_query_range(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct question *question = arena_new(request->arena, struct question, 1);
+    struct store_range answer;
+    enum err_code code = read_question(request, question, err);
+    if (!code)
+        code = ask(request, question, &answer, err);
+    if (code)
+        return code;
+    buf_auto json;
+    buf_init(&json, STORE_JSON_MAX_BYTES);
+    append_answer(question, &answer, begin_ns, &json);
+    query_add_statistics(request, response, &answer.statistics, begin_ns);
+    query_explain_labels(request, response, &question->range.query, &answer.statistics);
+    return store_json_respond(request, response, &json, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/query_range", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query_range},
+};
+
+const struct route_table query_range_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,37 @@
+/*
+ * query_answers: finished reports of questions to the store, in the form in which they are sent,
+ * for whoever of the team asks the same again.
+ *
+ * The store says what an answer is known by (struct store_answer) each time it has looked what is
+ * to be read, so no report outlives what it was made of. Single flight. Threads: any.
+ */
+#ifndef API_QUERY_REPORT_CACHE_H
+#define API_QUERY_REPORT_CACHE_H
+
+#include "api/report/report.h"
+#include "store/store.h"
+
+struct query_answers;
+
+struct query_answers *query_answers_create(size_t max_bytes);
+void query_answers_destroy(struct query_answers *answers); /* NULL is a no-op */
+size_t query_answers_bytes(struct query_answers *answers);
+
+/* One report that is asked for; lives in the request's arena. */
+struct query_ask;
+struct query_ask *query_ask_create(struct request *request, const struct report *report);
+/* Makes the query end as soon as it is known that the report is there. */
+void query_ask_watch(struct query_ask *ask, struct store_query *query);
+
+/*
+ * Responds with the report that is there, or makes it of the answer's profile; adds the fields that
+ * tell how the answer was made. Handles: what report_write_profiles does.
+ */
+enum err_code query_ask_respond(struct query_ask *ask, struct response *response,
+                                const struct store_answer *answer, int64_t begin_ns,
+                                struct err *err) MUST_USE;
+
+/* What was read for the answer that query_ask_respond sent, which may be one that was kept. */
+const struct store_statistics *query_ask_statistics(const struct query_ask *ask);
+
+#endif

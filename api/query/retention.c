@@ -1,0 +1,427 @@
+#include "api/query/retention.h"
+
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/team_etag.h"
+#include "api/identity/tenant.h"
+#include "api/identity/tenant_limits.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/time_parse.h"
+#include "lib/io/pg.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    RULES_MAX = 100,
+    SELECTOR_MAX_BYTES = 8192,
+    KEEP_MAX_BYTES = 64,
+    BODY_MAX_BYTES = 16 << 10,
+    AUDIT_SELECTOR_BYTES = 500
+};
+#define KEEP_MAX_S INT64_C(3153600000) /* a hundred years */
+
+/* Whose rules: the asking team's by its own rights, or those of the tenant in an operator's path.
+ */
+struct owner {
+    struct pg_connection *connection;
+    int64_t tenant_id;
+    int64_t pg_tenant; /* of the transaction: an operator's has none */
+    int rule_param;    /* the path parameter that is a rule's id */
+};
+
+static void owner_fini(struct owner *owner)
+{
+    pg_cleanup(&owner->connection);
+}
+
+#define owner_auto __attribute__((cleanup(owner_fini))) struct owner
+
+static enum err_code check_tenant(struct request *request, const struct owner *owner,
+                                  struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(owner->connection, PG_NO_TENANT,
+                                         "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE",
+                                         request->arena, &row, err, PG_I64(owner->tenant_id));
+    if (!code && pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no tenant %" PRId64 ": the list of tenants shows their ids",
+                       owner->tenant_id);
+    return code;
+}
+
+static enum err_code begin_as_operator(struct request *request, struct owner *owner,
+                                       struct err *err)
+{
+    owner->pg_tenant = PG_NO_TENANT;
+    owner->rule_param = 1;
+    enum err_code code = answer_path_id(request, 0, &owner->tenant_id, err);
+    if (!code)
+        code = pg_take(request->server->jobs_database, &owner->connection, err);
+    if (!code)
+        code = pg_begin(owner->connection, PG_NO_TENANT, err);
+    return code ? code : check_tenant(request, owner, err);
+}
+
+static enum err_code begin_as_team(struct request *request, struct owner *owner, struct err *err)
+{
+    owner->tenant_id = owner->pg_tenant = request->principal.tenant_id;
+    enum err_code code = pg_take(request->server->database, &owner->connection, err);
+    return code ? code : tenant_begin(owner->connection, owner->tenant_id, request->arena, err);
+}
+
+/* Begins a transaction; changes of one team's rules come one after the other, so that their order
+ * stays one. */
+static enum err_code owner_begin(struct request *request, bool is_change, struct owner *owner,
+                                 struct err *err)
+{
+    enum err_code code = request->route->scopes == SCOPE_OPERATOR
+                             ? begin_as_operator(request, owner, err)
+                             : begin_as_team(request, owner, err);
+    if (!code && is_change)
+        code = team_version_check(request, owner->connection, owner->pg_tenant, owner->tenant_id,
+                                  TEAM_RETENTION, err);
+    return code;
+}
+
+/* ---- what there is ---- */
+
+#define RULE_SELECT                                                                                \
+    "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"                      \
+    " rfc3339(created_at), totals_s"                                                               \
+    " FROM retention_rule WHERE tenant_id = $1"
+
+static void write_rule(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_i64(answer, "id", rows, row, 0);
+    answer_cell_i64(answer, "position", rows, row, 1);
+    answer_cell_text(answer, "query", rows, row, 2);
+    answer_cell_i64(answer, "keep_s", rows, row, 3);
+    answer_cell_i64(answer, "totals_s", rows, row, 5);
+    answer_cell_text(answer, "created_at", rows, row, 4);
+    answer_close(answer, '}');
+}
+
+static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {NULL};
+    struct pg_result *rows, *team;
+    owner_auto owner = {0};
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = owner_begin(request, false, &owner, err);
+    if (!code)
+        code = team_version_tell(request, response, owner.connection, owner.pg_tenant,
+                                 owner.tenant_id, TEAM_RETENTION, err);
+    if (!code)
+        code = pg_query_values(owner.connection, owner.pg_tenant,
+                               "SELECT coalesce(profile_retention_s, $2) FROM tenant WHERE id = $1",
+                               request->arena, &team, err, PG_I64(owner.tenant_id),
+                               PG_I64(request->server->settings->tenant_profile_retention_s));
+    if (!code)
+        code = pg_query_values(owner.connection, owner.pg_tenant, RULE_SELECT " ORDER BY 2",
+                               request->arena, &rows, err, PG_I64(owner.tenant_id));
+    if (!code)
+        code = pg_commit(owner.connection, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "rules", '[');
+    for (int row = 0; row < pg_row_count(rows); row++)
+        write_rule(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_cell_i64(&answer, "default_keep_s", team, 0, 0);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* ---- set ---- */
+
+struct wish {
+    const char *selector;
+    const char *canonical; /* the same for all selectors that find the same in other words */
+    const char *keep;      /* as it was written */
+    int64_t keep_s;
+    const char *totals; /* NULL: none */
+    int64_t totals_s;   /* 0: none */
+    int64_t position;   /* 0: where it is, or the last */
+    bool may_replace;   /* what the selector's rule says already */
+};
+
+static enum err_code read_duration(const char *name, const char *text, int64_t *ret_s,
+                                   struct err *err)
+{
+    int64_t duration_ns;
+    *ret_s = 0;
+    if (strcmp(text, "forever") == 0)
+        return ERR_NONE;
+    enum err_code code = when_parse_duration(span_text(text), &duration_ns, err);
+    if (code)
+        return err_add(err, "%s", name);
+    *ret_s = duration_ns / CLOCK_NS_PER_S;
+    return *ret_s >= 1 && *ret_s <= KEEP_MAX_S
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID,
+                         "%s is a duration from one second to a hundred years, as in 90d, or "
+                         "\"forever\"",
+                         name);
+}
+
+static enum err_code read_totals(struct wish *wish, struct err *err)
+{
+    enum err_code code = read_duration("totals", wish->totals, &wish->totals_s, err);
+    if (code || (wish->keep_s && wish->totals_s > wish->keep_s))
+        return code;
+    return err_set(err, ERR_INVALID,
+                   "totals is how old they become, which is more than keep, and not forever");
+}
+
+static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+{
+    static const char *const known[] = {"query", "keep", "totals", "position", "replace", NULL};
+    struct json_body *body = NULL;
+    *wish = (struct wish){0};
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &wish->selector, err);
+    if (!code)
+        code =
+            store_check_selector(request->arena, span_text(wish->selector), &wish->canonical, err);
+    if (!code)
+        code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
+    if (!code)
+        code = read_duration("keep", wish->keep, &wish->keep_s, err);
+    if (!code)
+        code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &wish->totals, err);
+    if (!code && wish->totals)
+        code = read_totals(wish, err);
+    if (!code)
+        code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
+    if (!code)
+        code = json_body_bool(body, "replace", true, &wish->may_replace, err);
+    return code;
+}
+
+static enum err_code check_count(struct request *request, const struct owner *owner,
+                                 struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(owner->connection, owner->pg_tenant,
+                                         "SELECT count(*) FROM retention_rule WHERE tenant_id = $1",
+                                         request->arena, &row, err, PG_I64(owner->tenant_id));
+    if (!code && pg_get_i64(row, 0, 0) > RULES_MAX)
+        return err_set(err, ERR_INVALID,
+                       "A team has at most %d rules of retention: remove one, or let one selector "
+                       "find more",
+                       RULES_MAX);
+    return code;
+}
+
+/* Between the others, which stay in their order. */
+static enum err_code move_rule(struct request *request, const struct owner *owner, int64_t id,
+                               int64_t position, struct err *err)
+{
+    return pg_queue_values(
+        owner->connection, owner->pg_tenant,
+        "UPDATE retention_rule r SET position = o.place FROM ("
+        "  SELECT id, row_number() OVER (ORDER BY key) AS place FROM ("
+        "    SELECT id, CASE WHEN id = $2 THEN 2 * $3::bigint - 1"
+        "      ELSE 2 * row_number() OVER (PARTITION BY id = $2 ORDER BY position, id) END AS key"
+        "    FROM retention_rule WHERE tenant_id = $1) k) o WHERE r.id = o.id",
+        request->arena, err, PG_I64(owner->tenant_id), PG_I64(id), PG_I64(position));
+}
+
+/* The rule that a selector has already. */
+struct known_rule {
+    int64_t id; /* 0: none */
+    int64_t position;
+    const char *selector;
+    int64_t keep_s, totals_s;
+};
+
+/* The rule whose selector is the wish's, letter by letter; else the first that says the same in
+ * other words: what is stored is as it was typed, which may be of a time when such were told apart.
+ */
+static enum err_code find_rule(struct request *request, const struct owner *owner,
+                               const struct wish *wish, struct known_rule *ret_rule,
+                               struct err *err)
+{
+    struct pg_result *rows;
+    *ret_rule = (struct known_rule){0};
+    enum err_code code = pg_query_values(
+        owner->connection, owner->pg_tenant,
+        "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"
+        " coalesce(totals_s, 0) FROM retention_rule WHERE tenant_id = $1 ORDER BY selector <> $2, "
+        "2",
+        request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector));
+    for (int row = 0; !code && row < pg_row_count(rows) && !ret_rule->id; row++) {
+        const char *selector = pg_get_text(rows, row, 2), *canonical;
+        struct err unreadable; /* by now: it is no other's, then */
+        const bool is_same = strcmp(selector, wish->selector) == 0 ||
+                             (store_check_selector(request->arena, span_text(selector), &canonical,
+                                                   &unreadable) == ERR_NONE &&
+                              strcmp(canonical, wish->canonical) == 0);
+        if (is_same)
+            *ret_rule = (struct known_rule){.id = pg_get_i64(rows, row, 0),
+                                            .position = pg_get_i64(rows, row, 1),
+                                            .selector = selector,
+                                            .keep_s = pg_get_i64(rows, row, 3),
+                                            .totals_s = pg_get_i64(rows, row, 4)};
+    }
+    return code;
+}
+
+static enum err_code check_is_new(const struct wish *wish, const struct known_rule *known,
+                                  struct err *err)
+{
+    if (wish->may_replace || !known->id)
+        return ERR_NONE;
+    return err_set(err, ERR_CONFLICT,
+                   "Rule %" PRId64 ", %.*s%s, finds the same already: change that rule, or remove "
+                   "it first",
+                   known->position, AUDIT_SELECTOR_BYTES / 2, known->selector,
+                   strlen(known->selector) > AUDIT_SELECTOR_BYTES / 2 ? "..." : "");
+}
+
+/* Of what a team asks for itself; what an operator set so it may still move. */
+static enum err_code check_length(const struct wish *wish, const struct known_rule *known,
+                                  const struct tenant_limits *limits, struct err *err)
+{
+    const int64_t most_s = limits->values[TENANT_LIMIT_RULE_KEEP_S];
+    const int64_t wanted_s = wish->totals_s ? wish->totals_s : wish->keep_s;
+    const bool is_kept =
+        known->id && known->keep_s == wish->keep_s && known->totals_s == wish->totals_s;
+    if (most_s == 0 || (wanted_s && wanted_s <= most_s) || is_kept)
+        return ERR_NONE;
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
+    return err_set(err, ERR_INVALID, "%s is longer than your team's rules may keep: %s",
+                   wish->totals_s ? "totals" : "keep", limit);
+}
+
+static enum err_code add_rule(struct request *request, const struct owner *owner,
+                              const struct wish *wish, int64_t *ret_id, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        owner->connection, owner->pg_tenant,
+        "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s)"
+        " SELECT $1, coalesce(max(position), 0) + 1, $2, $3, nullif($4::bigint, 0) FROM "
+        "retention_rule WHERE tenant_id = $1 RETURNING id",
+        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
+        PG_I64(wish->keep_s), PG_I64(wish->totals_s));
+    if (!code)
+        *ret_id = pg_get_i64(row, 0, 0);
+    return code ? code : check_count(request, owner, err);
+}
+
+/* A selector has one rule: setting it again changes for how long, not its place. */
+static enum err_code put_rule(struct request *request, const struct owner *owner,
+                              const struct wish *wish, int64_t known_id, int64_t *ret_id,
+                              struct err *err)
+{
+    *ret_id = known_id;
+    enum err_code code = known_id
+                             ? pg_query_values(owner->connection, owner->pg_tenant,
+                                               "UPDATE retention_rule SET keep_s = $2,"
+                                               " totals_s = nullif($3::bigint, 0) WHERE id = $1",
+                                               request->arena, NULL, err, PG_I64(known_id),
+                                               PG_I64(wish->keep_s), PG_I64(wish->totals_s))
+                             : add_rule(request, owner, wish, ret_id, err);
+    if (code || !wish->position)
+        return code;
+    return move_rule(request, owner, *ret_id, wish->position, err);
+}
+
+static enum err_code set_rule(struct request *request, struct response *response, struct err *err)
+{
+    struct wish wish;
+    struct pg_result *row;
+    int64_t id = 0;
+    struct tenant_limits limits = {0};
+    struct known_rule known = {0};
+    owner_auto owner = {0};
+    const bool is_team = request->route->scopes != SCOPE_OPERATOR;
+    enum err_code code = read_wish(request, &wish, err);
+    if (!code && is_team) /* before a connection is held, since it may take one */
+        code = tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
+    if (!code)
+        code = owner_begin(request, true, &owner, err);
+    if (!code)
+        code = find_rule(request, &owner, &wish, &known, err);
+    if (!code)
+        code = check_is_new(&wish, &known, err);
+    if (!code && is_team)
+        code = check_length(&wish, &known, &limits, err);
+    if (!code)
+        code = put_rule(request, &owner, &wish, known.id, &id, err);
+    if (!code)
+        code = audit_record_for(
+            owner.connection, request, owner.tenant_id, "retention.set",
+            arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES, wish.selector,
+                         wish.keep, wish.totals ? ", totals " : "", wish.totals ? wish.totals : ""),
+            err);
+    if (!code)
+        code = pg_query_values(owner.connection, owner.pg_tenant,
+                               "SELECT * FROM (" RULE_SELECT ") r WHERE r.id = $2", request->arena,
+                               &row, err, PG_I64(owner.tenant_id), PG_I64(id));
+    if (!code)
+        code = pg_commit(owner.connection, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    write_rule(&answer, row, 0);
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* ---- remove ---- */
+
+static enum err_code remove_rule(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    int64_t id = 0;
+    struct pg_result *row;
+    owner_auto owner = {0};
+    enum err_code code = owner_begin(request, true, &owner, err);
+    if (!code)
+        code = answer_path_id(request, owner.rule_param, &id, err);
+    if (!code)
+        code = pg_query_values(owner.connection, owner.pg_tenant,
+                               "DELETE FROM retention_rule WHERE tenant_id = $1 AND id = $2"
+                               " RETURNING selector",
+                               request->arena, &row, err, PG_I64(owner.tenant_id), PG_I64(id));
+    if (!code && pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND, "There is no rule %" PRId64 " of retention", id);
+    if (!code)
+        code = audit_record_for(
+            owner.connection, request, owner.tenant_id, "retention.remove",
+            arena_printf(request->arena, "%.*s", AUDIT_SELECTOR_BYTES, pg_get_text(row, 0, 0)),
+            err);
+    if (!code)
+        code = pg_commit(owner.connection, err);
+    return code ? code : answer_nothing(request, response);
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/retention", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, list_rules},
+    {HTTP_POST, "/api/v1/retention", ACCESS_SCOPES, SCOPE_ADMIN, 0, BODY_MAX_BYTES, set_rule},
+    {HTTP_DELETE, "/api/v1/retention/{id}", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, remove_rule},
+    {HTTP_GET, "/api/v1/admin/tenants/{id}/retention", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0,
+     list_rules},
+    {HTTP_POST, "/api/v1/admin/tenants/{id}/retention", ACCESS_SCOPES, SCOPE_OPERATOR, 0,
+     BODY_MAX_BYTES, set_rule},
+    {HTTP_DELETE, "/api/v1/admin/tenants/{id}/retention/{rule}", ACCESS_SCOPES, SCOPE_OPERATOR, 0,
+     0, remove_rule},
+};
+
+const struct route_table retention_routes = {routes, sizeof(routes) / sizeof(*routes)};

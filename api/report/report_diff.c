@@ -1,0 +1,256 @@
+#include "api/report/report_diff.h"
+
+#include "api/identity/auth.h"
+#include "api/query/query.h"
+#include "api/report/memory_gate.h"
+#include "api/report/symbolization_status.h"
+#include "api/server.h"
+#include "api/share/profile_cache.h"
+#include "api/share/share_access.h"
+#include "api/share/share_summary.h"
+#include "api/share/view_counter.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/report/label_filter.h"
+#include "store/store.h"
+
+enum { SIDES = 2 };
+
+const char *const report_diff_names[] = {"a",     "b",       "mode",    "a_query", "a_start",
+                                         "a_end", "b_query", "b_start", "b_end",   NULL};
+
+static const char *const share_names[SIDES] = {"a", "b"};
+static const struct query_names side_names[SIDES] = {{"a_query", "a_start", "a_end"},
+                                                     {"b_query", "b_start", "b_end"}};
+
+static bool has(const struct request *request, const char *name)
+{
+    struct span text;
+    return request_query(request, name, &text);
+}
+
+static enum err_code read_share(struct request *request, size_t side, struct share *share,
+                                struct err *err)
+{
+    const struct query_names *names = &side_names[side];
+    const char *name = share_names[side];
+    struct span id;
+    for (int i = 0; i < 2; i++) {
+        const char *window = i ? names->end : names->start;
+        if (has(request, window))
+            return err_set(err, ERR_INVALID, "%s goes with %s: a share has no window", window,
+                           names->query);
+    }
+    if (!request_query(request, name, &id) || id.size == 0)
+        return err_set(err, ERR_INVALID, "%s is missing: the id of a share, or a query in %s", name,
+                       names->query);
+    enum err_code code = share_access_find(request, id, share, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+/* Two queries keep the samples that rules about labels keep. Beside a share the report keeps them,
+ * on both sides, so that the query's samples have to have the labels. */
+static enum err_code read_samples(struct request *request, const struct report *report,
+                                  bool is_beside_share, struct store_query *query, struct err *err)
+{
+    struct span *names = arena_new(request->arena, struct span, LABEL_RULES_MAX + 1);
+    enum err_code code = query_read_labels(request, query, err);
+    if (code)
+        return code;
+    query_want_labels(request, report, query);
+    if (!is_beside_share || !query->label_filter)
+        return ERR_NONE;
+    size_t count = label_filter_keys(query->label_filter, names);
+    bool is_there = !query->label_name_count;
+    for (size_t i = 0; i < count && !is_there; i++)
+        is_there = span_equal(names[i], query->label_names[0]);
+    if (!is_there)
+        names[count++] = query->label_names[0];
+    query->label_filter = NULL;
+    query->label_names = names;
+    query->label_name_count = count;
+    return ERR_NONE;
+}
+
+static enum err_code read_query(struct request *request, size_t side, struct report *report,
+                                struct err *err)
+{
+    const char *name = share_names[side];
+    struct store_query *query = arena_new(request->arena, struct store_query, 1);
+    const struct query_names *other = &side_names[1 - side];
+    if (has(request, name))
+        return err_set(err, ERR_INVALID, "%s and %s are two answers to one question: give one",
+                       name, side_names[side].query);
+    enum err_code code = auth_check_scopes(request, SCOPE_READ, err);
+    if (!code)
+        code = query_read(request, &side_names[side], has(request, other->query) ? other : NULL,
+                          query, err);
+    if (!code)
+        code = read_samples(request, report, !has(request, other->query), query, err);
+    report->queries[side] = query;
+    report->is_stored = true;
+    if (!code)
+        query_limit_report(query, report);
+    report->shares[side].title = report->shares[side].filename = "";
+    return code;
+}
+
+enum err_code report_diff_read_mode(const struct request *request, struct report *report,
+                                    struct err *err)
+{
+    struct span mode = SPAN_LITERAL("");
+    request_query(request, "mode", &mode);
+    if (!diff_find_mode(mode, &report->mode))
+        return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
+    return ERR_NONE;
+}
+
+enum err_code report_diff_read(struct request *request, struct report *report, struct err *err)
+{
+    enum err_code code = report_diff_read_mode(request, report, err);
+    if (code)
+        return code;
+    report->share_count = SIDES;
+    for (size_t i = 0; i < SIDES && !code; i++)
+        code = has(request, side_names[i].query) ? read_query(request, i, report, err)
+                                                 : read_share(request, i, &report->shares[i], err);
+    if (report->queries[0] && report->queries[1])
+        report_drop_label_rules(report);
+    return code;
+}
+
+bool report_diff_has_query(const struct report *report)
+{
+    return report->queries[0] || report->queries[1];
+}
+
+/* The profiles of both sides while the report is made. */
+struct sides {
+    int64_t left_out[VIEW_SIDE_COUNT];
+    struct flight_entry *entries[SIDES]; /* of shares */
+    struct store_answer merged[SIDES];   /* of queries */
+    const struct profile *profiles[SIDES];
+};
+
+static enum err_code merge_side(struct request *request, const struct report *report, size_t side,
+                                struct sides *sides, const char **missing, struct err *err)
+{
+    struct store_answer *answer = &sides->merged[side];
+    enum err_code code = query_merge(request, report->queries[side], answer, err);
+    if (code)
+        return err_add(err, "%s", share_names[side]);
+    sides->profiles[side] = answer->profile;
+    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = answer->left_out;
+    missing[side] = query_describe_missing(request->arena, &answer->statistics);
+    if (!*answer->type)
+        return err_set(err, ERR_INVALID,
+                       "%s: the query finds no profile in its window, so there is nothing to "
+                       "compare: ask for other labels or another time%s%s",
+                       share_names[side], missing[side] ? "; " : "",
+                       missing[side] ? missing[side] : "");
+    return ERR_NONE;
+}
+
+static void add_warning(struct request *request, struct response *response,
+                        const char *const missing[SIDES])
+{
+    if (!missing[0] && !missing[1])
+        return;
+    const char *text = missing[0] && missing[1]
+                           ? arena_printf(request->arena, "a: %s; b: %s", missing[0], missing[1])
+                           : arena_printf(request->arena, "%s: %s", missing[0] ? "a" : "b",
+                                          missing[0] ? missing[0] : missing[1]);
+    response_add(request, response, "perfolio-warning", text);
+}
+
+/* What names both sides lack still; NULL where that cannot be found out now. */
+static const char *describe_names(struct request *request, const struct report *report,
+                                  const struct sides *sides)
+{
+    struct names_status status = {0};
+    struct err ignored;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < SIDES && !code; i++) {
+        if (report->queries[i]) {
+            code = names_status_add_profile(request, report->queries[i]->tenant_id,
+                                            sides->profiles[i], &status, &ignored);
+            continue;
+        }
+        uint32_t count;
+        const struct symbolize_binary *binaries = profile_cache_binaries(sides->entries[i], &count);
+        code = names_status_add(request, report->shares[i].tenant_id, binaries, count, &status,
+                                &ignored);
+    }
+    return code ? NULL : names_status_write(request, &status);
+}
+
+static enum err_code write_sides(struct request *request, struct response *response,
+                                 const struct report *report, struct buf *body, struct err *err)
+{
+    struct sides sides = {0};
+    const char *missing[SIDES] = {NULL, NULL};
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < SIDES && !code; i++) {
+        if (report->queries[i]) {
+            code = merge_side(request, report, i, &sides, missing, err);
+            continue;
+        }
+        code = profile_cache_ref_named(request->server, &report->shares[i], report->names,
+                                       &sides.entries[i], err);
+        if (!code)
+            sides.profiles[i] = profile_cache_get(sides.entries[i]);
+    }
+    struct report counted = *report;
+    memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
+    if (!code)
+        counted.symbolization = describe_names(request, report, &sides);
+    if (!code)
+        code = report_write_profiles(&counted, sides.profiles, body, err);
+    for (size_t i = 0; i < SIDES; i++)
+        code = report->queries[i] ? query_explain(report->queries[i], code, err) : code;
+    if (!code)
+        add_warning(request, response, missing);
+    for (size_t i = 0; i < SIDES; i++) {
+        store_answer_fini(&sides.merged[i]);
+        if (sides.entries[i])
+            profile_cache_unref(sides.entries[i]);
+    }
+    return code;
+}
+
+/* What a side that is a share asks of others: as with every report of it. */
+static enum err_code begin_shares(struct request *request, const struct report *report,
+                                  struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < SIDES && !code; i++) {
+        const char *id = report->shares[i].id;
+        if (report->queries[i])
+            continue;
+        share_views_count(request->server->shares->views, span_text(id), request->address,
+                          request->start_ns);
+        code = report_take_turn(request, id, err);
+    }
+    return code;
+}
+
+enum err_code report_diff_respond(struct request *request, struct response *response,
+                                  const struct report *report, struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    const uint64_t place = report_place_needed(report);
+    buf_auto body;
+    buf_init(&body, report->max_bytes);
+    enum err_code code = begin_shares(request, report, err);
+    if (!code)
+        code = decode_gate_enter(gate, place, "this report", err);
+    if (code)
+        return code;
+    code = write_sides(request, response, report, &body, err);
+    decode_gate_leave(gate, place);
+    if (code)
+        return code;
+    response_add(request, response, "cache-control", "private, no-cache");
+    response->may_compress = report->kind->compresses;
+    return response_buf(request, response, 200, report->kind->content_type, &body, err);
+}

@@ -1,0 +1,29 @@
+/*
+ * report_write: the kinds of reports, each as bytes of its content type; for
+ * api/report/report_routes.c.
+ */
+#ifndef API_REPORT_REPORT_WRITE_H
+#define API_REPORT_REPORT_WRITE_H
+
+#include "api/report/report.h"
+
+extern const struct report_kind report_flame_binary; /* limit: nodes */
+extern const struct report_kind report_flame_json;   /* limit: nodes; depth */
+extern const struct report_kind report_top;          /* limit: rows, 0 for all */
+extern const struct report_kind report_callers;      /* limit: rows of each side, 0 for all */
+extern const struct report_kind report_diff_top;
+extern const struct report_kind report_labels; /* limit: values of each label, 0 for all */
+extern const struct report_kind report_diff_labels;
+extern const struct report_kind report_pprof;      /* normalised, gzip */
+extern const struct report_kind report_call_graph; /* DOT, for Graphviz */
+extern const struct report_kind report_folded;     /* of one sample type */
+extern const struct report_kind report_svg;
+extern const struct report_kind report_png;
+
+/* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": what of the address a picture
+ * says above its boxes, in arena; empty where there is neither. Handles: as a picture. */
+enum err_code report_write_seen(const struct report *report, struct arena *arena,
+                                const struct view *view, struct span *ret_text,
+                                struct err *err) MUST_USE;
+
+#endif

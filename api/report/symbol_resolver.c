@@ -1,0 +1,474 @@
+#include "api/report/symbol_resolver.h"
+
+#include "api/debuginfo/symbol_tables.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/symbolize.h"
+#include "lib/symbols/symbol_address.h"
+#include "lib/symbols/symbol_names.h"
+#include "lib/symbols/symbol_table.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static const size_t names_bytes_default = 64 << 20;
+/* Of one table; when it has more it begins anew. */
+static const size_t table_names_bytes = 4 << 20;
+
+enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096 };
+
+static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
+
+/* A binary that came lately; another one may take its place. */
+struct seen {
+    uint64_t hash;
+    int64_t at_ns; /* 0: none */
+};
+
+/* One way to call functions, for the store. */
+struct named_by {
+    struct naming *naming;
+    enum symbol_name_mode mode;
+    struct frame_resolver resolver;
+};
+
+struct naming {
+    struct server *server;
+    struct flight_cache *names; /* struct table_names by table and mode */
+    struct named_by modes[MODE_COUNT];
+    pthread_mutex_t mutex; /* of what follows */
+    struct seen seen[SEEN_SLOTS];
+};
+
+struct text_pair {
+    struct span shown;
+    struct span system; /* of functions */
+};
+
+/* Texts of functions or files by number. */
+struct text_list {
+    struct map_u64 places;
+    struct text_pair *texts; /* on the heap */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static void text_list_fini(struct text_list *list)
+{
+    map_u64_fini(&list->places);
+    mem_free(list->texts);
+    *list = (struct text_list){0};
+}
+
+static const struct text_pair *text_list_find(const struct text_list *list, uint32_t number)
+{
+    const uint32_t place = map_u64_find(&list->places, number);
+    return place == MAP_ABSENT ? NULL : &list->texts[place];
+}
+
+static struct span copy_text(struct arena *arena, struct span text)
+{
+    return text.size ? span_of(arena_strndup(arena, text.data, text.size), text.size)
+                     : (struct span){0};
+}
+
+static struct text_pair copy_pair(struct arena *arena, const struct text_pair *text)
+{
+    return (struct text_pair){.shown = copy_text(arena, text->shown),
+                              .system = copy_text(arena, text->system)};
+}
+
+static void text_list_add(struct text_list *list, uint32_t number, struct text_pair text)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 256;
+        list->texts = mem_resize(list->texts, list->capacity, sizeof(*list->texts));
+    }
+    list->texts[list->count] = text;
+    map_u64_add(&list->places, number, list->count++);
+}
+
+/* ---- what is kept of a table ---- */
+
+struct table_names {
+    pthread_mutex_t mutex;
+    struct arena *arena;
+    struct text_list functions;
+    struct text_list files;
+};
+
+static void table_names_destroy(void *value)
+{
+    struct table_names *names = value;
+    text_list_fini(&names->functions);
+    text_list_fini(&names->files);
+    arena_destroy(names->arena);
+    pthread_mutex_destroy(&names->mutex);
+    mem_free(names);
+}
+
+static enum err_code table_names_make(void *context, void **ret_value, size_t *ret_bytes,
+                                      struct err *err)
+{
+    (void)context, (void)err;
+    struct table_names *names = mem_new(struct table_names, 1);
+    pthread_mutex_init(&names->mutex, NULL);
+    names->arena = arena_create();
+    *ret_value = names;
+    *ret_bytes = table_names_bytes;
+    return ERR_NONE;
+}
+
+/* Locked. */
+static void table_names_bound(struct table_names *names)
+{
+    const size_t lists = ((size_t)names->functions.capacity + names->files.capacity) *
+                         (sizeof(struct text_pair) + 2 * sizeof(struct map_u64_slot));
+    if (arena_bytes(names->arena) + lists < table_names_bytes)
+        return;
+    text_list_fini(&names->functions);
+    text_list_fini(&names->files);
+    arena_destroy(names->arena);
+    names->arena = arena_create();
+}
+
+/* ---- one question ---- */
+
+struct asking {
+    struct naming *naming;
+    int64_t tenant_id;
+    enum symbol_name_mode mode;
+    bool is_placed; /* mappings are those of a process, not of files */
+};
+
+struct question {
+    const struct asking *asking;
+    struct symbol_tables_ref ref;
+    struct flight_entry *kept;
+    struct symbol_names *expanded; /* NULL until something is not kept */
+    struct arena *arena;           /* of answers */
+    struct text_list functions;    /* of this question, in arena */
+    struct text_list files;
+    struct symbol_cursor cursor;
+};
+
+static enum err_code read_function(struct question *question, uint32_t function, struct buf *shown,
+                                   struct text_pair *ret_text, struct err *err)
+{
+    struct symbol_name name;
+    enum err_code code = symbol_names_function(question->expanded, function, &name, err);
+    if (code)
+        return code;
+    symbol_name_append(&name, question->asking->mode, shown);
+    *ret_text = (struct text_pair){.shown = buf_span(shown), .system = name.linkage};
+    return ERR_NONE;
+}
+
+/* From what is kept, or of the table. Locked. */
+static enum err_code read_text(struct question *question, struct table_names *names,
+                               bool is_function, uint32_t number, struct text_pair *ret_text,
+                               struct err *err)
+{
+    struct text_list *kept = is_function ? &names->functions : &names->files;
+    const struct text_pair *known = text_list_find(kept, number);
+    if (known) {
+        *ret_text = copy_pair(question->arena, known);
+        return ERR_NONE;
+    }
+    if (!question->expanded)
+        question->expanded = symbol_names_create(question->ref.table);
+    buf_auto shown;
+    buf_init(&shown, 1 << 20);
+    struct text_pair text = {0};
+    enum err_code code = is_function
+                             ? read_function(question, number, &shown, &text, err)
+                             : symbol_names_file(question->expanded, number, &text.shown, err);
+    if (code)
+        return code;
+    *ret_text = copy_pair(question->arena, &text);
+    table_names_bound(names);
+    text_list_add(kept, number, copy_pair(names->arena, &text));
+    return ERR_NONE;
+}
+
+/* A text that the table cannot give is empty: the rest of the table may be sound. */
+static struct text_pair find_text(struct question *question, bool is_function, uint32_t number)
+{
+    struct text_list *list = is_function ? &question->functions : &question->files;
+    struct text_pair text = {0};
+    struct err ignored;
+    if (number == SYMBOL_NONE)
+        return text;
+    const struct text_pair *known = text_list_find(list, number);
+    if (known)
+        return *known;
+    struct table_names *names = flight_cache_get(question->kept);
+    pthread_mutex_lock(&names->mutex);
+    if (read_text(question, names, is_function, number, &text, &ignored))
+        text = (struct text_pair){0};
+    pthread_mutex_unlock(&names->mutex);
+    text_list_add(list, number, text);
+    return text;
+}
+
+/* What has a line but no name is called by its place. */
+static struct span name_of_place(struct arena *arena, const struct symbolize_frame *frame)
+{
+    if (!frame->file.size)
+        return (struct span){0};
+    return span_text(arena_printf(arena, "%.*s:%" PRId64, SPAN_PRINT(frame->file), frame->line));
+}
+
+static void answer(struct question *question, uint32_t count, struct symbolize_frames *ret_frames)
+{
+    struct symbolize_frame *frames = arena_new(question->arena, struct symbolize_frame, count);
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symbol_frame *found = &question->cursor.frames[i];
+        const struct text_pair function = find_text(question, true, found->function);
+        struct symbolize_frame frame = {
+            .function = function.shown,
+            .system_name = function.system,
+            .file = find_text(question, false, found->file).shown,
+            .line = found->line,
+        };
+        if (!frame.function.size)
+            frame.function = name_of_place(question->arena, &frame);
+        if (frame.function.size)
+            frames[made++] = frame;
+    }
+    *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
+}
+
+/*
+ * An address of a process by its mapping; of what was stored, an offset in the file. Where no
+ * mapping was told it may be an address of the binary, as of programs that are not moved.
+ */
+static bool find_address(const struct question *question, const struct profile_mapping *mapping,
+                         uint64_t offset, uint64_t *ret_address)
+{
+    const struct symbol_table *table = question->ref.table;
+    struct symbol_mapping from = {.limit = UINT64_MAX};
+    const bool has_range = mapping && mapping->limit > mapping->start;
+    if (has_range && question->asking->is_placed) {
+        from = (struct symbol_mapping){
+            .start = mapping->start, .limit = mapping->limit, .offset = mapping->offset};
+        offset += mapping->start - mapping->offset;
+    }
+    if ((has_range || !question->asking->is_placed) &&
+        symbol_address_find(table, &from, offset, ret_address) != SYMBOL_ADDRESS_NONE)
+        return true;
+    *ret_address = offset;
+    return !has_range;
+}
+
+static void answer_all(struct question *question, const struct symbolize_question *asked,
+                       struct symbolize_frames *answers)
+{
+    symbol_cursor_init(&question->cursor, question->ref.table);
+    for (uint32_t i = 0; i < asked->address_count; i++) {
+        uint64_t address;
+        if (!find_address(question, asked->mapping, asked->addresses[i], &address))
+            continue;
+        const uint32_t count = symbol_cursor_find(&question->cursor, address);
+        if (count)
+            answer(question, count, &answers[i]);
+    }
+}
+
+static enum err_code answer_from_table(struct question *question,
+                                       const struct symbolize_question *asked,
+                                       struct symbolize_frames *answers, struct err *err)
+{
+    struct naming *naming = question->asking->naming;
+    char key[SYMBOL_TABLES_KEY_BYTES + 16];
+    snprintf(key, sizeof(key), "%s %d", question->ref.key, (int)question->asking->mode);
+    enum err_code code =
+        flight_cache_ref(naming->names, key, table_names_make, NULL, &question->kept, err);
+    if (code)
+        return code;
+    answer_all(question, asked, answers);
+    symbol_names_destroy(question->expanded);
+    text_list_fini(&question->functions);
+    text_list_fini(&question->files);
+    flight_cache_unref(question->kept);
+    return ERR_NONE;
+}
+
+static enum err_code resolve(void *context, const struct symbolize_question *asked,
+                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+{
+    const struct asking *asking = context;
+    struct server *server = asking->naming->server;
+    struct question *question = mem_new(struct question, 1);
+    question->asking = asking;
+    question->arena = arena;
+    enum err_code code = ERR_NONE;
+    if (asked->build_id.size)
+        code = symbol_tables_ref(server, asking->tenant_id, asked->build_id, &question->ref, err);
+    /* A table that cannot be read knows nothing; what may be better in a moment is told. */
+    if (code && code != ERR_DATABASE && code != ERR_BUSY)
+        code = ERR_NONE;
+    else if (!code && question->ref.table)
+        code = answer_from_table(question, asked, answers, err);
+    else if (!code) {
+        const struct symbol_tables_binary binary = {.build_id = asked->build_id,
+                                                    .file = asked->file};
+        symbol_tables_need(server, asking->tenant_id, &binary, 1);
+    }
+    symbol_tables_unref(&question->ref);
+    mem_free(question);
+    return code;
+}
+
+static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err)
+{
+    const struct asking *asking = context;
+    struct symbol_tables_binary *asked = mem_new(struct symbol_tables_binary, count);
+    for (uint32_t i = 0; i < count; i++)
+        asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
+    const enum err_code code =
+        symbol_tables_prepare(asking->naming->server, asking->tenant_id, asked, count, err);
+    mem_free(asked);
+    return code;
+}
+
+/* ---- who asks ---- */
+
+static uint64_t store_generation(void *context, int64_t tenant_id)
+{
+    const struct named_by *by = context;
+    return symbol_tables_generation(by->naming->server, tenant_id) * MODE_COUNT + by->mode;
+}
+
+static enum err_code store_prepare(void *context, int64_t tenant_id,
+                                   const struct symbolize_binary *binaries, uint32_t count,
+                                   struct err *err)
+{
+    const struct named_by *by = context;
+    struct asking asking = {.naming = by->naming, .tenant_id = tenant_id};
+    return prepare(&asking, binaries, count, err);
+}
+
+static enum err_code store_resolve(void *context, const struct frame_question *asked,
+                                   struct arena *arena, struct symbolize_frames *answers,
+                                   struct err *err)
+{
+    const struct named_by *by = context;
+    struct asking asking = {.naming = by->naming, .tenant_id = asked->tenant_id, .mode = by->mode};
+    const struct symbolize_question question = {.build_id = asked->build_id,
+                                                .file = asked->file,
+                                                .addresses = asked->addresses,
+                                                .address_count = asked->address_count};
+    return resolve(&asking, &question, arena, answers, err);
+}
+
+struct naming *naming_create(struct server *server, size_t max_bytes)
+{
+    struct naming *naming = mem_new(struct naming, 1);
+    naming->server = server;
+    pthread_mutex_init(&naming->mutex, NULL);
+    naming->names =
+        flight_cache_create(max_bytes ? max_bytes : names_bytes_default, table_names_destroy);
+    for (int mode = 0; mode < MODE_COUNT; mode++) {
+        struct named_by *by = &naming->modes[mode];
+        *by = (struct named_by){.naming = naming, .mode = (enum symbol_name_mode)mode};
+        by->resolver = (struct frame_resolver){.context = by,
+                                               .generation = store_generation,
+                                               .prepare = store_prepare,
+                                               .resolve = store_resolve};
+    }
+    return naming;
+}
+
+void naming_destroy(struct naming *naming)
+{
+    if (!naming)
+        return;
+    flight_cache_destroy(naming->names);
+    pthread_mutex_destroy(&naming->mutex);
+    mem_free(naming);
+}
+
+const struct frame_resolver *naming_resolver(const struct naming *naming,
+                                             enum symbol_name_mode mode)
+{
+    return &naming->modes[mode].resolver;
+}
+
+enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symbol_name_mode mode,
+                             const struct profile *profile, struct arena *arena,
+                             struct profile *ret_named, struct err *err)
+{
+    struct asking asking = {
+        .naming = naming, .tenant_id = tenant_id, .mode = mode, .is_placed = true};
+    const struct symbolize_resolver resolver = {
+        .context = &asking, .prepare = prepare, .resolve = resolve};
+    struct symbolize_counts counts = {0};
+    return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
+                             err);
+}
+
+static bool was_seen(struct naming *naming, int64_t tenant_id, struct span build_id)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id; /* FNV-1a */
+    for (size_t i = 0; i < build_id.size; i++)
+        hash = (hash ^ build_id.data[i]) * UINT64_C(1099511628211);
+    const int64_t now_ns = clock_monotonic_ns();
+    struct seen *slot = &naming->seen[hash % SEEN_SLOTS];
+    pthread_mutex_lock(&naming->mutex);
+    const bool is_known = slot->at_ns && slot->hash == hash && now_ns - slot->at_ns < seen_ns;
+    if (!is_known)
+        *slot = (struct seen){.hash = hash, .at_ns = now_ns};
+    pthread_mutex_unlock(&naming->mutex);
+    return is_known;
+}
+
+void naming_note(struct naming *naming, int64_t tenant_id, const struct profile *tables)
+{
+    arena_auto scratch = arena_create();
+    const struct symbolize_binary *binaries;
+    const uint32_t count = symbolize_find_binaries(tables, scratch, &binaries);
+    struct symbol_tables_binary *news = arena_new(scratch, struct symbol_tables_binary, count);
+    struct err ignored;
+    uint32_t news_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (binaries[i].build_id.size && !was_seen(naming, tenant_id, binaries[i].build_id))
+            news[news_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
+                                                               .file = binaries[i].file};
+    }
+    if (symbol_tables_prepare(naming->server, tenant_id, news, news_count, &ignored))
+        return;
+    for (uint32_t i = 0; i < news_count; i++) {
+        struct symbol_tables_ref ref = {0};
+        if (!symbol_tables_ref(naming->server, tenant_id, news[i].build_id, &ref, &ignored) &&
+            !ref.table)
+            symbol_tables_need(naming->server, tenant_id, &news[i], 1);
+        symbol_tables_unref(&ref);
+    }
+}
+
+enum err_code naming_find_states(struct server *server, int64_t tenant_id,
+                                 const struct symbolize_binary *binaries, uint32_t count,
+                                 struct arena *arena,
+                                 const struct symbol_tables_status **ret_states,
+                                 uint32_t *ret_count, struct err *err)
+{
+    if (count > SYMBOL_TABLES_STATUS_MAX)
+        count = SYMBOL_TABLES_STATUS_MAX;
+    *ret_count = count;
+    *ret_states = NULL;
+    if (!count)
+        return ERR_NONE;
+    struct symbol_tables_binary *asked = arena_new(arena, struct symbol_tables_binary, count);
+    for (uint32_t i = 0; i < count; i++)
+        asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
+                                                 .file = binaries[i].file};
+    return symbol_tables_status(server, tenant_id, asked, count, arena, ret_states, err);
+}

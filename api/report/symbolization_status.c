@@ -1,0 +1,114 @@
+#include "api/report/symbolization_status.h"
+
+#include "api/debuginfo/symbol_tables.h"
+#include "api/report/symbol_resolver.h"
+#include "lib/base/mem.h"
+#include "lib/profile/symbolize.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { STATUS_MAX_BYTES = 8 << 20, ASKED_MAX = 256 };
+
+static bool is_listed(const struct names_status *status, const struct symbol_tables_status *one)
+{
+    for (uint32_t i = 0; i < status->count; i++) {
+        const struct symbol_tables_status *other = &status->states[i];
+        if (other->state == one->state && strcmp(other->build_id, one->build_id) == 0 &&
+            strcmp(other->file, one->file) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum err_code names_status_add(struct request *request, int64_t tenant_id,
+                               const struct symbolize_binary *binaries, uint32_t count,
+                               struct names_status *status, struct err *err)
+{
+    const struct symbol_tables_status *found;
+    const uint32_t all = count;
+    enum err_code code = naming_find_states(request->server, tenant_id, binaries, count,
+                                            request->arena, &found, &count, err);
+    if (code || !count)
+        return code;
+    struct symbol_tables_status *states =
+        arena_new(request->arena, struct symbol_tables_status, status->count + count);
+    if (status->count)
+        memcpy(states, status->states, status->count * sizeof(*states));
+    struct names_status joined = {.states = states, .count = status->count};
+    joined.unlisted_count = status->unlisted_count + (all - count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_listed(status, &found[i])) /* one profile has none twice */
+            states[joined.count++] = found[i];
+    }
+    *status = joined;
+    return ERR_NONE;
+}
+
+enum err_code names_status_add_profile(struct request *request, int64_t tenant_id,
+                                       const struct profile *profile, struct names_status *status,
+                                       struct err *err)
+{
+    arena_auto scratch = arena_create();
+    const struct symbolize_binary *binaries;
+    uint32_t count = symbolize_find_binaries(profile, scratch, &binaries);
+    return names_status_add(request, tenant_id, binaries, count, status, err);
+}
+
+const char *names_status_write(struct request *request, const struct names_status *status)
+{
+    buf_auto json;
+    buf_init(&json, STATUS_MAX_BYTES);
+    symbol_tables_write_status(status->states, status->count, status->unlisted_count, &json);
+    return buf_failed(&json) ? NULL : arena_strndup(request->arena, json.data, json.size);
+}
+
+static enum err_code read_build_ids(const struct request *request,
+                                    const struct symbolize_binary **ret_binaries,
+                                    uint32_t *ret_count, struct err *err)
+{
+    struct symbolize_binary *binaries =
+        arena_new(request->arena, struct symbolize_binary, ASKED_MAX);
+    struct span text;
+    uint32_t count = 0;
+    for (; request_query_nth(request, "build_id", count, &text); count++) {
+        if (count == ASKED_MAX)
+            return err_set(err, ERR_INVALID, "build_id: there are more than %d", ASKED_MAX);
+        char id[SYMBOL_TABLES_ID_BYTES];
+        if (!symbol_tables_id(text, id))
+            return err_set(err, ERR_INVALID, "build_id is empty or too long: leave it out");
+        binaries[count].build_id = text;
+    }
+    if (!count)
+        return err_set(err, ERR_INVALID, "build_id is missing: the build ids of some binaries");
+    *ret_binaries = binaries;
+    *ret_count = count;
+    return ERR_NONE;
+}
+
+enum err_code names_status_handle(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    static const char *const none[] = {NULL}, *const repeatable[] = {"build_id", NULL};
+    const int64_t tenant_id = request->principal.tenant_id;
+    const struct symbolize_binary *binaries = NULL;
+    uint32_t count = 0;
+    struct names_status status = {0};
+    enum err_code code = request_check_parameters(request, none, repeatable, err);
+    if (!code)
+        code = read_build_ids(request, &binaries, &count, err);
+    /* Before the states: a change between the two is told the next time. */
+    const uint64_t generation = symbol_tables_generation(request->server, tenant_id);
+    if (!code)
+        code = names_status_add(request, tenant_id, binaries, count, &status, err);
+    if (code)
+        return code;
+    const char *json = names_status_write(request, &status);
+    if (!json)
+        return err_set(err, ERR_TOO_LARGE, "too many binaries lack names to list them");
+    response_add(request, response, "cache-control", "private, no-cache");
+    response_bytes(response, 200, "application/json",
+                   span_text(arena_printf(request->arena, "{\"generation\":%" PRIu64 ",%s",
+                                          generation, json + 1)));
+    return ERR_NONE;
+}

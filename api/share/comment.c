@@ -1,0 +1,411 @@
+#include "api/share/comment.h"
+
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/http/rate_limiter.h"
+#include "api/identity/audit.h"
+#include "api/identity/tenant.h"
+#include "api/server.h"
+#include "api/share/share.h"
+#include "api/share/share_access.h"
+#include "api/share/viewer_path.h"
+#include "lib/base/mem.h"
+#include "lib/base/share_text.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* In the order of enum column. */
+#define COLUMNS                                                                                    \
+    "n, user_id, author, text, pin_hash, pin_function, view, rfc3339(created_at),"                 \
+    " rfc3339(edited_at)"
+enum column {
+    COLUMN_N,
+    COLUMN_USER,
+    COLUMN_AUTHOR,
+    COLUMN_TEXT,
+    COLUMN_PIN_HASH,
+    COLUMN_PIN_FUNCTION,
+    COLUMN_VIEW,
+    COLUMN_CREATED,
+    COLUMN_EDITED
+};
+
+struct comment {
+    const char *text;
+    const char *pin_hash; /* NULL: none, as the function */
+    const char *pin_function;
+    const char *view;   /* NULL: none */
+    const char *author; /* the name as others see it; known once it is written */
+};
+
+static bool may_delete_all(const struct request *request, const struct share *share)
+{
+    return request->principal.kind == PRINCIPAL_USER && request->principal.role == ROLE_OWNER &&
+           request->principal.tenant_id == share->tenant_id;
+}
+
+static void append_comment(const struct request *request, const struct share *share,
+                           const struct pg_result *rows, int row, const char *name,
+                           struct answer *answer)
+{
+    bool is_mine = request->principal.user_id != 0 &&
+                   request->principal.user_id == pg_get_i64(rows, row, COLUMN_USER);
+    answer_open(answer, name, '{');
+    answer_cell_i64(answer, "n", rows, row, COLUMN_N);
+    answer_cell_text(answer, "author", rows, row, COLUMN_AUTHOR);
+    answer_cell_text(answer, "text", rows, row, COLUMN_TEXT);
+    if (pg_is_null(rows, row, COLUMN_PIN_HASH)) {
+        answer_null(answer, "pin");
+    } else {
+        answer_open(answer, "pin", '{');
+        answer_cell_text(answer, "hash", rows, row, COLUMN_PIN_HASH);
+        answer_cell_text(answer, "function", rows, row, COLUMN_PIN_FUNCTION);
+        answer_close(answer, '}');
+    }
+    answer_cell_text(answer, "view", rows, row, COLUMN_VIEW);
+    answer_cell_text(answer, "created_at", rows, row, COLUMN_CREATED);
+    answer_cell_text(answer, "edited_at", rows, row, COLUMN_EDITED);
+    answer_bool(answer, "mine", is_mine);
+    answer_bool(answer, "can_delete", is_mine || may_delete_all(request, share));
+    answer_close(answer, '}');
+}
+
+static enum err_code list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"cursor", "limit", NULL};
+    struct share share;
+    int64_t after, limit;
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &after, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, COMMENT_PAGE, COMMENT_PAGE, &limit, err);
+    if (!code)
+        code = share_access_find(request, request->path_params[0], &share, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, share.tenant_id,
+                               "SELECT " COLUMNS " FROM share_comment WHERE share_id = $1::text"
+                               " AND n > $2::bigint ORDER BY n LIMIT $3::bigint",
+                               request->arena, &rows, err, PG_TEXT(share.id), PG_I64(after),
+                               PG_I64(limit));
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "comments", '[');
+    int count = pg_row_count(rows);
+    for (int row = 0; row < count; row++)
+        append_comment(request, &share, rows, row, NULL, &answer);
+    answer_close(&answer, ']');
+    if (count == limit)
+        answer_cell_text(&answer, "next_cursor", rows, count - 1, COLUMN_N);
+    else
+        answer_null(&answer, "next_cursor");
+    answer_close(&answer, '}');
+    response->may_compress = true;
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* The share of the path, if the request may write about it now. */
+static enum err_code find_to_write(struct request *request, struct share *share, struct err *err)
+{
+    const struct principal *who = &request->principal;
+    enum err_code code = share_access_find(request, request->path_params[0], share, err);
+    if (code)
+        return code;
+    if (who->kind == PRINCIPAL_ANONYMOUS)
+        return err_set(err, ERR_UNAUTHENTICATED, "sign in to write a comment");
+    if (who->kind == PRINCIPAL_TOKEN)
+        return err_set(err, ERR_FORBIDDEN,
+                       "a comment is a person's: sign in with a browser to write one");
+    if (who->role < ROLE_MEMBER)
+        return err_set(err, ERR_FORBIDDEN,
+                       "viewers read comments: ask an owner of your team to make you a member");
+    char key[24];
+    snprintf(key, sizeof(key), "%" PRId64, who->user_id);
+    return limiter_take(request->server->limiter, LIMIT_COMMENT_USER, span_text(key),
+                        COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE, err);
+}
+
+static enum err_code read_text(const struct json_body *body, struct comment *comment,
+                               struct err *err)
+{
+    enum err_code code = json_body_text(body, "text", 1, COMMENT_TEXT_BYTES, &comment->text, err);
+    if (!code)
+        code = share_text_check("text", span_text(comment->text), COMMENT_TEXT_BYTES, false, err);
+    if (!code && span_trim(span_text(comment->text)).size == 0)
+        return err_set(err, ERR_INVALID, "text is blank");
+    return code;
+}
+
+static enum err_code read_pin(const struct json_body *body, struct comment *comment,
+                              struct err *err)
+{
+    uint8_t hash[8];
+    enum err_code code = json_body_text(body, "pin_hash", 0, 16, &comment->pin_hash, err);
+    if (!code)
+        code = json_body_text(body, "pin_function", 0, COMMENT_FUNCTION_BYTES,
+                              &comment->pin_function, err);
+    if (code)
+        return code;
+    if (!comment->pin_hash != !comment->pin_function)
+        return err_set(err, ERR_INVALID, "pin_hash and pin_function belong together");
+    if (!comment->pin_hash)
+        return ERR_NONE;
+    bool has_upper = strpbrk(comment->pin_hash, "ABCDEF") != NULL;
+    if (has_upper || !digest_parse_hex(span_text(comment->pin_hash), hash, sizeof(hash)))
+        return err_set(err, ERR_INVALID, "pin_hash must be 16 digits of 0-9 and a-f");
+    return share_text_check("pin_function", span_text(comment->pin_function),
+                            COMMENT_FUNCTION_BYTES, true, err);
+}
+
+static enum err_code read_comment(struct request *request, struct comment *comment, struct err *err)
+{
+    static const char *const known[] = {"text", "pin_hash", "pin_function", "view", NULL};
+    struct json_body *body;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = read_text(body, comment, err);
+    if (!code)
+        code = read_pin(body, comment, err);
+    if (!code)
+        code = json_body_text(body, "view", 0, COMMENT_VIEW_BYTES, &comment->view, err);
+    if (!code && comment->view)
+        code = viewer_path_check_query("view", span_text(comment->view), err);
+    return code;
+}
+
+static enum err_code record(struct request *request, struct pg_connection *connection,
+                            const struct share *share, const char *action, const char *n,
+                            struct err *err)
+{
+    const char *target = arena_printf(request->arena, "%s/%s", share->id, n);
+    return audit_record_for(connection, request, share->tenant_id, action, target, err);
+}
+
+/* Counting up the share's number locks its row, so that comments of one share wait for each other
+ * and none is written to a share that is deleted meanwhile. */
+static enum err_code insert(struct request *request, struct pg_connection *connection,
+                            const struct share *share, const struct comment *comment,
+                            struct pg_result **ret_row, struct err *err)
+{
+    struct pg_result *number;
+    enum err_code code = pg_query_values(
+        connection, share->tenant_id,
+        "UPDATE share SET last_comment = last_comment + 1 WHERE id = $1::text AND state = 'live'"
+        " RETURNING last_comment,"
+        " (SELECT count(*) FROM share_comment WHERE share_id = $1::text)",
+        request->arena, &number, err, PG_TEXT(share->id));
+    if (code)
+        return code;
+    if (pg_row_count(number) == 0)
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
+    if (pg_get_i64(number, 0, 1) >= COMMENT_MAX_PER_SHARE)
+        return err_set(err, ERR_CONFLICT,
+                       "a share has at most %d comments: delete some that have been settled",
+                       COMMENT_MAX_PER_SHARE);
+    return pg_query_values(
+        connection, share->tenant_id,
+        "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text, pin_hash,"
+        " pin_function, view) VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint,"
+        " $9::text, $5::text, $6::text, $7::text, $8::text)"
+        " RETURNING " COLUMNS,
+        request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(pg_get_i64(number, 0, 0)),
+        PG_I64(share->tenant_id), PG_I64(request->principal.user_id), PG_TEXT(comment->text),
+        comment->pin_hash ? PG_TEXT(comment->pin_hash) : PG_NULL,
+        comment->pin_hash ? PG_TEXT(comment->pin_function) : PG_NULL,
+        comment->view ? PG_TEXT(comment->view) : PG_NULL, PG_TEXT(comment->author));
+}
+
+/* The author may belong to another tenant than the share. */
+static enum err_code find_author_name(struct request *request, struct pg_connection *connection,
+                                      struct comment *comment, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, request->principal.tenant_id, "SELECT coalesce(app_user_shown_name($1), '')",
+        request->arena, &row, err, PG_I64(request->principal.user_id));
+    if (!code)
+        comment->author = pg_get_text(row, 0, 0);
+    return code;
+}
+
+static enum err_code answer_comment(struct request *request, struct response *response, int status,
+                                    const struct share *share, const struct pg_result *row,
+                                    struct err *err)
+{
+    answer_auto answer;
+    answer_init(&answer);
+    append_comment(request, share, row, 0, NULL, &answer);
+    return answer_send(&answer, request, response, status, err);
+}
+
+static enum err_code create(struct request *request, struct response *response, struct err *err)
+{
+    struct share share;
+    struct comment comment = {0};
+    pg_auto connection = NULL;
+    struct pg_result *row;
+    enum err_code code = find_to_write(request, &share, err);
+    if (!code)
+        code = read_comment(request, &comment, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = find_author_name(request, connection, &comment, err);
+    if (!code)
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (!code)
+        code = insert(request, connection, &share, &comment, &row, err);
+    if (!code)
+        code = record(request, connection, &share, "comment.create", pg_get_text(row, 0, COLUMN_N),
+                      err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "/api/v1/shares/%s/comments/%s", share.id,
+                              pg_get_text(row, 0, COLUMN_N)));
+    return answer_comment(request, response, 201, &share, row, err);
+}
+
+static enum err_code not_found(const struct share *share, int64_t n, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND,
+                   "the share %s has no comment %" PRId64 ": the list shows those that there are",
+                   share->id, n);
+}
+
+/* Whose comment is it, of a share that was found? Handles: ERR_NOT_FOUND. */
+static enum err_code find_author(struct request *request, struct pg_connection *connection,
+                                 const struct share *share, int64_t n, int64_t *ret_user_id,
+                                 struct err *err)
+{
+    struct pg_result *row;
+    request->has_found = true;
+    enum err_code code =
+        pg_query_values(connection, share->tenant_id,
+                        "SELECT user_id FROM share_comment WHERE share_id = $1::text AND"
+                        " n = $2::bigint FOR UPDATE",
+                        request->arena, &row, err, PG_TEXT(share->id), PG_I64(n));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return not_found(share, n, err);
+    *ret_user_id = pg_get_i64(row, 0, 0);
+    return ERR_NONE;
+}
+
+static enum err_code update(struct request *request, struct pg_connection *connection,
+                            const struct share *share, int64_t n, const char *text,
+                            struct pg_result **ret_row, struct err *err)
+{
+    int64_t author;
+    enum err_code code = find_author(request, connection, share, n, &author, err);
+    if (code)
+        return code;
+    if (author != request->principal.user_id)
+        return err_set(err, ERR_FORBIDDEN, "only whoever wrote a comment may change it");
+    return pg_query_values(connection, share->tenant_id,
+                           "UPDATE share_comment SET text = $3::text, edited_at = now()"
+                           " WHERE share_id = $1::text AND n = $2::bigint RETURNING " COLUMNS,
+                           request->arena, ret_row, err, PG_TEXT(share->id), PG_I64(n),
+                           PG_TEXT(text));
+}
+
+static enum err_code edit(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"text", NULL};
+    struct share share;
+    struct comment comment = {0};
+    struct json_body *body;
+    int64_t n;
+    pg_auto connection = NULL;
+    struct pg_result *row;
+    enum err_code code = answer_path_id(request, 1, &n, err);
+    if (!code)
+        code = find_to_write(request, &share, err);
+    if (!code)
+        code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = read_text(body, &comment, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (!code)
+        code = update(request, connection, &share, n, comment.text, &row, err);
+    if (!code)
+        code =
+            record(request, connection, &share, "comment.edit", pg_get_text(row, 0, COLUMN_N), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : answer_comment(request, response, 200, &share, row, err);
+}
+
+/* Whoever shows a delete token means it alone, as when a share is deleted. */
+static enum err_code check_delete(struct request *request, const struct share *share,
+                                  int64_t author, struct err *err)
+{
+    const struct principal *who = &request->principal;
+    if (request_field(request, "x-perfolio-delete-token").size)
+        return share_access_check_edit(request, share, err);
+    if ((who->user_id && who->user_id == author) || may_delete_all(request, share))
+        return ERR_NONE;
+    if (who->kind == PRINCIPAL_ANONYMOUS)
+        return err_set(err, ERR_UNAUTHENTICATED, "sign in to delete a comment");
+    return err_set(err, ERR_FORBIDDEN,
+                   "only whoever wrote a comment and owners of the share's team may delete it");
+}
+
+static enum err_code remove_comment(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    struct share share;
+    int64_t n, author;
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = answer_path_id(request, 1, &n, err);
+    if (!code)
+        code = share_access_find(request, request->path_params[0], &share, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (!code)
+        code = find_author(request, connection, &share, n, &author, err);
+    if (!code)
+        code = check_delete(request, &share, author, err);
+    if (!code)
+        code = pg_query_values(connection, share.tenant_id,
+                               "DELETE FROM share_comment WHERE share_id = $1::text"
+                               " AND n = $2::bigint",
+                               request->arena, &result, err, PG_TEXT(share.id), PG_I64(n));
+    if (!code)
+        code = record(request, connection, &share, "comment.delete",
+                      arena_printf(request->arena, "%" PRId64, n), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : answer_nothing(request, response);
+}
+
+#define COMMENTS "/api/v1/shares/{id}/comments"
+enum { COMMENT_BODY_BYTES = 128 << 10 }; /* JSON may escape each byte */
+
+static const struct route routes[] = {
+    {HTTP_GET, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_CORS, 0, list},
+    {HTTP_POST, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, create},
+    {HTTP_PATCH, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, edit},
+    {HTTP_DELETE, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, remove_comment},
+};
+
+const struct route_table comment_routes = {routes, sizeof(routes) / sizeof(*routes)};

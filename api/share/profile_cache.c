@@ -1,0 +1,249 @@
+#include "api/share/profile_cache.h"
+
+#include "api/debuginfo/symbol_tables.h"
+#include "api/ops/memory_info.h"
+#include "api/ops/metrics.h"
+#include "api/report/memory_gate.h"
+#include "api/report/symbol_resolver.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share/share.h"
+#include "api/share/share_runtime.h"
+#include "api/share/share_summary.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/symbolize.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+struct profile_cache {
+    struct flight_cache *flights;
+};
+
+struct cached {
+    struct profile *profile;
+    const struct symbolize_binary *binaries; /* that have addresses without names */
+    uint32_t binary_count;
+    bool wants_names;         /* from tables: some have none, or no lines */
+    struct flight_entry *raw; /* that a profile with names borrows from; NULL: it is itself raw */
+};
+
+static void destroy_cached(void *value)
+{
+    struct cached *cached = value;
+    profile_destroy(cached->profile);
+    flight_cache_unref(cached->raw);
+    mem_free(cached);
+}
+
+static struct cached *cached_create(struct profile *profile, size_t *ret_bytes)
+{
+    struct cached *cached = mem_new(struct cached, 1);
+    cached->profile = profile;
+    cached->binary_count = symbolize_find_binaries(profile, profile->arena, &cached->binaries);
+    cached->wants_names = symbolize_wants(profile, SYMBOLIZE_WITHOUT_LINES);
+    *ret_bytes = sizeof(*cached) + arena_bytes(profile->arena);
+    return cached;
+}
+
+struct profile_cache *profile_cache_create(size_t max_bytes)
+{
+    struct profile_cache *cache = mem_new(struct profile_cache, 1);
+    if (max_bytes == 0)
+        max_bytes = machine_share_of_memory(8, 64 << 20, 256 << 20);
+    cache->flights = flight_cache_create(max_bytes, destroy_cached);
+    return cache;
+}
+
+void profile_cache_destroy(struct profile_cache *cache)
+{
+    if (!cache)
+        return;
+    flight_cache_destroy(cache->flights);
+    mem_free(cache);
+}
+
+struct decode_job {
+    struct server *server;
+    const struct share *share;
+};
+
+struct share_cost profile_cache_cost(const struct share *share)
+{
+    struct share_cost cost;
+    if (share_summary_read_cost(share->summary, &cost))
+        return cost;
+    /* Not told: as if it were a large compressed one. */
+    return (struct share_cost){.decode_bytes = share->raw_bytes * 16,
+                               .decoded_bytes = share->raw_bytes * 12,
+                               .stack_frames = share->raw_bytes * 2,
+                               .sample_count = share->raw_bytes / 8};
+}
+
+/* Never more than the upload took, for which the one who asks has a place. */
+static struct profile_limits limits_of(const struct server *server, const struct share *share)
+{
+    struct profile_limits limits =
+        share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
+    /* It was taken: a lower setting or a stricter rule since then hides no share. */
+    limits.expansion_ratio = 0;
+    limits.was_accepted = true;
+    uint64_t peak = profile_cache_cost(share).decode_bytes;
+    if (peak < limits.memory_bytes)
+        limits.memory_bytes = peak;
+    return limits;
+}
+
+/* Reads through a mapping: an object never changes, and its pages need not be copied. */
+static enum err_code decode_object(struct server *server, const struct share *share, int fd,
+                                   struct profile **ret_profile, struct err *err)
+{
+    const struct integrity_object object = share_stored_object(share);
+    const size_t size = (size_t)object.bytes;
+    if (size == 0)
+        return err_set(err, ERR_CORRUPT, "the stored profile is empty");
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (memory == MAP_FAILED)
+        return err_set_errno(err, ERR_IO, "mapping a stored profile of %zu bytes", size);
+    struct profile_limits limits = limits_of(server, share);
+    enum err_code code = integrity_verify_bytes(server, &object, span_of(memory, size), err);
+    if (!code)
+        code = format_decode(span_of(memory, size), &limits, NULL, ret_profile, err);
+    munmap(memory, size);
+    return code;
+}
+
+static enum err_code decode_share(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    const struct decode_job *job = context;
+    fd_auto fd = -1;
+    enum err_code code = share_open_object(job->server, job->share, &fd, err);
+    if (code)
+        return code;
+    struct profile *profile;
+    metric_add(metrics_counter(job->server->metrics, "perfolio_profile_decodes_total", "",
+                               "Stored profiles decoded for viewing."),
+               1);
+    code = decode_object(job->server, job->share, fd, &profile, err);
+    if (code)
+        return code;
+    *ret_value = cached_create(profile, ret_bytes);
+    return ERR_NONE;
+}
+
+enum err_code profile_cache_ref(struct server *server, const struct share *share,
+                                struct flight_entry **ret_entry, struct err *err)
+{
+    struct decode_job job = {.server = server, .share = share};
+    return flight_cache_ref(server->profiles->flights, share->id, decode_share, &job, ret_entry,
+                            err);
+}
+
+/* ---- with names ---- */
+
+struct name_job {
+    struct server *server;
+    const struct share *share;
+    enum symbol_name_mode mode;
+    struct flight_entry **raw; /* is taken */
+};
+
+static enum err_code name_profile(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    const struct name_job *job = context;
+    const struct cached *raw = flight_cache_get(*job->raw);
+    struct arena *arena = arena_create();
+    struct profile *named = arena_new(arena, struct profile, 1);
+    enum err_code code = naming_profile(job->server->naming, job->share->tenant_id, job->mode,
+                                        raw->profile, arena, named, err);
+    if (code) {
+        arena_destroy(arena);
+        return code;
+    }
+    named->arena = arena;
+    struct cached *cached = mem_new(struct cached, 1);
+    *cached = (struct cached){.profile = named,
+                              .binaries = raw->binaries,
+                              .binary_count = raw->binary_count,
+                              .raw = *job->raw};
+    *job->raw = NULL;
+    *ret_value = cached;
+    *ret_bytes = sizeof(*cached) + arena_bytes(arena);
+    return ERR_NONE;
+}
+
+enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
+                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
+                                      struct err *err)
+{
+    profile_cache_auto raw = NULL;
+    enum err_code code = profile_cache_ref(server, share, &raw, err);
+    if (code)
+        return code;
+    const struct cached *cached = flight_cache_get(raw);
+    if (!cached->wants_names) {
+        *ret_entry = raw;
+        raw = NULL;
+        return ERR_NONE;
+    }
+    char key[128];
+    snprintf(key, sizeof(key), "%s names %d %" PRIu64, share->id, (int)mode,
+             symbol_tables_generation(server, share->tenant_id));
+    struct name_job job = {.server = server, .share = share, .mode = mode, .raw = &raw};
+    return flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
+}
+
+/* context is what *ret_value shall be; it is NULL afterwards. */
+static enum err_code take_profile(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    struct profile **profile = context;
+    (void)err;
+    *ret_value = cached_create(*profile, ret_bytes);
+    *profile = NULL;
+    return ERR_NONE;
+}
+
+void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile)
+{
+    struct flight_entry *entry;
+    struct err ignored;
+    if (flight_cache_ref(cache->flights, share_id, take_profile, &profile, &entry, &ignored) == 0)
+        flight_cache_unref(entry);
+    profile_destroy(profile);
+}
+
+const struct profile *profile_cache_get(const struct flight_entry *entry)
+{
+    const struct cached *cached = flight_cache_get(entry);
+    return cached->profile;
+}
+
+const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
+                                                      uint32_t *ret_count)
+{
+    const struct cached *cached = flight_cache_get(entry);
+    *ret_count = cached->binary_count;
+    return cached->binaries;
+}
+
+void profile_cache_unref(struct flight_entry *entry)
+{
+    flight_cache_unref(entry);
+}
+
+void profile_cache_drop(struct profile_cache *cache, const char *share_id)
+{
+    flight_cache_drop(cache->flights, share_id);
+}
+
+size_t profile_cache_bytes(struct profile_cache *cache)
+{
+    return flight_cache_bytes(cache->flights);
+}

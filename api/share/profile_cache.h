@@ -1,0 +1,68 @@
+/*
+ * profile_cache: decoded profiles by share id, so that viewing decodes once and not per view.
+ *
+ * A flight_cache of profiles: single flight, least recently used dropped past max_bytes, what is in
+ * use stays valid until its last user has given it back. Who asks for a heavy profile holds a place
+ * of the decode_gate for it (profile_cache_cost).
+ * Threads: any.
+ */
+#ifndef API_SHARE_PROFILE_CACHE_H
+#define API_SHARE_PROFILE_CACHE_H
+
+#include "lib/base/err.h"
+#include "lib/symbols/symbol_name.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct flight_entry;
+struct profile;
+struct profile_cache;
+struct server;
+struct share;
+struct share_cost;
+struct symbolize_binary;
+
+/* 0 means an eighth of the machine's memory, from 64 to 256 MiB. A profile larger than that is
+ * decoded, used and dropped. */
+struct profile_cache *profile_cache_create(size_t max_bytes);
+/* NULL is a no-op. Nothing may be in use any more. */
+void profile_cache_destroy(struct profile_cache *cache);
+
+/*
+ * The decoded profile of share; the caller gives *ret_entry back with profile_cache_unref, and
+ * profile_cache_get borrows from it. Handles: ERR_BUSY (waited too long), ERR_GONE (its bytes have
+ * been deleted meanwhile), ERR_TOO_LARGE (the server's limits have been lowered since the upload).
+ */
+enum err_code profile_cache_ref(struct server *server, const struct share *share,
+                                struct flight_entry **ret_entry, struct err *err) MUST_USE;
+/* The same with the names that its addresses have by now (api/report/symbol_resolver.h): made once
+ * per generation of the team's symbol tables. Handles: ERR_DATABASE too. */
+enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
+                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
+                                      struct err *err) MUST_USE;
+/* The binaries some of whose addresses came without names. */
+const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
+                                                      uint32_t *ret_count);
+/* Keeps a profile that was decoded when its share was made, as whoever made a share looks at it
+ * next. The cache destroys it. */
+void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile);
+/* What decoding the share's profile takes and leaves, without decoding it. */
+struct share_cost profile_cache_cost(const struct share *share);
+const struct profile *profile_cache_get(const struct flight_entry *entry);
+/* NULL is a no-op. */
+void profile_cache_unref(struct flight_entry *entry);
+
+/* Forgets the profile of a share that was deleted. */
+void profile_cache_drop(struct profile_cache *cache, const char *share_id);
+
+/* For metrics. */
+size_t profile_cache_bytes(struct profile_cache *cache);
+
+static inline void profile_cache_cleanup(struct flight_entry **entry)
+{
+    profile_cache_unref(*entry);
+}
+#define profile_cache_auto __attribute__((cleanup(profile_cache_cleanup))) struct flight_entry *
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * share_access: who may see and who may change a share.
+ *
+ *   public, unlisted   anyone who has the link
+ *   team               principals of the share's tenant with SCOPE_READ; a token with SCOPE_SHARE
+ *                      alone, if it made the share
+ *   password           these too; anyone who shows the password, in the header X-Perfolio-Password
+ *                      or once at /api/v1/shares/{id}/unlock, which sets a signed cookie
+ *
+ * To those who may not even know of it, a team share does not exist (ERR_NOT_FOUND). Passwords are
+ * kept as scrypt hashes; guesses are limited (api/identity/password_attempt.h). Threads: any.
+ */
+#ifndef API_SHARE_SHARE_ACCESS_H
+#define API_SHARE_SHARE_ACCESS_H
+
+#include "api/http/request.h"
+
+struct share;
+
+/*
+ * May the request read the share? Handles: ERR_NOT_FOUND (team share of others),
+ * ERR_UNAUTHENTICATED (password needed or wrong), ERR_RATE_LIMITED (too many wrong passwords).
+ */
+enum err_code share_access_check_read(struct request *request, const struct share *share,
+                                      struct err *err) MUST_USE;
+
+/* share_find and share_access_check_read; the id is request->path_params[0] unless given. */
+enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
+                                struct err *err) MUST_USE;
+
+/* True for principals of the share's tenant with SCOPE_SHARE who may read the share as such
+ * (anonymous shares have none). */
+bool share_access_is_editor(const struct request *request, const struct share *share);
+
+/*
+ * May the request change or delete the share? Editors, and whoever shows the delete token in
+ * X-Perfolio-Delete-Token. Handles: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
+ * ERR_RATE_LIMITED.
+ */
+enum err_code share_access_check_edit(struct request *request, const struct share *share,
+                                      struct err *err) MUST_USE;
+
+/* Checks a password typed into the form and, if right, adds the cookie that opens the share. */
+enum err_code share_access_unlock(struct request *request, struct response *response,
+                                  const struct share *share, struct span password,
+                                  struct err *err) MUST_USE;
+
+/* Public or unlisted: the link alone suffices. */
+bool share_access_is_open(const struct share *share);
+
+/* "public, no-cache" or "private, no-cache", as the share's visibility allows: always asked again,
+ * which is cheap with an ETag, so that a deleted share is gone at once. */
+const char *share_access_cache_control(const struct share *share);
+
+/* Tells search engines to stay away from all but public shares. */
+void share_access_add_robots(struct request *request, struct response *response,
+                             const struct share *share);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * share_admin: what viewers report and what the operator does about it. Handlers of share_routes.
+ */
+#ifndef API_SHARE_SHARE_ADMIN_H
+#define API_SHARE_SHARE_ADMIN_H
+
+#include "api/http/request.h"
+
+enum { SHARE_REPORT_CHARACTERS = 2000, SHARE_REPORTS_PER_MINUTE = 5 };
+
+/* POST /api/v1/shares/{id}/reports {reason}: from anyone who may read the share. */
+enum err_code share_admin_report(struct request *request, struct response *response,
+                                 struct err *err) MUST_USE;
+/* GET /api/v1/admin/reports?cursor&limit: open reports, oldest first. */
+enum err_code share_admin_list_reports(struct request *request, struct response *response,
+                                       struct err *err) MUST_USE;
+/* POST /api/v1/admin/reports/{id}/close: nothing is wrong with the share. */
+enum err_code share_admin_close_report(struct request *request, struct response *response,
+                                       struct err *err) MUST_USE;
+/* POST /api/v1/admin/shares/{id}/takedown {reason}: the share goes, its reports are closed. */
+enum err_code share_admin_take_down(struct request *request, struct response *response,
+                                    struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,347 @@
+/*
+ * Making a share. The bytes are decoded while another thread makes them durable; when both have
+ * gone well, one transaction, which is one round trip, commits the row. What is not understood is
+ * deleted again. A crash before the commit leaves an object that the sweep collects; after it, the
+ * share is whole. For 100 KB that is three waits for the disk: file and folder beside the decoding,
+ * then the write-ahead log.
+ */
+#include "api/share/share.h"
+
+#include "api/identity/audit.h"
+#include "api/identity/password.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/ops/metrics.h"
+#include "api/ops/object_writer_thread.h"
+#include "api/report/memory_gate.h"
+#include "api/report/symbol_resolver.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share/idempotency.h"
+#include "api/share/profile_cache.h"
+#include "api/share/share_settings.h"
+#include "api/share/share_summary.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* All that the row needs, gathered before anything is written. */
+struct new_share {
+    char id[DIGEST_ID_BYTES];
+    char delete_token[DIGEST_SECRET_BYTES];
+    uint8_t delete_token_hash[DIGEST_BYTES];
+    uint8_t raw_sha256[DIGEST_BYTES];
+    char password_hash[DIGEST_PASSWORD_BYTES];
+    char object_key[SHARE_OBJECT_KEY_BYTES];
+    enum format format;
+    struct buf summary;
+    struct profile *profile; /* NULL: not decoded, or kept by the cache */
+    uint64_t held_bytes;     /* of the gate, for profile */
+    int64_t expires_ms;      /* 0: never */
+};
+
+static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
+                               struct err *err)
+{
+    struct profile_limits limits = share_memory_limits(
+        request->server->settings, decode_gate_max_bytes(request->server->shares->gate));
+    struct decode_gate *gate = request->server->shares->gate;
+    struct decode_place place;
+    enum err_code code =
+        decode_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
+    if (code)
+        return code;
+    share->held_bytes = place.held_bytes;
+    return share_summary_append(share->profile, place.peak_bytes, &share->summary, err);
+}
+
+/* Of a share that was made the profile stays decoded, since it is looked at next. */
+static void keep_profile(struct request *request, struct new_share *share)
+{
+    struct server *server = request->server;
+    naming_note(server->naming, request->principal.tenant_id, share->profile);
+    profile_cache_keep(server->profiles, share->id, share->profile);
+    share->profile = NULL;
+}
+
+static void drop_profile(struct server *server, struct new_share *share)
+{
+    profile_destroy(share->profile);
+    decode_gate_leave(server->shares->gate, share->held_bytes);
+    buf_fini(&share->summary);
+}
+
+static void take_text(char *to, size_t size, const char *text)
+{
+    snprintf(to, size, "%s", text);
+}
+
+/* What the object needs. */
+static void name_share(const struct share_source *source, struct new_share *share)
+{
+    digest_random_id(share->id);
+    if (source->id)
+        take_text(share->id, sizeof(share->id), source->id);
+    share_object_key(share->id, share->object_key);
+}
+
+/* What only the row needs. */
+static enum err_code prepare_row(struct request *request, const struct share_settings *settings,
+                                 const struct share_source *source, struct new_share *share,
+                                 struct err *err)
+{
+    digest_random_secret(share->delete_token);
+    if (source->delete_token)
+        take_text(share->delete_token, sizeof(share->delete_token), source->delete_token);
+    digest_sha256(span_text(share->delete_token), share->delete_token_hash);
+    if (settings->expires_s)
+        share->expires_ms = clock_wall_ns() / CLOCK_NS_PER_MS + settings->expires_s * 1000;
+    if (settings->visibility != SHARE_PASSWORD)
+        return ERR_NONE;
+    return password_hash(request->server->limiter, settings->password, share->password_hash, err);
+}
+
+static struct pg_value id_or_null(int64_t id)
+{
+    return id ? PG_I64(id) : PG_NULL;
+}
+
+static enum err_code insert_row(struct pg_connection *connection, struct request *request,
+                                const struct share_settings *settings,
+                                const struct share_source *source, const struct new_share *share,
+                                struct err *err)
+{
+    bool has_password = settings->visibility == SHARE_PASSWORD;
+    return pg_queue_values(
+        connection, request->principal.tenant_id,
+        "INSERT INTO share (id, tenant_id, user_id, token_id, title, description, visibility,"
+        " password_hash, delete_token_hash, expires_at, idle_expiry_s, object_key, raw_bytes,"
+        " raw_sha256, format, filename, labels, summary) VALUES ($1::text, $2::bigint, $3::bigint,"
+        " $4::bigint, $5::text, $6::text, $7::text, $8::text, $9::bytea,"
+        " 'epoch'::timestamptz + $10::bigint * interval '1 ms', $11::bigint, $12::text,"
+        " $13::bigint, $14::bytea, $15::text, $16::text, $17::json, $18::json)",
+        request->arena, err, PG_TEXT(share->id), PG_I64(request->principal.tenant_id),
+        id_or_null(request->principal.user_id), id_or_null(request->principal.token_id),
+        PG_TEXT(settings->title), PG_TEXT(settings->description),
+        PG_TEXT(share_visibility_name(settings->visibility)),
+        has_password ? PG_TEXT(share->password_hash) : PG_NULL,
+        PG_BYTES(span_of(share->delete_token_hash, DIGEST_BYTES)),
+        share->expires_ms ? PG_I64(share->expires_ms) : PG_NULL,
+        settings->idle_expiry_s ? PG_I64(settings->idle_expiry_s) : PG_NULL,
+        PG_TEXT(share->object_key), PG_I64((int64_t)source->bytes.size),
+        PG_BYTES(span_of(share->raw_sha256, DIGEST_BYTES)), PG_TEXT(format_name(share->format)),
+        PG_TEXT(settings->filename), PG_TEXT(settings->labels), PG_SPAN(buf_span(&share->summary)));
+}
+
+/* The upload's bytes were charged when it was announced; they are now the share's. */
+static enum err_code finish_upload(struct pg_connection *connection, struct request *request,
+                                   const char *upload_id, const char *share_id, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code =
+        pg_query_values(connection, request->principal.tenant_id,
+                        "UPDATE upload SET share_id = $2::text, completing_until = NULL"
+                        " WHERE id = $1::text AND share_id IS NULL",
+                        request->arena, &result, err, PG_TEXT(upload_id), PG_TEXT(share_id));
+    if (code)
+        return code;
+    if (pg_affected(result) != 1)
+        return err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
+    return pg_query_values(connection, request->principal.tenant_id,
+                           "DELETE FROM upload_part WHERE upload_id = $1::text", request->arena,
+                           &result, err, PG_TEXT(upload_id));
+}
+
+/* *ret_is_unknown: the row may be there in spite of the error. */
+static enum err_code commit_row(struct request *request, const struct share_settings *settings,
+                                const struct share_source *source, const struct new_share *share,
+                                bool *ret_is_unknown, struct err *err)
+{
+    pg_auto connection = NULL;
+    int64_t tenant_id = request->principal.tenant_id;
+    *ret_is_unknown = false;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code && source->idempotency)
+        code = idempotency_record(connection, request, source->idempotency, err);
+    if (!code)
+        code = insert_row(connection, request, settings, source, share, err);
+    if (!code && source->upload_id)
+        code = finish_upload(connection, request, source->upload_id, share->id, err);
+    else if (!code)
+        code = quota_charge(request, connection, (int64_t)source->bytes.size, err);
+    if (!code)
+        code = audit_record(connection, request, "share.create", share->id, err);
+    if (code)
+        return code;
+    code = quota_refuse(request, pg_commit(connection, err), err);
+    *ret_is_unknown = code == ERR_DATABASE;
+    return code;
+}
+
+/* An object that no row will name; what cannot be deleted now is swept later. */
+static void discard(struct object_store *objects, const char *key)
+{
+    struct err ignored;
+    if (object_delete(objects, key, &ignored))
+        return;
+}
+
+/* Decodes the bytes and makes them durable, at the same time if they came in this request. After
+ * an error the object is gone or left to the sweep. */
+static enum err_code take_bytes(struct request *request, const struct share_settings *settings,
+                                const struct share_source *source, struct new_share *share,
+                                struct err *err)
+{
+    struct object_task task;
+    struct err put_err;
+    if (!source->is_stored)
+        object_task_start(&task, request->server->writers, request->server->objects,
+                          share->object_key, source->bytes);
+    enum err_code put_code = ERR_NONE, code = summarise(request, source->bytes, share, err);
+    if (!code)
+        code = prepare_row(request, settings, source, share, err);
+    if (!source->is_stored)
+        put_code = object_task_finish(&task, &put_err);
+    memcpy(share->raw_sha256, source->is_stored ? source->sha256 : task.sha256, DIGEST_BYTES);
+    if (code && !put_code)
+        discard(request->server->objects, share->object_key);
+    if (!code && put_code)
+        *err = put_err;
+    return code ? code : put_code;
+}
+
+static enum err_code store(struct request *request, const struct share_settings *settings,
+                           const struct share_source *source, struct new_share *share,
+                           struct err *err)
+{
+    bool is_unknown;
+    enum err_code code = take_bytes(request, settings, source, share, err);
+    if (code)
+        return code;
+    code = commit_row(request, settings, source, share, &is_unknown, err);
+    if (code && !is_unknown)
+        discard(request->server->objects, share->object_key);
+    return code;
+}
+
+/* Markdown that GitHub and others show as a picture that leads to the share. */
+static void append_markdown(struct buf *buf, const char *url, const char *title, bool may_preview)
+{
+    buf_append_text(buf, may_preview ? "[![" : "[");
+    for (const char *at = *title ? title : "Profile"; *at; at++) {
+        if (strchr("\\[]`*_<>!", *at))
+            buf_append_byte(buf, '\\');
+        buf_append_byte(buf, (uint8_t)*at);
+    }
+    if (may_preview)
+        buf_printf(buf, "](%s/og.png)", url);
+    buf_printf(buf, "](%s)", url);
+}
+
+static void append_member(struct buf *json, const char *name, struct span text)
+{
+    buf_printf(json, ",\"%s\":", name);
+    buf_append_json(json, text);
+}
+
+static enum err_code answer(struct request *request, const char *id, const char *delete_token,
+                            const char *title, bool may_preview, int64_t expires_ms,
+                            struct response *response, struct err *err)
+{
+    struct arena *arena = request->arena;
+    char expires[CLOCK_TEXT_BYTES];
+    char *url = arena_printf(arena, "%s/p/%s", request->server->settings->public_url, id);
+    buf_auto markdown;
+    buf_init(&markdown, 16384);
+    append_markdown(&markdown, url, title, may_preview);
+    buf_auto json;
+    buf_init(&json, 65536);
+    buf_printf(&json, "{\"id\":\"%s\"", id);
+    append_member(&json, "url", span_text(url));
+    append_member(&json, "raw_url", span_text(arena_printf(arena, "%s/raw", url)));
+    append_member(&json, "delete_token", span_text(delete_token));
+    append_member(&json, "delete_url",
+                  span_text(arena_printf(arena, "%s/delete#%s", url, delete_token)));
+    if (expires_ms)
+        append_member(&json, "expires_at",
+                      span_text(clock_format(expires_ms * CLOCK_NS_PER_MS, expires)));
+    else
+        buf_append_text(&json, ",\"expires_at\":null");
+    append_member(&json, "markdown", buf_span(&markdown));
+    buf_append_byte(&json, '}');
+    response_add(request, response, "location", url);
+    response_add(request, response, "cache-control", "no-store");
+    return response_buf(request, response, 201, "application/json", &json, err);
+}
+
+enum err_code share_create_answer_again(struct request *request, const char *id,
+                                        const char *delete_token, struct response *response,
+                                        struct err *err)
+{
+    struct share share;
+    enum err_code code = share_find(request->server, span_text(id), request->arena, &share, err);
+    if (code)
+        return code;
+    bool may_preview = share.visibility == SHARE_PUBLIC || share.visibility == SHARE_UNLISTED;
+    return answer(request, id, delete_token, share.title, may_preview, share.expires_ms, response,
+                  err);
+}
+
+static void count_created(struct request *request, enum format format, size_t bytes)
+{
+    char labels[64];
+    snprintf(labels, sizeof(labels), "format=\"%s\"", format_name(format));
+    struct metrics *metrics = request->server->metrics;
+    metric_add(metrics_counter(metrics, "perfolio_shares_created_total", labels,
+                               "Shares created, by the format of the profile."),
+               1);
+    metric_add(metrics_counter(metrics, "perfolio_share_bytes_total", labels,
+                               "Bytes of the shares created, as uploaded."),
+               (int64_t)bytes);
+}
+
+enum err_code share_create(struct request *request, const struct share_settings *settings,
+                           const struct share_source *source, struct response *response,
+                           struct err *err)
+{
+    if (source->bytes.size == 0)
+        return err_set(err, ERR_INVALID, "the body is empty: send the profile's bytes");
+    struct new_share share = {0};
+    buf_init(&share.summary, SHARE_SUMMARY_BYTES);
+    name_share(source, &share);
+    enum err_code code = store(request, settings, source, &share, err);
+    if (!code)
+        keep_profile(request, &share);
+    drop_profile(request->server, &share);
+    if (code)
+        return code;
+    count_created(request, share.format, source->bytes.size);
+    bool may_preview =
+        settings->visibility == SHARE_PUBLIC || settings->visibility == SHARE_UNLISTED;
+    return answer(request, share.id, share.delete_token, settings->title, may_preview,
+                  share.expires_ms, response, err);
+}
+
+enum err_code share_create_once(struct request *request, const struct share_settings *settings,
+                                struct span bytes, struct idempotency *idempotency,
+                                struct response *response, struct err *err)
+{
+    struct share_source source = {.bytes = bytes, .idempotency = idempotency};
+    if (idempotency->is_wanted) {
+        source.id = idempotency->id;
+        source.delete_token = idempotency->secret;
+    }
+    enum err_code code = share_create(request, settings, &source, response, err);
+    if (!code)
+        return ERR_NONE;
+    code = idempotency_find_winner(request, code, idempotency, err);
+    return code ? code
+                : share_create_answer_again(request, idempotency->id, idempotency->secret, response,
+                                            err);
+}

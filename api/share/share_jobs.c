@@ -1,0 +1,390 @@
+/*
+ * Background work of shares. Everything here may be cut off at any point and done again: objects
+ * are deleted before their rows forget them, and deleting what is not there succeeds.
+ */
+#include "api/share/share.h"
+
+#include "api/identity/quota.h"
+#include "api/ops/object_store_setup.h"
+#include "api/server.h"
+#include "api/share/idempotency.h"
+#include "api/share/view_counter.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+
+/* How much one call does at most, so that the jobs thread comes round in seconds. */
+enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
+/* After so many objects that cannot be deleted it is the store itself that is down, it seems. */
+enum { TRASH_FAILURES = 10 };
+
+/* An object that is this old and has no row is nobody's: its upload ended long ago. */
+static const int64_t orphan_age_ns = 3600 * CLOCK_NS_PER_S;
+static const int64_t sweep_every_ns = 3600 * CLOCK_NS_PER_S;
+
+struct job {
+    struct server *server;
+    struct pg_connection *connection;
+    struct arena *arena;
+    bool has_more; /* a step did all that one call may do, and did it */
+};
+
+/* "{a,b,c}" of texts that hold no special characters: ids and keys. */
+static struct span text_array(struct arena *arena, const char *const *texts, size_t count)
+{
+    buf_auto buf;
+    buf_init(&buf, 16 << 20);
+    buf_append_byte(&buf, '{');
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&buf, "%s%s", i ? "," : "", texts[i]);
+    buf_append_byte(&buf, '}');
+    return span_of(arena_strndup(arena, buf.data, buf.size), buf.size);
+}
+
+static enum err_code write_views(struct job *job, const struct share_view_count *counts,
+                                 uint32_t count, struct err *err)
+{
+    buf_auto ids, numbers;
+    buf_init(&ids, 1 << 20);
+    buf_init(&numbers, 1 << 20);
+    for (uint32_t i = 0; i < count; i++) {
+        buf_printf(&ids, "%c%s", i ? ',' : '{', counts[i].share_id);
+        buf_printf(&numbers, "%c%" PRId64, i ? ',' : '{', counts[i].count);
+    }
+    buf_append_byte(&ids, '}');
+    buf_append_byte(&numbers, '}');
+    struct pg_result *result;
+    /* expires_at is indexed: it moves only when that is worth a new index entry. */
+    return pg_query_values(
+        job->connection, PG_NO_TENANT,
+        "WITH held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
+        "  WHERE id = ANY ($1::text[])) FOR KEY SHARE SKIP LOCKED)"
+        " UPDATE share s SET views = s.views + v.count, last_view_at = now(), expires_at ="
+        " CASE WHEN s.expires_at < now() + s.idle_expiry_s * interval '1 s'"
+        "  - least(interval '1 day', s.idle_expiry_s * interval '0.1 s')"
+        " THEN now() + s.idle_expiry_s * interval '1 s' ELSE s.expires_at END"
+        " FROM unnest($1::text[], $2::bigint[]) AS v (id, count)"
+        " WHERE s.id = v.id AND s.state = 'live' AND s.tenant_id IN (SELECT id FROM held)"
+        " AND (s.expires_at IS NULL OR s.expires_at > now())",
+        job->arena, &result, err, PG_SPAN(buf_span(&ids)), PG_SPAN(buf_span(&numbers)));
+}
+
+static enum err_code flush_views(struct job *job, struct err *err)
+{
+    struct share_views *views = job->server->shares->views;
+    const struct share_view_count *counts;
+    uint32_t count = share_views_take(views, job->arena, &counts);
+    for (uint32_t done = 0; done < count; done += VIEW_BATCH) {
+        uint32_t batch = count - done < VIEW_BATCH ? count - done : VIEW_BATCH;
+        enum err_code code = write_views(job, counts + done, batch, err);
+        if (code) {
+            share_views_give(views, counts + done, count - done);
+            return err_add(err, "writing views");
+        }
+    }
+    return ERR_NONE;
+}
+
+static enum err_code expire(struct job *job, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        job->connection, PG_NO_TENANT,
+        "UPDATE share SET state = 'deleting', gone_reason = 'expired', gone_at = now()"
+        " WHERE id IN (SELECT id FROM share WHERE state = 'live' AND expires_at <= now()"
+        "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)",
+        job->arena, &result, err, PG_I64(DELETE_BATCH));
+    if (code)
+        return err_add(err, "expiring shares");
+    job->has_more = pg_affected(result) == DELETE_BATCH;
+    return ERR_NONE;
+}
+
+/*
+ * The tenants that sql selects, locked before anything that they have (tenant.h). Those that are
+ * being deleted are left out, and need nothing. *ret_held becomes their ids as an array of bigint.
+ */
+static enum err_code hold_tenants(struct job *job, const char *sql, struct span *ret_held,
+                                  struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code =
+        pg_query(job->connection, PG_NO_TENANT, sql, NULL, 0, job->arena, &rows, err);
+    if (code)
+        return code;
+    int count = pg_row_count(rows);
+    const char **ids = arena_new(job->arena, const char *, (size_t)count);
+    for (int row = 0; row < count; row++)
+        ids[row] = pg_get_text(rows, row, 0);
+    *ret_held = text_array(job->arena, ids, (size_t)count);
+    return ERR_NONE;
+}
+
+/* The row becomes a tombstone and its tenant, one of those held, gets the bytes back. */
+static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, int64_t raw_bytes,
+                          struct span held, int *count, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        job->connection, PG_NO_TENANT,
+        "UPDATE share SET state = 'gone', object_key = '', raw_bytes = 0, title = '',"
+        " description = '', filename = '', labels = '{}', summary = '{}', password_hash = NULL"
+        " WHERE id = $1::text AND state = 'deleting' AND tenant_id = ANY ($2::bigint[])",
+        job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
+    if (code || pg_affected(result) == 0)
+        return code;
+    ++*count;
+    return quota_give_back(job->connection, tenant_id, raw_bytes, job->arena, err);
+}
+
+/* Deletes the objects of rows; one that cannot be deleted does not hold up the others. */
+static bool *delete_objects(struct job *job, const struct pg_result *rows, struct err *ret_first)
+{
+    int row_count = pg_row_count(rows);
+    bool *is_deleted = arena_new(job->arena, bool, (size_t)row_count);
+    for (int row = 0; row < row_count; row++) {
+        struct err err = {0};
+        share_memory_forget(job->server, pg_get_text(rows, row, 0));
+        is_deleted[row] =
+            object_delete(job->server->objects, pg_get_text(rows, row, 3), &err) == ERR_NONE;
+        if (!is_deleted[row] && !ret_first->code)
+            *ret_first = err;
+    }
+    return is_deleted;
+}
+
+static enum err_code delete_bytes(struct job *job, struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code =
+        pg_query_values(job->connection, PG_NO_TENANT,
+                        "SELECT id, tenant_id, raw_bytes, object_key FROM share"
+                        " WHERE state = 'deleting' ORDER BY random() LIMIT $1::bigint",
+                        job->arena, &rows, err, PG_I64(DELETE_BATCH));
+    if (code || pg_row_count(rows) == 0)
+        return code;
+    struct err first = {0};
+    const bool *is_deleted = delete_objects(job, rows, &first);
+    struct span held;
+    int buried_count = 0;
+    code = pg_begin(job->connection, PG_NO_TENANT, err);
+    if (!code)
+        code = hold_tenants(job,
+                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
+                            " WHERE state = 'deleting') ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                            &held, err);
+    for (int row = 0; !code && row < pg_row_count(rows); row++)
+        if (is_deleted[row])
+            code = bury(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
+                        pg_get_i64(rows, row, 2), held, &buried_count, err);
+    if (!code)
+        code = pg_commit(job->connection, err);
+    else
+        pg_rollback(job->connection);
+    if (!code && first.code) {
+        *err = first;
+        code = first.code;
+    }
+    if (code)
+        return err_add(err, "deleting bytes of shares");
+    /* Those of a tenant that is being deleted stay: without others there is nothing to hurry for.
+     */
+    job->has_more = pg_row_count(rows) == DELETE_BATCH && buried_count > 0;
+    return ERR_NONE;
+}
+
+/* Uploads that nobody completed give their charge back; their parts go to the trash by trigger. */
+static enum err_code expire_uploads(struct job *job, struct err *err)
+{
+    struct pg_result *result = NULL;
+    struct span held;
+    enum err_code code = pg_begin(job->connection, PG_NO_TENANT, err);
+    if (!code)
+        code = hold_tenants(job,
+                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM upload"
+                            " WHERE expires_at <= now()) ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                            &held, err);
+    if (!code)
+        code = pg_query_values(
+            job->connection, PG_NO_TENANT,
+            "DELETE FROM upload WHERE id IN (SELECT id FROM upload WHERE expires_at <= now()"
+            "  AND (completing_until IS NULL OR completing_until <= now())"
+            "  AND tenant_id = ANY ($2::bigint[])"
+            "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)"
+            " RETURNING tenant_id, CASE WHEN share_id IS NULL THEN size_bytes ELSE 0 END",
+            job->arena, &result, err, PG_I64(DELETE_BATCH), PG_SPAN(held));
+    for (int row = 0; !code && row < pg_row_count(result); row++)
+        if (pg_get_i64(result, row, 1))
+            code = quota_give_back(job->connection, pg_get_i64(result, row, 0),
+                                   pg_get_i64(result, row, 1), job->arena, err);
+    if (code) {
+        pg_rollback(job->connection);
+        return err_add(err, "expiring uploads");
+    }
+    code = pg_commit(job->connection, err);
+    job->has_more = !code && pg_row_count(result) == DELETE_BATCH;
+    return code;
+}
+
+static enum err_code forget_keys(struct job *job, struct err *err)
+{
+    enum err_code code = pg_query_values(job->connection, PG_NO_TENANT,
+                                         "WITH old AS (SELECT tenant_id, key_hash FROM idempotency"
+                                         "  WHERE created_at < now() -"
+                                         "  $1::bigint * interval '1 hour'),"
+                                         " held AS (SELECT id FROM tenant WHERE id IN"
+                                         "  (SELECT tenant_id FROM old) FOR KEY SHARE SKIP LOCKED)"
+                                         " DELETE FROM idempotency i USING old o, held h"
+                                         " WHERE h.id = o.tenant_id AND i.tenant_id = o.tenant_id"
+                                         " AND i.key_hash = o.key_hash",
+                                         job->arena, NULL, err, PG_I64(IDEMPOTENCY_KEEP_HOURS));
+    return code ? err_add(err, "forgetting idempotency keys") : ERR_NONE;
+}
+
+/* What cannot be deleted now is tried again in a minute, after all others: it holds none of them
+ * up. */
+static enum err_code empty_trash(struct job *job, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code =
+        pg_query_values(job->connection, PG_NO_TENANT,
+                        "SELECT object_key FROM object_trash"
+                        " WHERE tried_at IS NULL OR tried_at < now() - interval '1 minute'"
+                        " ORDER BY tried_at NULLS FIRST, added_at LIMIT $1::bigint",
+                        job->arena, &result, err, PG_I64(TRASH_BATCH));
+    const int count = code ? 0 : pg_row_count(result);
+    const char **gone = arena_new(job->arena, const char *, (size_t)count);
+    const char *kept[TRASH_FAILURES];
+    size_t gone_count = 0, kept_count = 0;
+    struct err failure = {0};
+    for (int row = 0; row < count && kept_count < TRASH_FAILURES; row++) {
+        const char *key = pg_get_text(result, row, 0);
+        if (object_delete(job->server->objects, key, &failure)) /* the last one is told */
+            kept[kept_count++] = key;
+        else
+            gone[gone_count++] = key;
+    }
+    if (gone_count)
+        code = pg_query_values(job->connection, PG_NO_TENANT,
+                               "DELETE FROM object_trash WHERE object_key = ANY ($1::text[])",
+                               job->arena, &result, err,
+                               PG_SPAN(text_array(job->arena, gone, gone_count)));
+    if (!code && kept_count)
+        code = pg_query_values(job->connection, PG_NO_TENANT,
+                               "UPDATE object_trash SET tried_at = now()"
+                               " WHERE object_key = ANY ($1::text[])",
+                               job->arena, &result, err,
+                               PG_SPAN(text_array(job->arena, kept, kept_count)));
+    if (!code && kept_count) {
+        *err = failure;
+        code = failure.code;
+    }
+    job->has_more = !code && count == TRASH_BATCH;
+    return code ? err_add(err, "emptying the trash") : ERR_NONE;
+}
+
+struct sweep {
+    struct job *job;
+    int64_t before_ns; /* wall clock */
+    const char *keys[SWEEP_BATCH];
+    size_t key_count;
+    struct arena *arena; /* of the keys */
+};
+
+/* Deletes those of the gathered keys that no row names. */
+static enum err_code sweep_batch(struct sweep *sweep, struct err *err)
+{
+    struct pg_result *result;
+    struct job *job = sweep->job;
+    if (sweep->key_count == 0)
+        return ERR_NONE;
+    enum err_code code = pg_query_values(
+        job->connection, PG_NO_TENANT,
+        "SELECT key FROM unnest($1::text[]) AS key"
+        " WHERE NOT EXISTS (SELECT 1 FROM share s WHERE s.id = substr(key, 7)"
+        "  AND s.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM upload_part p WHERE p.upload_id = substr(key, 6, 22)"
+        "  AND p.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM upload u WHERE key LIKE 'share/%'"
+        "  AND u.completing_until > now())"
+        " AND NOT EXISTS (SELECT 1 FROM symbol_table t WHERE t.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM symbol_table_public t WHERE t.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM debug_file f WHERE f.object_key = key)",
+        sweep->arena, &result, err,
+        PG_SPAN(text_array(sweep->arena, sweep->keys, sweep->key_count)));
+    for (int row = 0; !code && row < pg_row_count(result); row++)
+        code = object_delete(job->server->objects, pg_get_text(result, row, 0), err);
+    arena_destroy(sweep->arena);
+    sweep->arena = arena_create();
+    sweep->key_count = 0;
+    return code;
+}
+
+static enum err_code visit_object(void *context, const char *key, uint64_t size,
+                                  int64_t modified_ns, struct err *err)
+{
+    struct sweep *sweep = context;
+    (void)size;
+    if (modified_ns > sweep->before_ns)
+        return ERR_NONE;
+    sweep->keys[sweep->key_count++] = arena_strdup(sweep->arena, key);
+    return sweep->key_count == SWEEP_BATCH ? sweep_batch(sweep, err) : ERR_NONE;
+}
+
+static enum err_code sweep_orphans(struct job *job, struct err *err)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    if (now_ns < job->server->shares->next_sweep_ns)
+        return ERR_NONE;
+    struct sweep *sweep = arena_new(job->arena, struct sweep, 1);
+    *sweep = (struct sweep){.job = job, .before_ns = clock_wall_ns() - orphan_age_ns};
+    sweep->arena = arena_create();
+    static const char *const prefixes[] = {"share/", "part/", "symbols/", "debuginfo/"};
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        code = object_list(job->server->objects, prefixes[i], visit_object, sweep, err);
+    if (!code)
+        code = sweep_batch(sweep, err);
+    /* In a bucket they tell by their age whether anybody goes on; in a folder only a start does. */
+    if (!code && objects_are_in_s3(job->server->settings))
+        code = object_sweep_temporary(job->server->objects, err);
+    arena_destroy(sweep->arena);
+    if (code)
+        return err_add(err, "sweeping objects");
+    job->server->shares->next_sweep_ns = now_ns + sweep_every_ns;
+    return ERR_NONE;
+}
+
+enum err_code share_jobs_write_views(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    struct job job = {.server = server, .connection = connection, .arena = arena};
+    return code ? code : flush_views(&job, err);
+}
+
+enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
+                             bool *ret_has_more, struct err *err)
+{
+    static enum err_code (*const steps[])(struct job *, struct err *) = {
+        expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
+    enum err_code first = ERR_NONE;
+    *ret_has_more = false;
+    /* One step that fails does not keep the others from their work. */
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        arena_auto arena = arena_create();
+        struct err step_err = {0};
+        struct job job = {.server = server, .connection = connection, .arena = arena};
+        enum err_code code = steps[i](&job, &step_err);
+        *ret_has_more |= job.has_more;
+        if (code && !first) {
+            first = code;
+            *err = step_err;
+        }
+    }
+    return first;
+}

@@ -1,0 +1,127 @@
+#include "api/share/share_list.h"
+
+#include "api/server.h"
+#include "api/share/share_access.h"
+#include "api/share/share_row.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+
+struct list_query {
+    const char *pattern; /* of ILIKE; "" for all */
+    int64_t before_us;   /* created_at and id of the last row shown; 0 for the first page */
+    struct span before_id;
+    int64_t limit;
+};
+
+/* "<microseconds>.<id>" */
+static enum err_code parse_cursor(struct span cursor, struct list_query *query, struct err *err)
+{
+    struct span time;
+    if (!span_split(cursor, '.', &time, &query->before_id) ||
+        !span_parse_i64(time, &query->before_us) || query->before_us <= 0 ||
+        !digest_is_id(query->before_id))
+        return err_set(err, ERR_INVALID,
+                       "cursor is not one that this list gave out: take next_cursor of a page, or "
+                       "none to begin");
+    return ERR_NONE;
+}
+
+/* The words as they are, anywhere: % and _ have no meaning for the one who searches. */
+static enum err_code parse_search(struct request *request, struct span words,
+                                  struct list_query *query, struct err *err)
+{
+    words = span_trim(words);
+    if (words.size == 0)
+        return ERR_NONE;
+    if (words.size > 200 || !span_is_utf8(words) || memchr(words.data, 0, words.size))
+        return err_set(err, ERR_INVALID, "q must be text of at most 200 bytes");
+    buf_auto pattern;
+    buf_init(&pattern, 512);
+    buf_append_byte(&pattern, '%');
+    for (size_t i = 0; i < words.size; i++) {
+        if (words.data[i] == '%' || words.data[i] == '_' || words.data[i] == '\\')
+            buf_append_byte(&pattern, '\\');
+        buf_append_byte(&pattern, words.data[i]);
+    }
+    buf_append_byte(&pattern, '%');
+    query->pattern = arena_strndup(request->arena, pattern.data, pattern.size);
+    return ERR_NONE;
+}
+
+static enum err_code parse_query(struct request *request, struct list_query *query, struct err *err)
+{
+    static const char *const known[] = {"q", "cursor", "limit", NULL};
+    struct span text;
+    *query = (struct list_query){.pattern = "", .before_id = SPAN_LITERAL("")};
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, SHARE_LIST_MAX, SHARE_LIST_DEFAULT,
+                                 &query->limit, err);
+    if (!code && request_query(request, "cursor", &text))
+        code = parse_cursor(text, query, err);
+    if (!code && request_query(request, "q", &text))
+        code = parse_search(request, text, query, err);
+    return code;
+}
+
+/* One row more than asked for, to know whether there is a next page. */
+static enum err_code select_rows(struct request *request, const struct list_query *query,
+                                 struct pg_result **ret_result, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, request->principal.tenant_id,
+        "SELECT " SHARE_ROW_LIST_COLUMNS
+        ", s.id, (extract(epoch FROM s.created_at) * 1000000)::bigint"
+        " FROM share s WHERE s.tenant_id = $1::bigint AND s.state = 'live'"
+        " AND (s.expires_at IS NULL OR s.expires_at > now())"
+        " AND ($2::text = '' OR s.title ILIKE $2::text OR s.description ILIKE $2::text"
+        " OR s.filename ILIKE $2::text OR s.labels::text ILIKE $2::text)"
+        " AND ($3::bigint = 0 OR (s.created_at, s.id) <"
+        " ('epoch'::timestamptz + $3::bigint * interval '1 microsecond', $4::text))"
+        " ORDER BY s.created_at DESC, s.id DESC LIMIT $5::bigint",
+        request->arena, ret_result, err, PG_I64(request->principal.tenant_id),
+        PG_TEXT(query->pattern), PG_I64(query->before_us), PG_SPAN(query->before_id),
+        PG_I64(query->limit + 1));
+}
+
+enum err_code share_list_handle(struct request *request, struct response *response, struct err *err)
+{
+    struct list_query query;
+    struct pg_result *result;
+    enum err_code code = parse_query(request, &query, err);
+    if (!code)
+        code = select_rows(request, &query, &result, err);
+    if (code)
+        return code;
+    int row_count = pg_row_count(result);
+    int shown_count = row_count > query.limit ? (int)query.limit : row_count;
+    buf_auto json;
+    buf_init(&json, 64 << 20);
+    buf_append_text(&json, "{\"shares\":[");
+    for (int row = 0; row < shown_count; row++) {
+        struct share share;
+        const char *id = pg_get_text(result, row, SHARE_ROW_COLUMN_COUNT);
+        code = share_row_read(result, row, id, &share, err);
+        if (code)
+            return code;
+        buf_append_text(&json, row ? "," : "");
+        share_append_json(request, &share, share_access_is_editor(request, &share), &json);
+    }
+    buf_append_text(&json, "],\"next_cursor\":");
+    if (row_count > shown_count)
+        buf_printf(&json, "\"%" PRId64 ".%s\"}",
+                   pg_get_i64(result, shown_count - 1, SHARE_ROW_COLUMN_COUNT + 1),
+                   pg_get_text(result, shown_count - 1, SHARE_ROW_COLUMN_COUNT));
+    else
+        buf_append_text(&json, "null}");
+    response->may_compress = true;
+    response_add(request, response, "cache-control", "private, no-store");
+    return response_buf(request, response, 200, "application/json", &json, err);
+}

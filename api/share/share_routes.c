@@ -1,0 +1,410 @@
+/*
+ * The routes of shares themselves: create, show, list, edit, delete, download, unlock.
+ */
+#include "api/share/share.h"
+
+#include "api/http/json_body.h"
+#include "api/identity/audit.h"
+#include "api/identity/password.h"
+#include "api/identity/quota.h"
+#include "api/identity/tenant.h"
+#include "api/query/query_share.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share/idempotency.h"
+#include "api/share/share_access.h"
+#include "api/share/share_admin.h"
+#include "api/share/share_list.h"
+#include "api/share/share_settings.h"
+#include "api/share/share_symbolization.h"
+#include "api/share/view_counter.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/pg.h"
+#include "lib/profile/formats/format.h"
+
+#include <stdio.h>
+
+/* What one request may bring; larger profiles come in parts (api/share/upload.h). */
+static const size_t upload_body_bytes = 8 << 20;
+static const size_t json_body_bytes = 256 * 1024;
+
+enum { SHARE_JSON_MAX_BYTES = 8 << 20 };
+
+static enum err_code create_share(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct share_settings settings;
+    struct idempotency idempotency;
+    if (query_share_is_wanted(request))
+        return query_share_handle(request, response, err);
+    enum err_code code = share_settings_read(request, &settings, err);
+    if (!code)
+        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    if (idempotency.is_known)
+        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
+                                         err);
+    code = quota_take_upload(request, request->body.size, err);
+    return code ? code
+                : share_create_once(request, &settings, request->body, &idempotency, response, err);
+}
+
+/* One look into an index of at most COMMENT_MAX_PER_SHARE of the share's rows. */
+static enum err_code count_comments(struct request *request, struct share *share, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, share->tenant_id,
+                               "SELECT count(*) FROM share_comment WHERE share_id = $1::text",
+                               request->arena, &result, err, PG_TEXT(share->id));
+    if (!code)
+        share->reader_comments = pg_get_text(result, 0, 0);
+    return code;
+}
+
+static enum err_code answer_share(struct request *request, struct share *share,
+                                  struct response *response, struct err *err)
+{
+    uint64_t generation;
+    const char *symbolization;
+    enum err_code code = count_comments(request, share, err);
+    if (!code)
+        code = share_names_describe(request, share, 1, &generation, &symbolization, err);
+    if (code)
+        return code;
+    bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;
+    buf_auto json;
+    buf_init(&json, SHARE_JSON_MAX_BYTES);
+    share_append_json(request, share, is_editor, &json);
+    if (!buf_failed(&json) && symbolization) {
+        json.size--; /* its end */
+        buf_printf(&json, ",\"symbolization\":%s}", symbolization);
+    }
+    response->may_compress = true;
+    response_add(request, response, "cache-control", "private, no-cache");
+    return response_buf(request, response, 200, "application/json", &json, err);
+}
+
+static enum err_code show_share(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {NULL};
+    struct share share;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = share_access_find(request, request->path_params[0], &share, err);
+    return code ? code : answer_share(request, &share, response, err);
+}
+
+/* The share of the path, if the request may change it. */
+static enum err_code find_to_edit(struct request *request, struct share *ret_share, struct err *err)
+{
+    enum err_code code =
+        share_find(request->server, request->path_params[0], request->arena, ret_share, err);
+    return code ? code : share_access_check_edit(request, ret_share, err);
+}
+
+static enum err_code delete_share(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct share share;
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = find_to_edit(request, &share, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (!code)
+        code = pg_query_values(connection, share.tenant_id,
+                               "UPDATE share SET state = 'deleting', gone_reason = 'deleted',"
+                               " gone_at = now() WHERE id = $1::text AND state = 'live'",
+                               request->arena, &result, err, PG_TEXT(share.id));
+    if (!code)
+        code =
+            audit_record_for(connection, request, share.tenant_id, "share.delete", share.id, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    share_memory_forget(request->server, share.id);
+    response->status = 204;
+    return ERR_NONE;
+}
+
+/* What a PATCH changes; NULL texts stay as they are. */
+struct share_edit {
+    const char *title;
+    const char *description;
+    const char *password_hash;
+    enum share_visibility visibility;
+    bool has_expires;
+    int64_t expires_ms; /* 0: never */
+};
+
+static enum err_code read_edit_texts(const struct json_body *body, struct share_edit *edit,
+                                     struct err *err)
+{
+    enum err_code code =
+        json_body_text(body, "title", 0, 4 * SHARE_TITLE_CHARACTERS, &edit->title, err);
+    if (!code && edit->title)
+        code = share_text_check("title", span_text(edit->title), SHARE_TITLE_CHARACTERS, true, err);
+    if (!code)
+        code = json_body_text(body, "description", 0, (size_t)4 * SHARE_DESCRIPTION_CHARACTERS,
+                              &edit->description, err);
+    if (!code && edit->description)
+        code = share_text_check("description", span_text(edit->description),
+                                SHARE_DESCRIPTION_CHARACTERS, false, err);
+    return code;
+}
+
+static enum err_code read_edit_expires(struct request *request, const struct json_body *body,
+                                       const struct share *share, struct share_edit *edit,
+                                       struct err *err)
+{
+    const char *text;
+    int64_t seconds;
+    enum err_code code = json_body_text(body, "expires", 0, 40, &text, err);
+    if (code || !text)
+        return code;
+    code = share_settings_parse_expires(request->server, share->tenant_id, span_text(text),
+                                        &seconds, err);
+    edit->has_expires = true;
+    edit->expires_ms = seconds ? clock_wall_ns() / CLOCK_NS_PER_MS + seconds * 1000 : 0;
+    return code;
+}
+
+static enum err_code hash_password(struct request *request, const char *password,
+                                   struct share_edit *edit, struct err *err)
+{
+    char *hash = arena_new(request->arena, char, DIGEST_PASSWORD_BYTES);
+    enum err_code code = share_settings_check_password(span_text(password), err);
+    if (!code)
+        code = password_hash(request->server->limiter, span_text(password), hash, err);
+    edit->password_hash = hash;
+    return code;
+}
+
+static enum err_code read_edit_visibility(struct request *request, const struct json_body *body,
+                                          const struct share *share, struct share_edit *edit,
+                                          struct err *err)
+{
+    const char *visibility, *password;
+    edit->visibility = share->visibility;
+    edit->password_hash = share->password_hash;
+    enum err_code code = json_body_text(body, "visibility", 0, 40, &visibility, err);
+    if (!code && visibility)
+        code = share_settings_parse_visibility(span_text(visibility), &edit->visibility, err);
+    if (!code)
+        code = json_body_text(body, "password", 0, SHARE_PASSWORD_MAX_BYTES, &password, err);
+    if (code)
+        return code;
+    if (edit->visibility == SHARE_TEAM && share->tenant_id == TENANT_ANONYMOUS)
+        return err_set(
+            err, ERR_INVALID,
+            "visibility team needs a share of a team: sign in, and share the profile again");
+    if (edit->visibility != SHARE_PASSWORD && password)
+        return err_set(err, ERR_INVALID, "password is only for visibility password: leave it out");
+    if (edit->visibility == SHARE_PASSWORD && password)
+        return hash_password(request, password, edit, err);
+    if (edit->visibility == SHARE_PASSWORD && share->visibility != SHARE_PASSWORD)
+        return err_set(err, ERR_INVALID,
+                       "visibility password needs a password: send one in \"password\"");
+    return ERR_NONE;
+}
+
+static enum err_code read_edit(struct request *request, const struct share *share,
+                               struct share_edit *edit, struct err *err)
+{
+    static const char *const known[] = {"title",      "description", "expires",
+                                        "visibility", "password",    NULL};
+    struct json_body *body;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = read_edit_texts(body, edit, err);
+    if (!code)
+        code = read_edit_expires(request, body, share, edit, err);
+    if (!code)
+        code = read_edit_visibility(request, body, share, edit, err);
+    return code;
+}
+
+static enum err_code write_edit(struct request *request, const struct share *share,
+                                const struct share_edit *edit, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    bool has_password = edit->visibility == SHARE_PASSWORD;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, share->tenant_id, request->arena, err);
+    if (!code)
+        code = pg_query_values(
+            connection, share->tenant_id,
+            "UPDATE share SET title = coalesce($2::text, title),"
+            " description = coalesce($3::text, description), visibility = $4::text,"
+            " password_hash = $5::text, expires_at = CASE WHEN $6::boolean THEN"
+            " 'epoch'::timestamptz + $7::bigint * interval '1 ms' ELSE expires_at END,"
+            " idle_expiry_s = CASE WHEN $6::boolean THEN NULL ELSE idle_expiry_s END"
+            " WHERE id = $1::text AND state = 'live'",
+            request->arena, &result, err, PG_TEXT(share->id),
+            edit->title ? PG_TEXT(edit->title) : PG_NULL,
+            edit->description ? PG_TEXT(edit->description) : PG_NULL,
+            PG_TEXT(share_visibility_name(edit->visibility)),
+            has_password ? PG_TEXT(edit->password_hash) : PG_NULL, PG_BOOL(edit->has_expires),
+            edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
+    if (!code && pg_affected(result) != 1)
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
+    if (!code)
+        code =
+            audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+static enum err_code edit_share(struct request *request, struct response *response, struct err *err)
+{
+    struct share share;
+    struct share_edit edit = {0};
+    enum err_code code = find_to_edit(request, &share, err);
+    if (!code)
+        code = read_edit(request, &share, &edit, err);
+    if (!code)
+        code = write_edit(request, &share, &edit, err);
+    if (!code)
+        code = share_find(request->server, request->path_params[0], request->arena, &share, err);
+    return code ? code : answer_share(request, &share, response, err);
+}
+
+/* The name that a download gets: the uploaded one, or the id with the ending of its format. */
+static const char *download_name(struct request *request, const struct share *share, int fd)
+{
+    if (*share->filename)
+        return share->filename;
+    enum format format;
+    uint8_t start[4] = {0};
+    bool is_known = format_find(span_text(share->format), &format);
+    bool is_read = os_pread(fd, start, sizeof(start), 0) == (ssize_t)sizeof(start);
+    const char *packing = "";
+    if (is_read && start[0] == 0x1f && start[1] == 0x8b)
+        packing = ".gz";
+    else if (is_read && start[0] == 0x28 && start[1] == 0xb5 && start[2] == 0x2f &&
+             start[3] == 0xfd)
+        packing = ".zst";
+    return arena_printf(request->arena, "%s%s%s", share->id,
+                        is_known ? format_extension(format) : "", packing);
+}
+
+static enum err_code download_share(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    static const char *const known[] = {NULL};
+    struct share share;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    char etag[DIGEST_HEX_BYTES];
+    digest_hex(share.raw_sha256, etag);
+    share_views_count(request->server->shares->views, span_text(share.id), request->address,
+                      request->start_ns);
+    share_access_add_robots(request, response, &share);
+    response->is_open_to_sites = share_access_is_open(&share);
+    if (response_is_cached(request, response, arena_printf(request->arena, "\"%s\"", etag),
+                           share_access_cache_control(&share)))
+        return ERR_NONE;
+    int fd;
+    const struct integrity_object object = share_stored_object(&share);
+    code = share_open_object(request->server, &share, &fd, err);
+    if (code)
+        return code;
+    response_add(request, response, "content-disposition",
+                 share_attachment(request->arena, download_name(request, &share, fd)));
+    response_file(response, 200, "application/octet-stream", fd, object.bytes);
+    response->file_check = integrity_stream_create(request->server, request->arena, &object);
+    return ERR_NONE;
+}
+
+/* "password=…&…" of a form; false when it has no such field. */
+static bool form_password(struct request *request, struct span *ret_password)
+{
+    struct request form = *request; /* a form's body is written as a query is */
+    form.query = request->body;
+    return request_query(&form, "password", ret_password);
+}
+
+static enum err_code read_unlock(struct request *request, bool is_form, struct span *ret_password,
+                                 struct err *err)
+{
+    static const char *const known[] = {"password", NULL};
+    if (is_form) {
+        if (form_password(request, ret_password))
+            return ERR_NONE;
+        return err_set(err, ERR_INVALID, "password is missing in the form");
+    }
+    struct json_body *body;
+    const char *password;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "password", 1, SHARE_PASSWORD_MAX_BYTES, &password, err);
+    if (!code)
+        *ret_password = span_text(password);
+    return code;
+}
+
+static enum err_code unlock_share(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct share share;
+    struct span password;
+    bool is_form = span_starts_with(request_field(request, "content-type"),
+                                    "application/x-www-form-urlencoded");
+    enum err_code code =
+        share_find(request->server, request->path_params[0], request->arena, &share, err);
+    if (!code)
+        code = read_unlock(request, is_form, &password, err);
+    if (code)
+        return code;
+    if (share.visibility != SHARE_PASSWORD)
+        return err_set(err, ERR_CONFLICT, "this share has no password: open its link without one");
+    code = share_access_unlock(request, response, &share, password, err);
+    if (code)
+        return code;
+    response->status = is_form ? 303 : 204;
+    if (is_form)
+        response_add(request, response, "location",
+                     arena_printf(request->arena, "/p/%s", share.id));
+    return ERR_NONE;
+}
+
+#define READ_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS)
+#define FILE_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN)
+
+static const struct route routes[] = {
+    {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, upload_body_bytes,
+     create_share},
+    {HTTP_GET, "/api/v1/shares", ACCESS_SCOPES, SCOPE_READ, 0, 0, share_list_handle},
+    {HTTP_GET, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, READ_FLAGS, 0, show_share},
+    {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, json_body_bytes,
+     edit_share},
+    {HTTP_DELETE, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, delete_share},
+    {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
+    {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
+    {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
+     4096, unlock_share},
+    {HTTP_POST, "/api/v1/shares/{id}/reports", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
+     16384, share_admin_report},
+    {HTTP_GET, "/api/v1/admin/reports", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0,
+     share_admin_list_reports},
+    {HTTP_POST, "/api/v1/admin/reports/{id}/close", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 4096,
+     share_admin_close_report},
+    {HTTP_POST, "/api/v1/admin/shares/{id}/takedown", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 16384,
+     share_admin_take_down},
+};
+
+const struct route_table share_routes = {routes, sizeof(routes) / sizeof(*routes)};

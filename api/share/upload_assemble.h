@@ -1,0 +1,65 @@
+/*
+ * upload_assemble: the parts of an upload become one object and a share; for api/share/upload.c.
+ */
+#ifndef API_SHARE_UPLOAD_ASSEMBLE_H
+#define API_SHARE_UPLOAD_ASSEMBLE_H
+
+#include "api/http/request.h"
+#include "api/ops/integrity.h"
+#include "lib/base/digest.h"
+
+struct share_settings;
+
+/* One row of the table upload; texts are never NULL and live in the request's arena. */
+struct upload {
+    const char *id;
+    int64_t tenant_id;
+    struct span token_hash;
+    int64_t size_bytes;
+    int64_t part_bytes;
+    int64_t part_count;
+    const char *filename;
+    struct span sha256;   /* empty when the client did not say */
+    const char *share_id; /* "" until it is complete */
+    int64_t expires_ms;   /* since 1970 */
+};
+
+/* objects[n] is part n, its key is NULL while it is missing; part_count entries. */
+struct upload_parts {
+    struct integrity_object *objects;
+};
+
+/* The upload of an id that the request's principal may go on with. Handles: ERR_NOT_FOUND. */
+enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
+                               struct err *err) MUST_USE;
+
+enum err_code upload_parts_read(struct request *request, const struct upload *upload,
+                                struct upload_parts *ret_parts, struct err *err) MUST_USE;
+
+/*
+ * Claims the upload, streams its parts into the share's object (1 MiB of memory at a time), checks
+ * the SHA-256 if the client gave one, and makes the share. A failure leaves the parts as they are,
+ * to be completed again, except for stored parts that are damaged, lost or unreadable: they are
+ * logged, counted and dropped, so that they are missing from then on and the client sends them
+ * again. Handles: ERR_CONFLICT (parts are missing or were dropped, or another request completes
+ * it), ERR_INVALID (SHA-256 differs), and what share_create handles.
+ */
+enum err_code upload_assemble(struct request *request, const struct upload *upload,
+                              const struct share_settings *settings, const char *delete_token,
+                              struct response *response, struct err *err) MUST_USE;
+
+/*
+ * Claims the upload and joins its parts into the object of that key; the claim lasts for two
+ * minutes, in which the caller deletes the upload's row or gives the claim back (upload_unclaim).
+ * After a failure neither claim nor object is left. Handles: as upload_assemble.
+ */
+enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
+                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
+
+/* Opens the object that upload_join has just made. One that is not there is ERR_BUSY: the client
+ * has nothing to do with it, and its parts are still stored. Handles: as object_open. */
+enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err) MUST_USE;
+void upload_unclaim(struct request *request, const struct upload *upload);
+
+#endif

@@ -1,0 +1,125 @@
+#include "cli/admin/admin.h"
+#include "cli/admin/admin_table.h"
+#include "lib/base/mem.h"
+
+#include <ctype.h>
+
+enum { MAX_OPTIONS = 16 };
+
+static void print_usage(const char *noun, const char *verb, const char *arguments,
+                        const char *summary)
+{
+    printf("Usage: perfolio admin %s%s%s%s%s\n", noun, verb ? " " : "", verb ? verb : "",
+           arguments ? " " : "", arguments ? arguments : "");
+    printf("%c%s.\n\n", toupper((unsigned char)summary[0]), summary + 1);
+}
+
+static void print_program(const struct admin_program *program)
+{
+    print_usage(program->noun, NULL, program->arguments, program->summary);
+    puts(program->text);
+}
+
+/* The options that this call takes, and no others. */
+static void print_call(const struct admin_call *call)
+{
+    struct argp_option options[MAX_OPTIONS + 2] = {0};
+    size_t count = 0;
+    for (const struct argp_option *option = admin_options; option->name; option++) {
+        unsigned uses = admin_option_uses(option->name);
+        if (count < MAX_OPTIONS && (!uses || (call->uses & uses)))
+            options[count++] = *option;
+    }
+    options[count] = (struct argp_option){"help", '?', NULL, 0, "Give this help list", -1};
+    const struct argp argp = {.options = options};
+    print_usage(call->noun, call->verb, call->arguments, call->summary);
+    argp_help(&argp, stdout, ARGP_HELP_LONG, (char[]){"perfolio admin"});
+}
+
+/* All calls of a noun, or of all nouns when it is NULL. */
+static bool print_calls(const struct cli *cli, const char *noun)
+{
+    const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
+    const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
+    bool is_known = false;
+    for (size_t i = 0; i < admin_call_count; i++) {
+        const struct admin_call *call = &admin_calls[i];
+        if (noun && strcmp(call->noun, noun) != 0)
+            continue;
+        is_known = true;
+        printf("  %s%s%s%s%s%s%s\n      %s\n", bold, call->noun, call->verb ? " " : "",
+               call->verb ? call->verb : "", reset, call->arguments ? " " : "",
+               call->arguments ? call->arguments : "", call->summary);
+    }
+    for (const struct admin_program *program = admin_programs; !noun && program->noun; program++)
+        printf("  %s%s%s %s\n      %s\n", bold, program->noun, reset, program->arguments,
+               program->summary);
+    return is_known;
+}
+
+/* "help token create" asks what "token create --help" does; true for "help" alone. */
+static bool shift_help(struct admin *admin)
+{
+    if (strcmp(admin->noun, "help") != 0)
+        return false;
+    if (admin->arguments.count == 0)
+        return true;
+    admin->noun = *admin->arguments.texts++;
+    admin->arguments.count--;
+    return false;
+}
+
+/* The verbs of the noun if it is one, else all nouns; ends with NULL. */
+static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
+{
+    const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);
+    size_t count = 0;
+    *ret_is_noun = false;
+    for (size_t i = 0; i < admin_call_count; i++) {
+        if (strcmp(admin_calls[i].noun, admin->noun) == 0 && admin_calls[i].verb) {
+            *ret_is_noun = true;
+            names[count++] = admin_calls[i].verb;
+        }
+    }
+    if (*ret_is_noun)
+        return names;
+    for (size_t i = 0; i < admin_call_count; i++)
+        names[count++] = admin_calls[i].noun;
+    for (const struct admin_program *program = admin_programs;
+         program->noun && count < admin_call_count + 7; program++)
+        names[count++] = program->noun;
+    return names;
+}
+
+enum err_code admin_refuse(struct admin *admin, struct err *err)
+{
+    bool is_noun;
+    const char *const *names = names_near(admin, &is_noun);
+    const char *typed = !is_noun                 ? admin->noun
+                        : admin->arguments.count ? admin->arguments.texts[0]
+                                                 : "";
+    const char *advice = cli_did_you_mean(admin->cli, typed, names);
+    return cli_usage(admin->cli, err, "perfolio admin has no command \"%.60s%s%.60s\"%s",
+                     admin->noun, is_noun && typed[0] ? " " : "", is_noun ? typed : "",
+                     advice[0] ? advice : "; perfolio admin help lists all");
+}
+
+enum err_code admin_help(struct admin *admin, struct err *err)
+{
+    if (shift_help(admin)) {
+        print_calls(admin->cli, NULL);
+        return cli_flush(err);
+    }
+    for (const struct admin_program *program = admin_programs; program->noun; program++) {
+        if (strcmp(program->noun, admin->noun) == 0) {
+            print_program(program);
+            return cli_flush(err);
+        }
+    }
+    const struct admin_call *call = admin_find_call(admin);
+    if (call)
+        print_call(call);
+    else if (admin->arguments.count || !print_calls(admin->cli, admin->noun))
+        return admin_refuse(admin, err);
+    return cli_flush(err);
+}

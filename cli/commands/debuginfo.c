@@ -1,0 +1,310 @@
+#include "cli/commands/debuginfo_stored.h"
+#include "cli/commands/debuginfo_upload.h"
+#include "cli/commands/debuginfo_upstreams.h"
+#include "cli/save.h"
+#include "cli/symbols.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+enum {
+    OPTION_NAMES = 0x200,
+    OPTION_ALTERNATE,
+    OPTION_RAW,
+    OPTION_EXECUTABLE,
+    OPTION_JSON,
+    OPTION_HEADER
+};
+
+struct debuginfo {
+    struct cli *cli;
+    const char *verb;
+    struct cli_texts texts;
+    const char *output;
+    const char *alternate;
+    enum symbol_name_mode names;
+    bool is_forced;
+    const char *raw_kind; /* NULL: a table goes */
+    bool is_json;
+    const char *header_file;
+};
+
+static const char *const verbs[] = {"build",  "check",     "show",  "upload", "list",
+                                    "delete", "upstreams", "retry", NULL};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Of build: where the table goes", 0},
+    {"force", 'f', NULL, 0,
+     "Replace a file that is there; of upload: send also what the server has already", 0},
+    {"raw", OPTION_RAW, NULL, 0,
+     "Of upload: send the file with debug information itself, for debuggers to fetch; the server "
+     "builds the table",
+     0},
+    {"executable", OPTION_EXECUTABLE, NULL, 0, "Of upload: --raw, and the file is the binary", 0},
+    {"json", OPTION_JSON, NULL, 0,
+     "Of upload, list, upstreams, and check with a build id: one line of JSON for each", 0},
+    {"header-file", OPTION_HEADER, "FILE", 0,
+     "Of upstreams: its first line is a header that proves to these servers who asks; - is "
+     "standard "
+     "input",
+     0},
+    {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
+     "The shared file of dwz, where it is not as .gnu_debugaltlink names it", 0},
+    {"names", OPTION_NAMES, "MODE", 0,
+     "Of show: full (the default), simple (without parameters) or none (as in the file)", 0},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {0},
+};
+
+static bool is_verb(const struct debuginfo *debuginfo, const char *verb)
+{
+    return debuginfo->verb && strcmp(debuginfo->verb, verb) == 0;
+}
+
+static void check_arguments(const struct debuginfo *debuginfo, const struct argp_state *state)
+{
+    bool is_known = false;
+    for (size_t i = 0; verbs[i]; i++)
+        is_known = is_known || is_verb(debuginfo, verbs[i]);
+    if (!is_known)
+        argp_error(state,
+                   "say what to do: build, check, show, upload, list, delete, upstreams or retry%s",
+                   debuginfo->verb ? cli_did_you_mean(debuginfo->cli, debuginfo->verb, verbs) : "");
+    if (is_verb(debuginfo, "list") && debuginfo->texts.count)
+        argp_error(state, "list takes no arguments; check BUILD_ID tells of one binary");
+    if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry") ||
+        is_verb(debuginfo, "list"))
+        return;
+    if (debuginfo->texts.count == 0)
+        argp_error(state, is_verb(debuginfo, "delete") ? "name a build id" : "name a file");
+    if (is_verb(debuginfo, "build") && !debuginfo->output)
+        argp_error(state, "name the table with -o");
+    if (is_verb(debuginfo, "build") && debuginfo->texts.count > 1)
+        argp_error(state, "one file at a time");
+    if (is_verb(debuginfo, "show") && debuginfo->texts.count < 2)
+        argp_error(state, "name addresses behind the file, or - to read them");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct debuginfo *debuginfo = state->input;
+    switch (key) {
+    case 'o':
+        debuginfo->output = text;
+        return 0;
+    case 'f':
+        debuginfo->is_forced = true;
+        return 0;
+    case 'q':
+        debuginfo->cli->terminal.is_quiet = true;
+        return 0;
+    case OPTION_RAW:
+        debuginfo->raw_kind = debuginfo->raw_kind ? debuginfo->raw_kind : "debuginfo";
+        return 0;
+    case OPTION_EXECUTABLE:
+        debuginfo->raw_kind = "executable";
+        return 0;
+    case OPTION_JSON:
+        debuginfo->is_json = true;
+        return 0;
+    case OPTION_HEADER:
+        debuginfo->header_file = text;
+        return 0;
+    case OPTION_ALTERNATE:
+        debuginfo->alternate = text;
+        return 0;
+    case OPTION_NAMES:
+        if (!symbol_name_mode_parse(span_text(text), &debuginfo->names))
+            argp_error(state, "%s is none of full, simple, none", text);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (!debuginfo->verb)
+            debuginfo->verb = text;
+        else
+            cli_texts_add(debuginfo->cli, &debuginfo->texts, text);
+        return 0;
+    case ARGP_KEY_END:
+        check_arguments(debuginfo, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
+                "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
+                "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
+    .doc =
+        "Make symbol tables of files with debug information, look into them, and upload them, so "
+        "that profiles get names. Nothing leaves this computer but with upload: the table, "
+        "which is built here, or with --raw the file. Of a build id, and of a "
+        "profile's binaries, check tells what the server has; list tells of all that your team "
+        "sent or that "
+        "was fetched for it, and delete removes table and files of a build id. A server asks "
+        "debuginfod servers for "
+        "what nobody uploaded: upstreams shows "
+        "and "
+        "changes which ones, and retry has it ask now.\v"
+        "A symbol table has the functions, files, lines and inlined calls of a binary's "
+        "addresses and nothing else; it is a small part of the debug information.",
+};
+
+/* ---- verbs ---- */
+
+static enum err_code build(struct debuginfo *debuginfo, struct err *err)
+{
+    struct cli *cli = debuginfo->cli;
+    struct save save;
+    enum err_code code = save_open(debuginfo->output, debuginfo->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = symbols_build(cli, debuginfo->texts.texts[0], debuginfo->alternate, save.fd, NULL, err);
+    if (!code)
+        code = save_commit(&save, err);
+    save_close(&save);
+    return code;
+}
+
+static struct debuginfo_upload upload_of(const struct debuginfo *debuginfo)
+{
+    return (struct debuginfo_upload){.cli = debuginfo->cli,
+                                     .alternate = debuginfo->alternate,
+                                     .raw_kind = debuginfo->raw_kind,
+                                     .is_forced = debuginfo->is_forced,
+                                     .is_json = debuginfo->is_json};
+}
+
+static enum err_code check_file(struct debuginfo *debuginfo, const char *path, struct err *err)
+{
+    struct symbol_table *table;
+    const struct debuginfo_upload upload = upload_of(debuginfo);
+    if (debuginfo_upload_is_id(path))
+        return debuginfo_upload_show(&upload, path, err);
+    if (debuginfo_upload_may_be_profile(path))
+        return debuginfo_upload_show_profile(&upload, path, err);
+    const enum err_code code =
+        symbols_open(debuginfo->cli, path, debuginfo->alternate, NULL, &table, err);
+    if (code)
+        return code;
+    if (!debuginfo->cli->terminal.is_quiet)
+        symbols_print_facts(path, table);
+    symbol_table_close(table);
+    return ERR_NONE;
+}
+
+static enum err_code upload_file(struct debuginfo *debuginfo, const char *path, struct err *err)
+{
+    const struct debuginfo_upload upload = upload_of(debuginfo);
+    return debuginfo_upload_file(&upload, path, err);
+}
+
+/* All of them, whatever one of them is; the first that fails decides the status. */
+static enum err_code each(struct debuginfo *debuginfo,
+                          enum err_code (*act)(struct debuginfo *debuginfo, const char *path,
+                                               struct err *err),
+                          struct err *err)
+{
+    enum err_code result = ERR_NONE;
+    for (size_t i = 0; i < debuginfo->texts.count; i++) {
+        struct err own;
+        const enum err_code code = act(debuginfo, debuginfo->texts.texts[i], &own);
+        if (!code)
+            continue;
+        if (result)
+            terminal_fail(&debuginfo->cli->terminal, "%s", own.message);
+        else
+            *err = own;
+        result = result ? result : code;
+    }
+    return result;
+}
+
+struct showing {
+    struct debuginfo *debuginfo;
+    struct symbol_names *names;
+    struct symbol_cursor cursor;
+};
+
+static enum err_code show_address(struct showing *showing, struct span text, struct err *err)
+{
+    uint64_t address;
+    if (!span_parse_hex(text, &address))
+        return cli_usage(showing->debuginfo->cli, err, "%.*s is no hexadecimal address",
+                         SPAN_PRINT(text));
+    return symbols_print_address(&showing->cursor, showing->names, showing->debuginfo->names,
+                                 address, err);
+}
+
+static enum err_code show_lines(struct showing *showing, struct err *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    enum err_code code = ERR_NONE;
+    for (ssize_t size; !code && (size = getline(&line, &room, stdin)) >= 0;) {
+        const struct span text = span_trim(span_of(line, (size_t)size));
+        if (text.size)
+            code = show_address(showing, text, err);
+    }
+    if (!code && ferror(stdin))
+        code = err_set_errno(err, ERR_IO, "standard input");
+    free(line);
+    return code;
+}
+
+static enum err_code show(struct debuginfo *debuginfo, struct err *err)
+{
+    const struct cli_texts *texts = &debuginfo->texts;
+    struct showing showing = {.debuginfo = debuginfo};
+    struct symbol_table *table;
+    enum err_code code =
+        symbols_open(debuginfo->cli, texts->texts[0], debuginfo->alternate, NULL, &table, err);
+    if (code)
+        return code;
+    showing.names = symbol_names_create(table);
+    symbol_cursor_init(&showing.cursor, table);
+    for (size_t i = 1; !code && i < texts->count; i++) {
+        const bool is_input = strcmp(texts->texts[i], "-") == 0;
+        code = is_input ? show_lines(&showing, err)
+                        : show_address(&showing, span_text(texts->texts[i]), err);
+    }
+    symbol_names_destroy(showing.names);
+    symbol_table_close(table);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct debuginfo debuginfo = {.cli = cli};
+    cli_parse(&debuginfo_command, argc, argv, &debuginfo);
+    enum err_code code;
+    if (is_verb(&debuginfo, "build"))
+        code = build(&debuginfo, err);
+    else if (is_verb(&debuginfo, "check"))
+        code = each(&debuginfo, check_file, err);
+    else if (is_verb(&debuginfo, "upstreams"))
+        code = debuginfo_upstreams(cli, &debuginfo.texts, debuginfo.header_file, debuginfo.is_json,
+                                   err);
+    else if (is_verb(&debuginfo, "retry"))
+        code = debuginfo_retry(cli, &debuginfo.texts, err);
+    else if (is_verb(&debuginfo, "list"))
+        code = debuginfo_list(cli, debuginfo.is_json, err);
+    else if (is_verb(&debuginfo, "delete"))
+        code = debuginfo_delete(cli, &debuginfo.texts, err);
+    else if (is_verb(&debuginfo, "upload"))
+        code = each(&debuginfo, upload_file, err);
+    else
+        code = show(&debuginfo, err);
+    return code ? code : cli_flush(err);
+}
+
+const struct command debuginfo_command = {
+    .name = "debuginfo",
+    .summary = "make symbol tables of debug information, upload them, look into them",
+    .argp = &argp,
+    .arguments = ARGUMENTS_FILES,
+    .words = verbs,
+    .run = run,
+};

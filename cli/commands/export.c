@@ -1,0 +1,164 @@
+#include "cli/cli.h"
+#include "cli/commands/query_text.h"
+#include "cli/save.h"
+#include "cli/target.h"
+#include "lib/base/mem.h"
+
+enum { OPTION_START = 0x200, OPTION_END, OPTION_PARQUET, OPTION_LABEL, MAX_PATH_BYTES = 256 << 10 };
+#define MAX_ANSWER_BYTES (UINT64_C(1) << 40)
+
+struct exporting {
+    struct cli *cli;
+    const char *text;
+    const char *start;
+    const char *end;
+    const char *output;
+    const char *const *labels;
+    size_t label_count;
+    bool is_forced;
+    struct question question;
+};
+
+static const struct argp_option options[] = {
+    {"parquet", OPTION_PARQUET, NULL, 0, "As Apache Parquet, which is the default", 0},
+    {"start", OPTION_START, "TIME", 0,
+     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
+    {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
+    {"label", OPTION_LABEL, "KEY=VALUE", 0, "Only samples with this label; may be repeated", 0},
+    {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {0},
+};
+
+static void add_label(struct exporting *export, const char *text)
+{
+    const char **labels =
+        arena_new(export->cli->arena, const char *, export->label_count + (size_t)1);
+    for (size_t i = 0; i < export->label_count; i++)
+        labels[i] = export->labels[i];
+    labels[export->label_count++] = text;
+    export->labels = labels;
+}
+
+static void check(const struct exporting *export, const struct argp_state *state)
+{
+    if (!export->text)
+        argp_error(state, "name what to export: process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+                          "{service_name=\"api\"}, in quotes");
+    if (!export->output)
+        argp_error(state, "name the file with -o (- is standard output)");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct exporting *export = state->input;
+    switch (key) {
+    case OPTION_PARQUET:
+        return 0;
+    case OPTION_START:
+        export->start = text;
+        return 0;
+    case OPTION_END:
+        export->end = text;
+        return 0;
+    case OPTION_LABEL:
+        add_label(export, text);
+        return 0;
+    case 'o':
+        export->output = text;
+        return 0;
+    case 'f':
+        export->is_forced = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (export->text)
+            argp_error(state, "one selector at a time: put it in quotes, with its labels");
+        export->text = text;
+        return 0;
+    case ARGP_KEY_END:
+        check(export, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "SELECTOR",
+    .doc = "Save the samples of profiles that are sent to the server all the time as a table: an "
+           "Apache Parquet file for DuckDB, pandas and the like.\v"
+           "SELECTOR and the window that may stand behind it are those of perfolio query.",
+};
+
+static enum err_code read_question(struct exporting *export, struct err *err)
+{
+    struct question *question = &export->question;
+    enum err_code code = question_parse(export->text, export->cli, question, err);
+    if (code)
+        return code;
+    if (question->start && (export->start || export->end))
+        return cli_usage(export->cli, err,
+                         "the selector has a window behind its @: leave out --start and --end");
+    question->start = export->start ? export->start : question->start;
+    question->end = export->end ? export->end : question->end;
+    return ERR_NONE;
+}
+
+static enum err_code make_path(const struct exporting *export, struct buf *path, struct err *err)
+{
+    buf_append_text(path, "/api/v1/export?format=parquet");
+    question_append(path, &export->question);
+    for (size_t i = 0; i < export->label_count; i++)
+        client_append_parameter(path, "label", export->labels[i]);
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the selector is too long") : ERR_NONE;
+}
+
+static enum err_code save_table(const struct exporting *export, struct client *client,
+                                struct err *err)
+{
+    struct cli *cli = export->cli;
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    struct save save;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    enum err_code code = make_path(export, &path, err);
+    if (!code)
+        code = save_open(export->output, export->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = target_download(&target, (const char *)path.data, export->output, MAX_ANSWER_BYTES,
+                           save.fd, &cli->terminal, err);
+    if (code)
+        question_point(cli, &export->question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, &export->question, err);
+    else
+        code = save_commit(&save, err);
+    save_close(&save);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct exporting export = {.cli = cli};
+    client_auto client = NULL;
+    cli_parse(&export_command, argc, argv, &export);
+    if (strcmp(export.output, "-") == 0 && cli->terminal.is_output_terminal)
+        return cli_usage(cli, err, "Parquet is not for a terminal: name a file with -o");
+    enum err_code code = read_question(&export, err);
+    if (!code)
+        code = cli_connect(cli, NULL, &client, err);
+    return code ? code : save_table(&export, client, err);
+}
+
+const struct command export_command = {
+    .name = "export",
+    .summary = "save the samples of a time window as a Parquet file",
+    .argp = &argp,
+    .arguments = ARGUMENTS_NONE,
+    .run = run,
+};

@@ -1,0 +1,158 @@
+#include "cli/commands/merge.h"
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/save.h"
+#include "cli/settings_options.h"
+#include "cli/source.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/merge.h"
+#include "lib/profile/pprof/pprof.h"
+
+#include <stdlib.h>
+
+struct merge {
+    struct cli *cli;
+    struct settings_options settings;
+    struct arguments arguments;
+    const char *output;
+    bool is_forced;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Write a pprof file, upload nothing (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace FILE if it is there", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct merge *merge = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &merge->settings;
+        state->child_inputs[1] = &merge->arguments;
+        return 0;
+    case 'o':
+        merge->output = text;
+        return 0;
+    case 'f':
+        merge->is_forced = true;
+        return 0;
+    case ARGP_KEY_END:
+        if (merge->is_forced && !merge->output)
+            argp_error(state, "--force goes with --output");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE|-|URL|LINK...",
+    .doc = "Add up several profiles of one kind: make a share of the sum and print its link, or "
+           "write it to a file.",
+    .children = children,
+};
+
+static enum err_code decode_all(struct cli *cli, const struct cli_texts *arguments, int seconds,
+                                struct profile **profiles, struct err *err)
+{
+    for (size_t i = 0; i < arguments->count; i++) {
+        input_auto input = INPUT_NONE;
+        enum err_code code = source_open(cli, arguments->texts[i], seconds, NULL, &input, err);
+        if (!code)
+            code = input_decode(&input, NULL, &profiles[i], err);
+        if (code)
+            return code;
+        input_warn(&input, profiles[i], &cli->terminal);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code encode(struct cli *cli, const struct profile *profile, struct input *ret_input,
+                            struct err *err)
+{
+    buf_auto raw, packed;
+    buf_init(&raw, INPUT_MAX_BYTES);
+    buf_init(&packed, INPUT_MAX_BYTES);
+    enum err_code code = pprof_encode(profile, &raw, err);
+    if (!code)
+        code = compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, &packed, err);
+    if (!code)
+        code = input_from_bytes(buf_span(&packed), "merged.pb.gz", cli->arena, ret_input, err);
+    return code;
+}
+
+enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
+                           struct input *ret_input, struct err *err)
+{
+    size_t count = arguments->count;
+    struct profile **profiles = arena_new(cli->arena, struct profile *, count);
+    struct profile *merged = NULL;
+    enum err_code code = decode_all(cli, arguments, seconds, profiles, err);
+    if (!code)
+        code = merge_profiles((const struct profile *const *)profiles, count, NULL, &merged, err);
+    if (!code)
+        code = encode(cli, merged, ret_input, err);
+    if (!code) {
+        terminal_note(&cli->terminal, "merged %zu profiles", count);
+        share_print_profile(cli, ret_input, "pprof", merged);
+    }
+    profile_destroy(merged);
+    for (size_t i = 0; i < count; i++)
+        profile_destroy(profiles[i]);
+    return code;
+}
+
+static enum err_code write_output(const struct merge *merge, struct input *input, struct err *err)
+{
+    struct span bytes;
+    enum err_code code = input_map(input, &bytes, err);
+    return code ? code : save_bytes(bytes, merge->output, merge->is_forced, err);
+}
+
+static enum err_code push_output(struct merge *merge, const struct input *input, struct err *err)
+{
+    struct cli *cli = merge->cli;
+    client_auto client = NULL;
+    json_auto_t *share = NULL;
+    struct upload_settings *settings = &merge->settings.settings;
+    if (!settings->filename)
+        settings->filename = input->filename;
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = upload_share(client, &cli->terminal, input, settings, &share, err);
+    if (code)
+        return code;
+    code = share_print_result(cli, client, merge->settings.output, share, settings, err);
+    share_print_keeping(cli, share, settings);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct merge merge = {.cli = cli,
+                          .settings = {.cli = cli},
+                          .arguments = {.cli = cli, .wanted = "name the profiles to merge"}};
+    cli_parse(&merge_command, argc, argv, &merge);
+    input_auto input = INPUT_NONE;
+    enum err_code code = settings_options_finish(&merge.settings, &merge.arguments.texts, err);
+    if (!code)
+        code = merge_inputs(cli, &merge.arguments.texts, 0, &input, err);
+    if (code)
+        return code;
+    return merge.output ? write_output(&merge, &input, err) : push_output(&merge, &input, err);
+}
+
+const struct command merge_command = {
+    .name = "merge",
+    .summary = "add up several profiles into one",
+    .argp = &argp,
+    .arguments = ARGUMENTS_FILES,
+    .run = run,
+};

@@ -1,0 +1,20 @@
+/*
+ * merge: several inputs as one pprof file.
+ */
+#ifndef CLI_COMMANDS_MERGE_H
+#define CLI_COMMANDS_MERGE_H
+
+#include "lib/base/err.h"
+
+struct cli;
+struct cli_texts;
+struct input;
+
+/*
+ * Reads, merges and encodes (gzip) into *ret_input, which the caller closes. Handles what
+ * source_open, input_decode and merge_profiles do.
+ */
+enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
+                           struct input *ret_input, struct err *err) MUST_USE;
+
+#endif

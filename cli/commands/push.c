@@ -1,0 +1,242 @@
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/commands/merge.h"
+#include "cli/commands/open.h"
+#include "cli/commands/series.h"
+#include "cli/input.h"
+#include "cli/link.h"
+#include "cli/settings_options.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+#include <stdlib.h>
+
+enum {
+    OPTION_MERGE = 0x200,
+    OPTION_NO_CHECK,
+    OPTION_SECONDS,
+    OPTION_OPEN,
+    OPTION_SERIES,
+    OPTION_FORMAT
+};
+enum { MAX_SECONDS = 24 * 3600 };
+
+struct push {
+    struct cli *cli;
+    struct settings_options settings;
+    struct arguments arguments;
+    struct client *client;
+    bool is_merge;
+    bool is_unchecked;
+    bool is_opened;
+    int seconds;
+    bool is_series; /* continuous profiles instead of shares */
+    enum series_format format;
+    struct cli_texts series_labels;
+};
+
+static const struct argp_option options[] = {
+    {"merge", OPTION_MERGE, NULL, 0, "Merge all profiles into one share", 0},
+    {"seconds", OPTION_SECONDS, "N", 0, "Ask a pprof URL to measure for N seconds", 0},
+    {"no-check", OPTION_NO_CHECK, NULL, 0, "Send without reading the profile first", 0},
+    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
+    {"series", OPTION_SERIES, "NAME=VALUE", 0,
+     "Add to the continuous profiles of this label; may be repeated", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0,
+     "otlp: a saved batch of OpenTelemetry; profile: any other", 0},
+    {0},
+};
+
+static void take_series(struct push *push, const char *text, struct argp_state *state)
+{
+    push->is_series = true;
+    if (text[0] == '=' || !strchr(text, '='))
+        argp_error(state, "--series takes NAME=VALUE, not %s", text);
+    cli_texts_add(push->cli, &push->series_labels, text);
+}
+
+static void take_format(struct push *push, const char *text, struct argp_state *state)
+{
+    push->is_series = true;
+    push->format = strcmp(text, "otlp") == 0 ? SERIES_FORMAT_OTLP : SERIES_FORMAT_PROFILE;
+    if (push->format == SERIES_FORMAT_PROFILE && strcmp(text, "profile") != 0)
+        argp_error(state, "--format is otlp or profile, not %s", text);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct push *push = state->input;
+    uint64_t seconds;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &push->settings;
+        state->child_inputs[1] = &push->arguments;
+        return 0;
+    case OPTION_MERGE:
+        push->is_merge = true;
+        return 0;
+    case OPTION_NO_CHECK:
+        push->is_unchecked = true;
+        return 0;
+    case OPTION_OPEN:
+        push->is_opened = true;
+        return 0;
+    case OPTION_SERIES:
+        take_series(push, text, state);
+        return 0;
+    case OPTION_FORMAT:
+        take_format(push, text, state);
+        return 0;
+    case OPTION_SECONDS:
+        if (!span_parse_u64(span_text(text), &seconds) || seconds < 1 || seconds > MAX_SECONDS)
+            argp_error(state, "--seconds takes a number from 1 to %d", MAX_SECONDS);
+        push->seconds = (int)seconds;
+        return 0;
+    case ARGP_KEY_END:
+        if (push->is_merge && push->is_unchecked)
+            argp_error(state, "--merge has to read the profiles: it does not go with --no-check");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE|-|URL...",
+    .doc = "Upload profiles and print a link to each, one per line.\v"
+           "Formats: pprof, folded stacks, perf script, Chrome cpuprofile, speedscope; plain, gzip "
+           "or zstd. A URL is downloaded first. With --series or --format nothing is shared: the "
+           "profiles "
+           "are added to the continuous ones.",
+    .children = children,
+};
+
+static enum err_code check(struct push *push, struct input *input, struct err *err)
+{
+    struct profile *profile;
+    const char *format;
+    enum err_code code = input_decode(input, &format, &profile, err);
+    if (code) {
+        size_t length = strlen(err->message);
+        snprintf(err->message + length, sizeof(err->message) - length,
+                 " (--no-check sends it all the same)");
+        return code;
+    }
+    share_print_profile(push->cli, input, format, profile);
+    input_warn(input, profile, &push->cli->terminal);
+    profile_destroy(profile);
+    return ERR_NONE;
+}
+
+static enum err_code push_input(struct push *push, const struct input *input, struct err *err)
+{
+    struct upload_settings settings = push->settings.settings;
+    json_auto_t *share = NULL;
+    if (!settings.filename)
+        settings.filename = input->filename;
+    enum err_code code =
+        upload_share(push->client, &push->cli->terminal, input, &settings, &share, err);
+    if (code)
+        return err_add(err, "%s", input->name);
+    code =
+        share_print_result(push->cli, push->client, push->settings.output, share, &settings, err);
+    share_print_keeping(push->cli, share, &settings);
+    if (!code && push->is_opened)
+        code = open_url(client_text(share, "url", ""), err);
+    return code;
+}
+
+static enum err_code push_to_series(struct push *push, struct input *input, struct err *err)
+{
+    const struct series_settings settings = {
+        .labels = push->series_labels.texts,
+        .label_count = push->series_labels.count,
+        .format = push->format,
+        .is_unchecked = push->is_unchecked,
+        .is_json = push->settings.output == SHARE_OUTPUT_JSON,
+    };
+    enum err_code code = series_push(push->cli, push->client, input, &settings, err);
+    return code ? err_add(err, "%s", input->name) : ERR_NONE;
+}
+
+static enum err_code push_one(void *context, const char *argument, struct err *err)
+{
+    struct push *push = context;
+    struct cli *cli = push->cli;
+    struct link link;
+    if (link_is_url(argument) && link_parse(argument, cli->arena, &link))
+        return err_set(err, ERR_INVALID, "%s is a Perfolio link already", argument);
+    input_auto input = INPUT_NONE;
+    enum err_code code =
+        input_open(argument, push->seconds, &cli->terminal, cli->arena, &input, err);
+    if (!code && push->is_series)
+        return push_to_series(push, &input, err);
+    if (!code && !push->is_unchecked)
+        code = check(push, &input, err);
+    return code ? code : push_input(push, &input, err);
+}
+
+static enum err_code push_merged(struct push *push, struct err *err)
+{
+    struct cli *cli = push->cli;
+    input_auto input = INPUT_NONE;
+    enum err_code code = merge_inputs(cli, &push->arguments.texts, push->seconds, &input, err);
+    return code ? code : push_input(push, &input, err);
+}
+
+/* What only shares have. */
+static enum err_code check_series_options(struct push *push, struct err *err)
+{
+    const struct settings_options *share = &push->settings;
+    const struct upload_settings *settings = &share->settings;
+    const struct {
+        const char *name;
+        bool is_set;
+    } of_shares[] = {{"title", settings->title},
+                     {"description", settings->description},
+                     {"expires", settings->expires},
+                     {"visibility", settings->visibility},
+                     {"password-file", share->password_file},
+                     {"label", share->labels.count > 0},
+                     {"name", settings->filename},
+                     {"markdown", share->output == SHARE_OUTPUT_MARKDOWN},
+                     {"merge", push->is_merge},
+                     {"open", push->is_opened}};
+    for (size_t i = 0; push->is_series && i < sizeof(of_shares) / sizeof(of_shares[0]); i++) {
+        if (of_shares[i].is_set)
+            return cli_usage(push->cli, err, "--%s is for shares: it does not go with --%s",
+                             of_shares[i].name, push->series_labels.count ? "series" : "format");
+    }
+    return ERR_NONE;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct push push = {
+        .cli = cli,
+        .settings = {.cli = cli},
+        .arguments = {.cli = cli, .wanted = "name a profile to push, or - for standard input"}};
+    cli_parse(&push_command, argc, argv, &push);
+    client_auto client = NULL;
+    enum err_code code = check_series_options(&push, err);
+    if (!code)
+        code = settings_options_finish(&push.settings, &push.arguments.texts, err);
+    if (!code)
+        code = cli_connect(cli, NULL, &client, err);
+    if (code)
+        return code;
+    push.client = client;
+    return push.is_merge ? push_merged(&push, err)
+                         : arguments_each(&push.arguments, "pushed", push_one, &push, err);
+}
+
+const struct command push_command = {
+    .name = "push",
+    .summary = "upload profiles and print a link to each",
+    .argp = &argp,
+    .arguments = ARGUMENTS_FILES,
+    .run = run,
+};

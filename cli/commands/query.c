@@ -1,0 +1,299 @@
+#include "cli/cli.h"
+#include "cli/commands/query_text.h"
+#include "cli/report.h"
+#include "cli/save.h"
+#include "cli/share_print.h"
+#include "cli/target.h"
+#include "cli/view_options.h"
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    OPTION_START = 0x200,
+    OPTION_END,
+    OPTION_REPORT,
+    OPTION_SHARE,
+    OPTION_KEEP_LABEL,
+    OPTION_TITLE,
+    OPTION_EXPIRES,
+    OPTION_VISIBILITY,
+    MAX_PATH_BYTES = 256 << 10
+};
+#define MAX_ANSWER_BYTES (UINT64_C(16) << 30)
+
+struct asking {
+    struct cli *cli;
+    struct view_options_input view;
+    struct upload_settings settings;
+    const char *text;
+    const char *start;
+    const char *end;
+    const char *report; /* NULL: the table */
+    const char *output;
+    bool is_forced;
+    bool is_share;
+    struct question_labels kept_labels;
+    struct question question;
+};
+
+static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", "callgraph", NULL};
+
+static const struct argp_option options[] = {
+    {"start", OPTION_START, "TIME", 0,
+     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
+    {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
+    {"report", OPTION_REPORT, "REPORT", 0,
+     "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)", 0},
+    {"output", 'o', "FILE", 0, "Write the report there (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {"share", OPTION_SHARE, NULL, 0, "Keep the answer as a share and print its link", 0},
+    {"keep-label", OPTION_KEEP_LABEL, "LABEL", 0,
+     "The share's samples keep this label (may be repeated; * is all)", 0},
+    {"title", OPTION_TITLE, "TEXT", 0, "Of the share (type, labels and window)", 0},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share goes away: 12h, 30d, 8w, never", 0},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0,
+     "Of the share: team (the default), unlisted or public", 0},
+    {0},
+};
+
+static const char *find_report(const char *text, struct argp_state *state)
+{
+    for (size_t i = 0; reports[i]; i++) {
+        if (strcmp(text, reports[i]) == 0)
+            return i ? reports[i] : NULL;
+    }
+    argp_error(state, "--report is top, folded, pprof, flame, svg or callgraph, not %s", text);
+    return NULL;
+}
+
+/* pprof has samples, which labels choose; all else is of reports. */
+static bool has_more_than_labels(const struct view_options_input *view)
+{
+    bool has_frames = false;
+    for (size_t i = 0; i < view->rule_count; i++)
+        has_frames |= view->rules[i].action != FILTER_LABEL;
+    return has_frames || view->sample_type || view->limit != VIEW_OPTIONS_NO_LIMIT;
+}
+
+/* What does not go together. */
+static void check(const struct asking *query, const struct argp_state *state)
+{
+    const struct upload_settings *settings = &query->settings;
+    const bool has_view = query->view.rule_count || query->view.sample_type ||
+                          query->view.group_by || query->view.limit != VIEW_OPTIONS_NO_LIMIT;
+    if (!query->text)
+        argp_error(state, "name what to look for: process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+                          "{service_name=\"api\"}, in quotes");
+    if (query->view.password_file)
+        argp_error(state, "--password-file is of shares: a query takes a token");
+    if (query->is_share && (query->report || query->output || has_view))
+        argp_error(state, "--share keeps the whole profile: --report, -o and filters do not go "
+                          "with it; --keep-label keeps what its page can filter by");
+    if (!query->is_share &&
+        (settings->title || settings->expires || settings->visibility || query->kept_labels.count))
+        argp_error(state, "--title, --expires, --visibility and --keep-label go with --share");
+    if (query->report && query->view.is_json)
+        argp_error(state, "--json goes with the table and with --share; --report flame is JSON");
+    if (!query->report && query->output)
+        argp_error(state, "-o goes with --report folded, pprof, flame, svg and callgraph");
+    if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
+        argp_error(state, "--report pprof is the whole profile: of filters only --label and "
+                          "--group-by of a label go with it");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct asking *query = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &query->view;
+        return 0;
+    case OPTION_START:
+        query->start = text;
+        return 0;
+    case OPTION_END:
+        query->end = text;
+        return 0;
+    case OPTION_REPORT:
+        query->report = find_report(text, state);
+        return 0;
+    case 'o':
+        query->output = text;
+        return 0;
+    case 'f':
+        query->is_forced = true;
+        return 0;
+    case OPTION_SHARE:
+        query->is_share = true;
+        return 0;
+    case OPTION_KEEP_LABEL:
+        if (query->kept_labels.count == QUESTION_LABELS_MAX)
+            argp_error(state, "--keep-label is given more than %d times", QUESTION_LABELS_MAX);
+        query->kept_labels.names[query->kept_labels.count++] = text;
+        return 0;
+    case OPTION_TITLE:
+        query->settings.title = text;
+        return 0;
+    case OPTION_EXPIRES:
+        query->settings.expires = text;
+        return 0;
+    case OPTION_VISIBILITY:
+        if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 &&
+            strcmp(text, "team") != 0)
+            argp_error(state, "--visibility is public, unlisted or team, not %s", text);
+        query->settings.visibility = text;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (query->text)
+            argp_error(state, "one query at a time: put it in quotes, with its labels");
+        query->text = text;
+        return 0;
+    case ARGP_KEY_END:
+        check(query, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "SELECTOR",
+    .doc = "Merge the profiles that are sent to the server all the time, and show the functions "
+           "that cost most.\v"
+           "SELECTOR is a profile type with labels, such as "
+           "'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\",pod=~\"a.*\"}'. A "
+           "window may stand behind it, as in perfolio diff: '…@now-2h..now-1h'.",
+    .children = children,
+};
+
+static enum err_code read_question(struct asking *query, struct err *err)
+{
+    struct question *question = &query->question;
+    enum err_code code = question_parse(query->text, query->cli, question, err);
+    if (code)
+        return code;
+    if (question->start && (query->start || query->end))
+        return cli_usage(query->cli, err,
+                         "the query has a window behind its @: leave out --start "
+                         "and --end");
+    question->start = query->start ? query->start : question->start;
+    question->end = query->end ? query->end : question->end;
+    return ERR_NONE;
+}
+
+static enum err_code make_path(const struct asking *query, const char *report, struct buf *path,
+                               struct err *err)
+{
+    buf_append_text(path, "/api/v1/query");
+    client_append_parameter(path, "report", report);
+    question_append(path, &query->question);
+    view_options_append_query(path, &query->view);
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "query and filters are too long together")
+                            : ERR_NONE;
+}
+
+static enum err_code print_table(struct asking *query, struct client *client, struct err *err)
+{
+    struct cli *cli = query->cli;
+    json_auto_t *json = NULL;
+    struct report report;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    if (query->view.limit == VIEW_OPTIONS_NO_LIMIT)
+        query->view.limit = VIEW_OPTIONS_DEFAULT_LIMIT;
+    enum err_code code = make_path(query, "top", &path, err);
+    if (!code)
+        code = client_get_json(client, (const char *)path.data, &json, err);
+    if (code) {
+        question_point(cli, &query->question, err);
+        if (code == ERR_NOT_FOUND)
+            question_tell_newest(cli, client, &query->question);
+        return code;
+    }
+    code = report_from_json(json, cli->arena, &report, err);
+    if (code)
+        return code;
+    if (query->view.is_json)
+        report_print_json(&report);
+    else if (report.function_count)
+        report_print_table(cli, &report);
+    code = cli_flush(err);
+    if (code || report.function_count)
+        return code;
+    return query->view.rule_count
+               ? err_set(err, ERR_NOT_FOUND, "no sample of this window matches the filters")
+               : question_refuse_empty(cli, client, &query->question, err);
+}
+
+static enum err_code save_report(struct asking *query, struct client *client, struct err *err)
+{
+    struct cli *cli = query->cli;
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    const char *report = strcmp(query->report, "flame") == 0 ? "json" : query->report;
+    const char *output = query->output ? query->output : "-";
+    struct save save;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    if (!query->output && strcmp(report, "pprof") == 0 && cli->terminal.is_output_terminal)
+        return cli_usage(cli, err, "pprof is not for a terminal: name a file with -o");
+    enum err_code code = make_path(query, report, &path, err);
+    if (!code)
+        code = save_open(output, query->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = target_download(&target, (const char *)path.data, output, MAX_ANSWER_BYTES, save.fd,
+                           &cli->terminal, err);
+    if (code)
+        question_point(cli, &query->question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, &query->question, err);
+    else
+        code = save_commit(&save, err);
+    save_close(&save);
+    return code;
+}
+
+static enum err_code share_answer(struct asking *query, struct client *client, struct err *err)
+{
+    json_auto_t *share = NULL;
+    enum err_code code = question_freeze(query->cli, client, &query->question, &query->kept_labels,
+                                         &query->settings, &share, err);
+    if (code)
+        return code;
+    code = share_print_result(query->cli, client,
+                              query->view.is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, share,
+                              &query->settings, err);
+    share_print_keeping(query->cli, share, &query->settings);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct asking query = {.cli = cli, .view = {.cli = cli, .limit = VIEW_OPTIONS_NO_LIMIT}};
+    client_auto client = NULL;
+    cli_parse(&query_command, argc, argv, &query);
+    enum err_code code = read_question(&query, err);
+    if (!code)
+        code = cli_connect(cli, NULL, &client, err);
+    if (code)
+        return code;
+    if (query.is_share)
+        return share_answer(&query, client, err);
+    return query.report ? save_report(&query, client, err) : print_table(&query, client, err);
+}
+
+const struct command query_command = {
+    .name = "query",
+    .summary = "merge the profiles of a time window and show what costs most",
+    .argp = &argp,
+    .arguments = ARGUMENTS_NONE,
+    .run = run,
+};

@@ -1,0 +1,382 @@
+#include "cli/commands/query_text.h"
+
+#include "cli/client.h"
+#include "cli/source.h"
+#include "cli/target.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/suggest.h"
+#include "lib/base/time_parse.h"
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PATH_MAX_BYTES = 256 << 10,
+    HOUR_S = 3600,
+    SHOWN_BEFORE = 60,
+    SHOWN_BEHIND = 30,
+    SHOWN_SERVICES = 5
+};
+
+/* ---- windows ---- */
+
+static bool is_window(const char *text, int64_t now_ns)
+{
+    struct err ignored;
+    int64_t moment;
+    const char *dots = strstr(text, "..");
+    const struct span first = dots ? span_of(text, (size_t)(dots - text)) : span_text(text);
+    return !when_parse(first, now_ns, &moment, &ignored) ||
+           (dots && !when_parse(span_text(dots + 2), now_ns, &moment, &ignored));
+}
+
+/* The @ before the window; NULL when there is none. Behind labels every @ is one; elsewhere only
+ * what a moment follows, since values and names may hold an @, too. */
+static const char *find_window(const char *text)
+{
+    const char *brace = strrchr(text, '}');
+    const char *at = strrchr(brace ? brace : text, '@');
+    if (brace && at)
+        return strchr(brace, '@');
+    if (!at)
+        at = strrchr(text, '@');
+    return at && is_window(at + 1, clock_wall_ns()) ? at : NULL;
+}
+
+bool question_is(const char *text, struct cli *cli)
+{
+    struct link link;
+    if (link_is_url(text) || access(text, F_OK) == 0 || source_is_link(text, cli, &link))
+        return false;
+    return strchr(text, '{') || find_window(text);
+}
+
+static enum err_code check_moment(const char *text, const char *name, int64_t now_ns,
+                                  int64_t *ret_ns, struct err *err)
+{
+    enum err_code code = when_parse(span_text(text), now_ns, ret_ns, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+/* What is relative stays so: the server's clock counts. */
+static enum err_code parse_window(const char *text, struct arena *arena, struct question *question,
+                                  struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    int64_t start_ns, end_ns;
+    const char *dots = strstr(text, "..");
+    question->start = arena_strndup(arena, text, dots ? (size_t)(dots - text) : strlen(text));
+    enum err_code code = check_moment(question->start, "start", now_ns, &start_ns, err);
+    if (code || !dots) {
+        if (!code && __builtin_add_overflow(start_ns, HOUR_S * CLOCK_NS_PER_S, &end_ns))
+            code = err_set(err, ERR_INVALID, "start: '%s' is out of range", question->start);
+        if (!code) { /* both by one clock */
+            question->start = arena_printf(arena, "%" PRId64, start_ns);
+            question->end = arena_printf(arena, "%" PRId64, end_ns);
+        }
+        return code;
+    }
+    question->end = arena_strdup(arena, dots + 2);
+    return check_moment(question->end, "end", now_ns, &end_ns, err);
+}
+
+enum err_code question_parse(const char *text, struct cli *cli, struct question *ret_question,
+                             struct err *err)
+{
+    const char *at = find_window(text);
+    struct question question = {.selector = text};
+    enum err_code code = ERR_NONE;
+    if (at) {
+        question.selector = arena_strndup(cli->arena, text, (size_t)(at - text));
+        code = parse_window(at + 1, cli->arena, &question, err);
+    }
+    if (code) {
+        question_point(cli, &question, err);
+        return err_add(err, "the window %.100s", at);
+    }
+    *ret_question = question;
+    return ERR_NONE;
+}
+
+enum err_code question_window(const struct question *question, int64_t now_ns,
+                              struct question_window *ret_window, struct err *err)
+{
+    struct question_window window = {.end_ns = now_ns};
+    enum err_code code = ERR_NONE;
+    if (question->end)
+        code = check_moment(question->end, "end", now_ns, &window.end_ns, err);
+    if (!code && question->start)
+        code = check_moment(question->start, "start", now_ns, &window.start_ns, err);
+    else if (!code &&
+             __builtin_sub_overflow(window.end_ns, HOUR_S * CLOCK_NS_PER_S, &window.start_ns))
+        window.start_ns = INT64_MIN;
+    if (!code)
+        *ret_window = window;
+    return code;
+}
+
+/* "2026-11-26 18:34:05" of nanoseconds since 1970 UTC; without the date where it is that of other.
+ */
+static const char *moment_text(int64_t ns, const struct tm *other, struct tm *ret_parts,
+                               struct arena *arena)
+{
+    char text[64];
+    const time_t seconds = (time_t)(ns / CLOCK_NS_PER_S - (ns % CLOCK_NS_PER_S < 0));
+    gmtime_r(&seconds, ret_parts);
+    const bool is_same_day =
+        other && other->tm_year == ret_parts->tm_year && other->tm_yday == ret_parts->tm_yday;
+    strftime(text, sizeof(text), is_same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", ret_parts);
+    return arena_strdup(arena, text);
+}
+
+void question_print_window(struct cli *cli, const char *name, const struct question *question,
+                           const struct question_window *window)
+{
+    struct tm start, end;
+    const char *from = moment_text(window->start_ns, NULL, &start, cli->arena);
+    const char *to = moment_text(window->end_ns, &start, &end, cli->arena);
+    terminal_note(&cli->terminal, "%s: %s to %s UTC  %.200s", name, from, to, question->selector);
+}
+
+/* ---- requests ---- */
+
+void question_append(struct buf *path, const struct question *question)
+{
+    client_append_parameter(path, "query", question->selector);
+    client_append_parameter(path, "start", question->start);
+    client_append_parameter(path, "end", question->end);
+}
+
+static enum err_code end_path(struct buf *path, struct err *err)
+{
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the query is too long") : ERR_NONE;
+}
+
+enum err_code question_download(struct cli *cli, struct client *client,
+                                const struct question *question, struct input *ret_input,
+                                struct err *err)
+{
+    bool is_empty = false;
+    const struct target target = {.client = client, .ret_is_empty = &is_empty};
+    struct input input = INPUT_NONE;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/query?report=pprof");
+    question_append(&path, question);
+    enum err_code code = end_path(&path, err);
+    if (!code)
+        code = input_temporary(question->selector, "query.pb.gz", cli->arena, &input, err);
+    if (!code)
+        code = target_download(&target, (const char *)path.data, "query.pb.gz", INPUT_MAX_BYTES,
+                               input.fd, &cli->terminal, err);
+    if (code)
+        question_point(cli, question, err);
+    else if (is_empty)
+        code = question_refuse_empty(cli, client, question, err);
+    if (!code)
+        code = input_measure(&input, err);
+    if (code)
+        input_close(&input);
+    else
+        *ret_input = input;
+    return code;
+}
+
+enum err_code question_freeze(struct cli *cli, struct client *client,
+                              const struct question *question, const struct question_labels *labels,
+                              struct upload_settings *settings, json_t **ret_share, struct err *err)
+{
+    /* Continuous profiles are the team's, and so is what is made of them, as on the page. */
+    if (!settings->visibility)
+        settings->visibility = "team";
+    char key[DIGEST_ID_BYTES];
+    struct client_request request;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/shares");
+    question_append(&path, question);
+    upload_append_query(&path, settings);
+    for (size_t i = 0; labels && i < labels->count; i++)
+        client_append_parameter(&path, "keep_label", labels->names[i]);
+    enum err_code code = end_path(&path, err);
+    if (code)
+        return code;
+    client_request_init(&request, "POST", (const char *)path.data);
+    digest_random_id(key);
+    client_request_add(&request, "Idempotency-Key", key);
+    request.is_repeatable = request.is_patient = true;
+    code = client_send_json(client, &request, ret_share, err);
+    if (code)
+        question_point(cli, question, err);
+    return code;
+}
+
+/* ---- pointing ---- */
+
+/* The N of "… character N …", from 1; 0 when there is none. */
+static size_t find_place(const char *message)
+{
+    static const char word[] = "character ";
+    for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
+        uint64_t place = 0;
+        size_t digits = strspn(at + strlen(word), "0123456789");
+        if (digits && span_parse_u64(span_of(at + strlen(word), digits), &place))
+            return (size_t)place;
+    }
+    return 0;
+}
+
+static const char *find_text(const struct question *question, const char *message)
+{
+    if (strncmp(message, "start: ", 7) == 0)
+        return question->start;
+    if (strncmp(message, "end: ", 5) == 0)
+        return question->end;
+    return strncmp(message, "query: ", 7) == 0 ? question->selector : NULL;
+}
+
+static bool is_inside(char byte)
+{
+    return ((uint8_t)byte & 0xc0) == 0x80; /* of a character of several bytes */
+}
+
+void question_point(const struct cli *cli, const struct question *question, const struct err *err)
+{
+    const char *text = find_text(question, err->message);
+    size_t place = find_place(err->message);
+    if (!text || !place || place > strlen(text) + 1)
+        return;
+    size_t first = place - 1 > SHOWN_BEFORE ? place - 1 - SHOWN_BEFORE : 0, end = place - 1;
+    while (first > 0 && is_inside(text[first]))
+        first--;
+    for (size_t i = 0; text[end] && (i < SHOWN_BEHIND || is_inside(text[end])); i++)
+        end++;
+    buf_auto before;
+    buf_init(&before, PATH_MAX_BYTES);
+    terminal_append_clean(&before, span_of(text + first, place - 1 - first));
+    fputs("  ", stderr);
+    terminal_print_clean(stderr, span_of(text + first, end - first));
+    fprintf(stderr, "\n  %*s%s^%s\n", terminal_width(buf_span(&before)), "",
+            terminal_style(&cli->terminal, stderr, STYLE_RED),
+            terminal_style(&cli->terminal, stderr, STYLE_RESET));
+}
+
+/* The time of the newest profile that matches, in the arena; empty: there is none. */
+static const char *find_newest(struct client *client, const struct question *question,
+                               struct arena *arena)
+{
+    json_auto_t *list = NULL;
+    struct err ignored;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/profiles");
+    client_append_parameter(&path, "limit", "1");
+    question_append(&path, question);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
+        return "";
+    const json_t *newest = json_array_get(json_object_get(list, "data"), 0);
+    return arena_strdup(arena, client_text(newest, "time", ""));
+}
+
+void question_tell_newest(struct cli *cli, struct client *client, const struct question *question)
+{
+    if (question->start || question->end)
+        return;
+    const struct question any = {.selector = question->selector,
+                                 .start = "1900-01-01T00:00:00Z",
+                                 .end = "2150-01-01T00:00:00Z"};
+    const char *time = find_newest(client, &any, cli->arena);
+    if (time[0])
+        terminal_warn(&cli->terminal,
+                      "without --start a query is of the last hour; the newest profile of this "
+                      "selector begins at %s: use --start %s",
+                      time, time);
+}
+
+/* The value of service_name="…" in a selector; NULL when it has no such label, or by a regular
+ * expression. */
+static const char *service_of(const char *selector, struct arena *arena)
+{
+    static const char name[] = "service_name";
+    const char *at = strstr(selector, name);
+    while (at && at > selector && !strchr("{, ", at[-1])) /* the end of another name */
+        at = strstr(at + 1, name);
+    if (!at)
+        return NULL;
+    at += strlen(name);
+    at += strspn(at, " ");
+    if (*at++ != '=')
+        return NULL;
+    at += strspn(at, " ");
+    if (*at != '"' && *at != '\'' && *at != '`')
+        return NULL;
+    return arena_strndup(arena, at + 1, strcspn(at + 1, (const char[]){*at, '\\', '\0'}));
+}
+
+/* Up to SHOWN_SERVICES of them, those close to wanted if there are any. Where wanted is one of them
+ * the service is none to be doubted: something else of the selector matches nothing. */
+static const char *list_services(const json_t *values, const char *wanted, struct arena *arena)
+{
+    size_t i, shown = 0;
+    json_t *value;
+    buf_auto near, all;
+    buf_init(&near, PATH_MAX_BYTES);
+    buf_init(&all, PATH_MAX_BYTES);
+    json_array_foreach(values, i, value)
+    {
+        const char *text = json_string_value(value);
+        if (!text)
+            continue;
+        if (strcmp(wanted, text) == 0)
+            return arena_printf(arena,
+                                ", though the service %.80s has profiles in it: look at the "
+                                "profile type and the other labels",
+                                text);
+        if (suggest_distance(wanted, text) < SUGGEST_NOT_CLOSE)
+            buf_printf(&near, "%s%.80s", near.size ? ", " : "", text);
+        if (shown++ < SHOWN_SERVICES)
+            buf_printf(&all, "%s%.80s", all.size ? ", " : "", text);
+    }
+    if (near.size)
+        return arena_printf(arena, "; did you mean %.*s?", SPAN_PRINT(buf_span(&near)));
+    if (!shown)
+        return "; no service has sent profiles in it";
+    return arena_printf(arena, "; services that have: %.*s%s", SPAN_PRINT(buf_span(&all)),
+                        shown > SHOWN_SERVICES ? ", …" : "");
+}
+
+static const char *advise_services(struct cli *cli, struct client *client,
+                                   const struct question *question)
+{
+    const char *wanted = service_of(question->selector, cli->arena);
+    json_auto_t *answer = NULL;
+    struct err ignored;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/label/service_name/values?limit=1000");
+    client_append_parameter(&path, "start", question->start);
+    client_append_parameter(&path, "end", question->end);
+    buf_append_byte(&path, 0);
+    if (!wanted || buf_failed(&path) ||
+        client_get_json(client, (const char *)path.data, &answer, &ignored))
+        return "";
+    return list_services(json_object_get(answer, "data"), wanted, cli->arena);
+}
+
+enum err_code question_refuse_empty(struct cli *cli, struct client *client,
+                                    const struct question *question, struct err *err)
+{
+    if (find_newest(client, question, cli->arena)[0])
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "the profiles of this window that match %.200s have no samples: all was idle",
+            question->selector);
+    question_tell_newest(cli, client, question);
+    return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",
+                   question->selector, advise_services(cli, client, question));
+}

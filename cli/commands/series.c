@@ -1,0 +1,266 @@
+#include "cli/commands/series.h"
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/progress.h"
+#include "cli/value.h"
+#include "lib/base/compress.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/profile/otlp/otlp.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+
+enum {
+    BODY_MAX_BYTES = 8 << 20, /* as the server has it */
+    EXPANDED_MAX_BYTES = 64 << 20,
+    PATH_MAX_BYTES = 128 << 10,
+    MEBIBYTE = 1 << 20
+};
+
+/* What is known of the input before it is sent. */
+struct content {
+    bool is_otlp;
+    enum otlp_encoding encoding;
+    enum compress_method compression;
+    uint32_t profile_count; /* of OTLP */
+    bool has_time;          /* all of it has */
+};
+
+/* ---- what it is ---- */
+
+static bool begins_as_json(struct span bytes)
+{
+    bytes = span_trim(bytes);
+    return bytes.size && bytes.data[0] == '{';
+}
+
+/* Nothing in it says what it is: whatever decodes to profiles is a batch. */
+static enum err_code look_at_otlp(struct span bytes, struct content *content, struct err *err)
+{
+    const struct otlp_options options = {.now_ns = 1}; /* the time of those that have none */
+    struct otlp_result result;
+    struct batch *batch;
+    content->encoding = begins_as_json(bytes) ? OTLP_JSON : OTLP_PROTOBUF;
+    enum err_code code = otlp_decode(bytes, content->encoding, &options, &batch, &result, err);
+    if (code)
+        return code;
+    content->profile_count = result.profile_count;
+    content->has_time = true;
+    for (uint32_t i = 0; i < batch->profile_count; i++)
+        content->has_time &= batch->profiles[i].time_ns != options.now_ns;
+    batch_destroy(batch);
+    return result.profile_count + result.rejected_profiles
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID, "there is no profile in this batch");
+}
+
+static enum err_code expand(struct input *input, struct content *content, struct buf *expanded,
+                            struct span *ret_bytes, struct err *err)
+{
+    enum err_code code = input_map(input, ret_bytes, err);
+    if (code)
+        return code;
+    content->compression = compress_sniff(*ret_bytes);
+    if (content->compression == COMPRESS_NONE)
+        return ERR_NONE;
+    code = compress_expand(content->compression, *ret_bytes, expanded, err);
+    *ret_bytes = buf_span(expanded);
+    return code;
+}
+
+static enum err_code look_at_profile(struct cli *cli, struct input *input, struct content *content,
+                                     struct err *err)
+{
+    struct profile *profile;
+    enum err_code code = input_decode(input, NULL, &profile, err);
+    if (code)
+        return code;
+    content->has_time = profile->time_ns != 0;
+    input_warn(input, profile, &cli->terminal);
+    profile_destroy(profile);
+    return ERR_NONE;
+}
+
+static enum err_code look(struct cli *cli, struct input *input,
+                          const struct series_settings *settings, struct content *content,
+                          struct err *err)
+{
+    struct err otlp_err = {0};
+    struct span bytes;
+    buf_auto expanded;
+    buf_init(&expanded, EXPANDED_MAX_BYTES);
+    if (settings->is_unchecked && settings->format != SERIES_FORMAT_OTLP)
+        return ERR_NONE;
+    enum err_code code = ERR_INVALID;
+    if (settings->format != SERIES_FORMAT_OTLP)
+        code = look_at_profile(cli, input, content, err);
+    if (!code || settings->format == SERIES_FORMAT_PROFILE)
+        return code;
+    content->is_otlp = true;
+    code = expand(input, content, &expanded, &bytes, &otlp_err);
+    if (!code)
+        code = look_at_otlp(bytes, content, &otlp_err);
+    if (!code)
+        return ERR_NONE;
+    if (settings->format == SERIES_FORMAT_OTLP) {
+        *err = otlp_err;
+        return code;
+    }
+    return err->code; /* of reading it as a profile */
+}
+
+/* ---- what is said ---- */
+
+static enum err_code say(const struct input *input, json_t *said, bool is_json, const char *text,
+                         struct err *err)
+{
+    if (is_json) {
+        json_dumpf(said, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+    } else {
+        terminal_print_clean(stdout, span_text(input->name));
+        printf(": %s", text);
+    }
+    putchar('\n');
+    return cli_flush(err);
+}
+
+static enum err_code tell_of_profile(struct cli *cli, const struct input *input,
+                                     const struct http_client_answer *answer, bool is_json,
+                                     struct err *err)
+{
+    json_auto_t *said = json_loadb((const char *)answer->body.data, answer->body.size,
+                                   JSON_REJECT_DUPLICATES, NULL);
+    const json_int_t samples = json_integer_value(json_object_get(said, "samples"));
+    if (!json_is_object(said) || samples < 0)
+        return err_set(err, ERR_NETWORK,
+                       "the server's answer makes no sense: is it a Perfolio server?");
+    char count[VALUE_TEXT_BYTES];
+    const char *text =
+        json_is_true(json_object_get(said, "duplicate"))
+            ? "known already, nothing was added"
+            : arena_printf(cli->arena, "%s values added", value_count(samples, count));
+    return say(input, said, is_json, text, err);
+}
+
+static bool read_export_answer(const struct http_client_answer *answer, enum otlp_encoding encoding,
+                               uint64_t *ret_rejected, char *ret_message)
+{
+    const struct span body = buf_span(&answer->body);
+    if (encoding == OTLP_PROTOBUF)
+        return otlp_read_response(body, ret_rejected, ret_message);
+    json_auto_t *said = json_loadb((const char *)body.data, body.size, 0, NULL);
+    const json_t *partial = json_object_get(said, "partialSuccess");
+    *ret_rejected = 0;
+    span_parse_u64(span_text(client_text(partial, "rejectedProfiles", "0")), ret_rejected);
+    snprintf(ret_message, OTLP_MESSAGE_BYTES, "%s", client_text(partial, "errorMessage", ""));
+    return json_is_object(said);
+}
+
+static enum err_code tell_of_otlp(struct cli *cli, const struct input *input,
+                                  const struct content *content,
+                                  const struct http_client_answer *answer, bool is_json,
+                                  struct err *err)
+{
+    uint64_t rejected;
+    char message[OTLP_MESSAGE_BYTES] = "";
+    if (!read_export_answer(answer, content->encoding, &rejected, message))
+        return err_set(err, ERR_NETWORK,
+                       "the server's answer makes no sense: does it take OTLP profiles?");
+    const uint64_t all = content->profile_count;
+    char text[VALUE_TEXT_BYTES];
+    if (rejected || message[0])
+        terminal_warn(&cli->terminal, "%s: %s left out: %s", input->name,
+                      value_counted(rejected, "profile was", "profiles were", text), message);
+    json_auto_t *said = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
+                                  (json_int_t)rejected, "message", message);
+    return say(input, said, is_json,
+               arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)),
+               err);
+}
+
+/* ---- sending ---- */
+
+static enum err_code make_path(const struct series_settings *settings, bool is_otlp,
+                               struct buf *path, struct err *err)
+{
+    buf_append_text(path, is_otlp ? "/v1development/profiles" : "/api/v1/profiles");
+    for (size_t i = 0; i < settings->label_count && !is_otlp; i++)
+        client_append_parameter(path, "label", settings->labels[i]);
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the labels are too long together")
+                            : ERR_NONE;
+}
+
+static void add_fields(struct client_request *request, const struct content *content)
+{
+    const char *type =
+        content->encoding == OTLP_JSON ? "application/json" : "application/x-protobuf";
+    client_request_add(request, "Content-Type",
+                       content->is_otlp ? type : "application/octet-stream");
+    if (content->is_otlp && content->compression != COMPRESS_NONE)
+        client_request_add(request, "Content-Encoding", compress_name(content->compression));
+}
+
+/* A Status in protobuf is nothing that the client can read. */
+static enum err_code explain(const struct content *content, const struct http_client_answer *answer,
+                             struct err *err)
+{
+    char message[OTLP_MESSAGE_BYTES] = "";
+    if (content->is_otlp && content->encoding == OTLP_PROTOBUF && answer->status >= 400 &&
+        otlp_read_status(buf_span(&answer->body), message) && message[0])
+        err_set(err, err->code, "%s", message);
+    return err->code;
+}
+
+static enum err_code send(struct cli *cli, struct client *client, const struct input *input,
+                          const char *path, const struct content *content,
+                          struct http_client_answer *answer, struct err *err)
+{
+    struct progress progress = {
+        .terminal = &cli->terminal, .name = input->filename, .total = input->bytes};
+    struct client_request request;
+    char id[DIGEST_ID_BYTES];
+    client_request_init(&request, "POST", path);
+    request.is_patient = request.is_repeatable = true;
+    request.http.body_kind = HTTP_CLIENT_BODY_FILE;
+    request.http.body_fd = input->fd;
+    request.http.body_bytes = input->bytes;
+    progress_of_upload(&progress, &request.http);
+    add_fields(&request, content);
+    digest_random_id(id);
+    if (!content->has_time)
+        client_request_add(&request, "Perfolio-Batch-Id", id);
+    enum err_code code = client_send(client, &request, answer, err);
+    terminal_progress_end(&cli->terminal);
+    return code ? explain(content, answer, err) : ERR_NONE;
+}
+
+enum err_code series_push(struct cli *cli, struct client *client, struct input *input,
+                          const struct series_settings *settings, struct err *err)
+{
+    struct content content = {0};
+    buf_auto path;
+    http_client_answer_auto answer;
+    buf_init(&path, PATH_MAX_BYTES);
+    http_client_answer_init(&answer);
+    if (input->bytes > BODY_MAX_BYTES)
+        return err_set(err, ERR_TOO_LARGE,
+                       "it has %.1f MiB, and what is added to a series has at most %d: compress it "
+                       "(gzip, zstd), or record for a shorter time",
+                       (double)input->bytes / MEBIBYTE, BODY_MAX_BYTES / MEBIBYTE);
+    enum err_code code = look(cli, input, settings, &content, err);
+    if (!code)
+        code = make_path(settings, content.is_otlp, &path, err);
+    if (!code && content.is_otlp && settings->label_count)
+        terminal_warn(&cli->terminal, "%s has labels of its own: --series adds none to it",
+                      input->name);
+    if (!code)
+        code = send(cli, client, input, (const char *)path.data, &content, &answer, err);
+    if (code)
+        return code;
+    return content.is_otlp ? tell_of_otlp(cli, input, &content, &answer, settings->is_json, err)
+                           : tell_of_profile(cli, input, &answer, settings->is_json, err);
+}

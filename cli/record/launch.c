@@ -1,0 +1,113 @@
+#include "cli/record/launch.h"
+
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The signals that main has set; the command shall have them as we got them. */
+static void reset_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGBUS, SIGPIPE};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction action;
+        if (sigaction(numbers[i], NULL, &action) == 0 &&
+            (action.sa_handler != SIG_IGN || numbers[i] == SIGPIPE))
+            signal(numbers[i], SIG_DFL);
+    }
+}
+
+/* In the child: waits until the other end of go is closed; a byte means not to begin at all. */
+static void run_child(char **arguments, int go_fd, int failure_fd)
+{
+    char byte;
+    ssize_t got;
+    do
+        got = read(go_fd, &byte, 1);
+    while (got < 0 && errno == EINTR);
+    if (got != 0)
+        _exit(0);
+    reset_signals();
+    execvp(arguments[0], arguments);
+    const int error = errno;
+    if (write(failure_fd, &error, sizeof(error)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+enum err_code launch_prepare(char **arguments, struct launch *ret_launch, struct err *err)
+{
+    int go[2], failure[2];
+    if (pipe2(go, O_CLOEXEC))
+        return err_set_errno(err, ERR_IO, "a pipe");
+    if (pipe2(failure, O_CLOEXEC)) {
+        err_set_errno(err, ERR_IO, "a pipe");
+        os_close(go[0]);
+        os_close(go[1]);
+        return err->code;
+    }
+    const pid_t process_id = fork();
+    if (process_id == 0) {
+        os_close(go[1]);
+        run_child(arguments, go[0], failure[1]);
+    }
+    os_close(go[0]);
+    os_close(failure[1]);
+    *ret_launch =
+        (struct launch){.process_id = process_id, .go_fd = go[1], .failure_fd = failure[0]};
+    if (process_id > 0)
+        return ERR_NONE;
+    ret_launch->process_id = 0;
+    err_set_errno(err, ERR_IO, "starting a process");
+    launch_close(ret_launch);
+    return err->code;
+}
+
+enum err_code launch_begin(struct launch *launch, const char *name, struct err *err)
+{
+    int error = 0;
+    os_close(launch->go_fd);
+    launch->go_fd = -1;
+    ssize_t got;
+    do
+        got = read(launch->failure_fd, &error, sizeof(error));
+    while (got < 0 && errno == EINTR);
+    if (got != sizeof(error))
+        return ERR_NONE;
+    errno = error;
+    return err_set_errno(err, error == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", name);
+}
+
+bool launch_has_ended(struct launch *launch)
+{
+    if (!launch->has_ended && waitpid(launch->process_id, &launch->status, WNOHANG) != 0)
+        launch->has_ended = true;
+    return launch->has_ended;
+}
+
+int launch_exit_status(const struct launch *launch)
+{
+    if (!launch->has_ended)
+        return 0;
+    return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status)
+                                       : WEXITSTATUS(launch->status);
+}
+
+void launch_close(struct launch *launch)
+{
+    if (launch->process_id == 0 && launch->go_fd <= 0)
+        return;
+    if (launch->go_fd >= 0) {
+        /* A byte, not the end: the command shall not begin. */
+        if (write(launch->go_fd, "", 1) == 1 && launch->process_id > 0)
+            (void)waitpid(launch->process_id, NULL, 0);
+        os_close(launch->go_fd);
+    }
+    if (launch->failure_fd >= 0)
+        os_close(launch->failure_fd);
+    *launch = (struct launch){.go_fd = -1, .failure_fd = -1};
+}

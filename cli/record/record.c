@@ -1,0 +1,785 @@
+#include "cli/arguments.h"
+#include "cli/cli.h"
+
+#include "agent/agent.h"
+#include "cli/client.h"
+#include "cli/commands/open.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/record/delay_notice.h"
+#include "cli/record/kept_files.h"
+#include "cli/record/launch.h"
+#include "cli/record/live.h"
+#include "cli/record/local_names.h"
+#include "cli/record/no_sample.h"
+#include "cli/record/record_output.h"
+#include "cli/record/record_summary.h"
+#include "cli/record/unsymbolized_code.h"
+#include "cli/save.h"
+#include "cli/share_print.h"
+#include "cli/upload.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/base/share_text.h"
+#include "lib/profile/pprof/pprof.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    OPTION_SHARE = 0x300,
+    OPTION_TITLE,
+    OPTION_DESCRIPTION,
+    OPTION_EXPIRES,
+    OPTION_VISIBILITY,
+    OPTION_OPEN,
+    OPTION_JSON,
+    OPTION_FORCE,
+    OPTION_FRAME_POINTERS,
+    OPTION_BOUNDED_LOOPS,
+    OPTION_NO_NAMES,
+    OPTION_PROGRESS,
+    OPTION_EVENT,
+    OPTION_OFF_CPU,
+    OPTION_WALL,
+    OPTION_MIN_WAIT,
+    OPTION_TOP,
+};
+enum {
+    DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
+    DEFAULT_SECONDS = 10,
+    MAX_SECONDS = 24 * 3600,
+    POLL_MS = 100,
+    SHOW_S = 1,
+    PROFILE_MAX_BYTES = 1 << 30,
+    TARGETS_MAX = 64,
+};
+#define DEFAULT_FILE "profile.pb.gz"
+#define ONE_REQUEST_NS (CLOCK_NS_PER_S / 2)
+
+struct record {
+    struct cli *cli;
+    uint32_t targets[TARGETS_MAX];
+    uint32_t target_count;
+    char target_name[16]; /* of the first; empty: not known */
+    char **command;       /* NULL: none */
+    double seconds;       /* 0: until the command ends, or the default */
+    uint32_t frequency_hz;
+    enum event_kind event;
+    double off_cpu_share; /* 0: waits are not recorded */
+    int64_t min_wait_ns;
+    const char *output; /* NULL: not given */
+    bool is_all;
+    bool is_shared;
+    bool is_opened;
+    bool is_json;
+    bool is_forced;
+    bool has_no_tables;
+    bool has_bounded_loops;
+    bool is_unnamed;
+    bool has_progress; /* --progress */
+    bool is_wall;
+    bool is_live;
+    struct live *live; /* NULL: nothing is shown */
+    int64_t shown_ns;
+    struct upload_settings settings;
+    struct launch launch;
+    struct kept_files *files; /* NULL: no names are looked for */
+    struct slow *preparing;   /* NULL: it is over */
+};
+
+/* ---- arguments ---- */
+
+static const struct argp_option options[] = {
+    {"pid", 'p', "PID", 0, "This process and its children; may be repeated", 0},
+    {"all", 'a', NULL, 0, "All processes of this machine", 0},
+    {"duration", 'd', "SECONDS", 0, "Stop after so long (10, or when COMMAND ends)", 0},
+    {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (99)", 0},
+    {"event", OPTION_EVENT, "EVENT", 0,
+     "Sample by cpu-clock, cycles, instructions, cache-misses, page-faults or context-switches "
+     "(processor time)",
+     0},
+    {"off-cpu", OPTION_OFF_CPU, "SHARE", OPTION_ARG_OPTIONAL,
+     "Where threads wait, too, and how long: all waits, or this part of them (1)", 0},
+    {"wall", OPTION_WALL, NULL, 0, "Processor time and waits together, as one type: wall", 0},
+    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 0},
+    {"top", OPTION_TOP, NULL, 0,
+     "Show the functions that cost most, once a second, until q; nothing is written without -o or "
+     "--share",
+     0},
+    {"output", 'o', "FILE", 0,
+     "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
+    {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
+    {"share", OPTION_SHARE, NULL, 0, "Upload the profile and print its link", 1},
+    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command, or the process)", 1},
+    {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When it goes away: 12h, 30d, 8w or never", 1},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0, "public, unlisted or team", 1},
+    {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 1},
+    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 2},
+    {"progress", OPTION_PROGRESS, NULL, 0,
+     "Say what takes long also where standard error is no terminal", 2},
+    {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
+     "Walk stacks by frame pointers alone, without unwind tables", 2},
+    {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
+     "Use the kernel program for Linux before 5.17, also on later ones", 2},
+    {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 2},
+    {0},
+};
+
+static void take_target(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t process_id;
+    if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
+        argp_error(state, "-p takes the number of a process, not %s", text);
+    if (record->target_count == TARGETS_MAX)
+        argp_error(state, "-p may be given %d times; -a takes all processes", TARGETS_MAX);
+    record->targets[record->target_count++] = (uint32_t)process_id;
+}
+
+static void take_seconds(struct record *record, const char *text, struct argp_state *state)
+{
+    char *end;
+    record->seconds = strtod(text, &end);
+    if (end == text || *end || !(record->seconds >= 0.01) || record->seconds > MAX_SECONDS)
+        argp_error(state, "-d takes seconds from 0.01 to %d, not %s", MAX_SECONDS, text);
+}
+
+static void take_frequency(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t hz;
+    if (!span_parse_u64(span_text(text), &hz) || hz < 1 || hz > AGENT_FREQUENCY_MAX_HZ)
+        argp_error(state, "-F takes a number from 1 to %d, not %s", AGENT_FREQUENCY_MAX_HZ, text);
+    record->frequency_hz = (uint32_t)hz;
+}
+
+static void take_event(struct record *record, const char *text, struct argp_state *state)
+{
+    if (!event_kind_find(text, &record->event))
+        argp_error(state,
+                   "--event is cpu, cpu-clock, cycles, instructions, cache-misses, page-faults or "
+                   "context-switches, not %s",
+                   text);
+}
+
+static void take_share(struct record *record, const char *text, struct argp_state *state)
+{
+    char *end;
+    record->off_cpu_share = text ? strtod(text, &end) : 1;
+    if (text && (end == text || *end || !(record->off_cpu_share >= AGENT_OFF_CPU_SHARE_MIN) ||
+                 record->off_cpu_share > 1))
+        argp_error(state, "--off-cpu takes a part from 0.0001 to 1, not %s", text);
+}
+
+static void take_min_wait(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t us;
+    if (!span_parse_u64(span_text(text), &us) || us > (uint64_t)MAX_SECONDS * 1000000)
+        argp_error(state, "--min-wait takes microseconds, not %s", text);
+    record->min_wait_ns = (int64_t)us * 1000;
+}
+
+static void take_visibility(struct record *record, const char *text, struct argp_state *state)
+{
+    if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 && strcmp(text, "team") != 0)
+        argp_error(state, "--visibility is public, unlisted or team, not %s", text);
+    record->settings.visibility = text;
+}
+
+/* What the server would refuse when it is recorded. */
+static void check_texts(const struct upload_settings *settings, struct argp_state *state)
+{
+    struct err err = {.code = ERR_NONE};
+    int64_t ignored;
+    enum err_code code = ERR_NONE;
+    if (settings->expires)
+        code = share_text_parse_expires(span_text(settings->expires), &ignored, &err);
+    if (!code && settings->title)
+        code = share_text_check("title", span_text(settings->title), SHARE_TITLE_CHARACTERS, true,
+                                &err);
+    if (!code && settings->description)
+        code = share_text_check("description", span_text(settings->description),
+                                SHARE_DESCRIPTION_CHARACTERS, false, &err);
+    if (code)
+        argp_error(state, "--%s", err.message);
+}
+
+static void check_arguments(struct record *record, struct argp_state *state)
+{
+    check_texts(&record->settings, state);
+    const int ways = record->is_all + (record->target_count > 0) + (record->command != NULL);
+    if (ways == 0)
+        argp_error(state, "name what to record: -p PID, -a, or -- COMMAND");
+    if (ways > 1)
+        argp_error(state, "-p, -a and COMMAND exclude each other");
+    if (!record->is_shared &&
+        (record->settings.title || record->settings.description || record->settings.expires ||
+         record->settings.visibility || record->is_json || record->is_opened))
+        argp_error(state,
+                   "--title, --description, --expires, --visibility, --json and --open are of "
+                   "shares: add --share");
+    if (record->is_wall && !event_kind_is_time(record->event))
+        argp_error(state, "--wall is of time: it goes without --event=%s",
+                   event_facts(record->event)->name);
+    if (record->is_wall && record->off_cpu_share == 0)
+        record->off_cpu_share = 1;
+    if (record->min_wait_ns && record->off_cpu_share == 0)
+        argp_error(state, "--min-wait is of waits: add --off-cpu or --wall");
+    if (record->output && !record->output[0])
+        argp_error(state, "-o wants the name of a file, or - for standard output");
+    if (record->is_live && record->output && strcmp(record->output, "-") == 0)
+        argp_error(state, "--top and -o - both write to standard output");
+    /* Whoever watches ends it. */
+    const bool is_watched = record->is_live && record->cli->terminal.is_output_terminal;
+    if (record->seconds == 0 && !record->command && !is_watched)
+        record->seconds = DEFAULT_SECONDS;
+    if (!record->output && !record->is_shared && !record->is_live)
+        record->output = DEFAULT_FILE;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct record *record = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        /* Options behind the command are its own. */
+        state->flags |= ARGP_IN_ORDER;
+        return 0;
+    case 'p':
+        take_target(record, text, state);
+        return 0;
+    case 'a':
+        record->is_all = true;
+        return 0;
+    case 'd':
+        take_seconds(record, text, state);
+        return 0;
+    case 'F':
+        take_frequency(record, text, state);
+        return 0;
+    case OPTION_EVENT:
+        take_event(record, text, state);
+        return 0;
+    case OPTION_OFF_CPU:
+        take_share(record, text, state);
+        return 0;
+    case OPTION_TOP:
+        record->is_live = true;
+        return 0;
+    case OPTION_WALL:
+        record->is_wall = true;
+        return 0;
+    case OPTION_MIN_WAIT:
+        take_min_wait(record, text, state);
+        return 0;
+    case 'o':
+        record->output = text;
+        return 0;
+    case OPTION_SHARE:
+        record->is_shared = true;
+        return 0;
+    case OPTION_TITLE:
+        record->settings.title = text;
+        return 0;
+    case OPTION_DESCRIPTION:
+        record->settings.description = text;
+        return 0;
+    case OPTION_EXPIRES:
+        record->settings.expires = text;
+        return 0;
+    case OPTION_VISIBILITY:
+        take_visibility(record, text, state);
+        return 0;
+    case OPTION_OPEN:
+        record->is_opened = true;
+        return 0;
+    case OPTION_JSON:
+        record->is_json = true;
+        return 0;
+    case OPTION_FRAME_POINTERS:
+        record->has_no_tables = true;
+        return 0;
+    case OPTION_BOUNDED_LOOPS:
+        record->has_bounded_loops = true;
+        return 0;
+    case OPTION_FORCE:
+        record->is_forced = true;
+        return 0;
+    case 'q':
+        record->cli->terminal.is_quiet = true;
+        return 0;
+    case OPTION_PROGRESS:
+        record->has_progress = true;
+        return 0;
+    case OPTION_NO_NAMES:
+        record->is_unnamed = true;
+        return 0;
+    case ARGP_KEY_ARGS:
+        record->command = state->argv + state->next;
+        return 0;
+    case ARGP_KEY_END:
+        check_arguments(record, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[-- COMMAND [ARGUMENT...]]",
+    .doc = "Sample where programs spend processor time, and write or share the profile.\v"
+           "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
+           "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own. "
+           "Names come from the files of this machine; those that are "
+           "missing are looked for by the server. Ctrl-C ends the recording, not the profile; so "
+           "does a terminal that goes away.",
+};
+
+/* ---- recording ---- */
+
+/* Ctrl-C ends the recording; once more ends us. What signals set. */
+static volatile sig_atomic_t is_interrupted;
+static int64_t interrupted_ns; /* theirs alone */
+
+/* timeout(1) sends its signal to us and then to our whole group, and a session that ends sends both
+ * SIGTERM and SIGHUP: that is one request. A hang-up alone never ends us: the terminal is gone, and
+ * what was recorded is still written. */
+static void note_interrupt(int number)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (is_interrupted && number != SIGHUP && now_ns - interrupted_ns > ONE_REQUEST_NS)
+        interrupt_end(number);
+    if (!is_interrupted)
+        interrupted_ns = now_ns;
+    is_interrupted = 1;
+}
+
+static void catch_interrupts(struct sigaction saved[2])
+{
+    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = SA_RESTART}, before;
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaddset(&action.sa_mask, SIGHUP);
+    sigaction(SIGINT, &action, &saved[0]);
+    sigaction(SIGTERM, &action, &saved[1]);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
+}
+
+/* Where one ended the recording, the second half of that request may still come. */
+static void release_interrupts(const struct sigaction saved[2])
+{
+    if (is_interrupted)
+        return;
+    sigaction(SIGINT, &saved[0], NULL);
+    sigaction(SIGTERM, &saved[1], NULL);
+}
+
+/* While it is there: the recording may outlive it. */
+static void note_name(struct record *record)
+{
+    char path[48];
+    snprintf(path, sizeof(path), "/proc/%u/comm", record->targets[0]);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(record->target_name, sizeof(record->target_name), file))
+        record->target_name[strcspn(record->target_name, "\n")] = 0;
+    fclose(file);
+}
+
+/* The number of a thread is no process's, though /proc has it, and is sampled by nobody; neither is
+ * what has ended and is there for its parent alone. */
+static enum err_code check_target(uint32_t process_id, struct err *err)
+{
+    char path[48], line[128], state = 0;
+    uint32_t owner = process_id, thread_count = 1;
+    if (kill((pid_t)process_id, 0) && errno == ESRCH)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    snprintf(path, sizeof(path), "/proc/%u/status", process_id);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "State: %c", &state) == 1 || sscanf(line, "Tgid: %" SCNu32, &owner) == 1)
+            continue;
+        if (sscanf(line, "Threads: %" SCNu32, &thread_count) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    if (state == 'Z' && thread_count <= 1)
+        return err_set(err, ERR_NOT_FOUND,
+                       "process %u has ended already, and its parent has not asked for its status",
+                       process_id);
+    if (owner == process_id)
+        return ERR_NONE;
+    return err_set(err, ERR_NOT_FOUND,
+                   "%u is a thread of process %u: record that, and filter its profile by the label "
+                   "thread",
+                   process_id, owner);
+}
+
+static enum err_code add_targets(struct record *record, struct agent *agent, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    if (record->command)
+        code = agent_add_target(agent, (uint32_t)record->launch.process_id, err);
+    for (uint32_t i = 0; !code && i < record->target_count; i++) {
+        code = check_target(record->targets[i], err);
+        if (!code)
+            code = agent_add_target(agent, record->targets[i], err);
+    }
+    if (!code && record->target_count)
+        note_name(record);
+    return code;
+}
+
+static bool has_target_left(const struct record *record)
+{
+    for (uint32_t i = 0; i < record->target_count; i++) {
+        if (kill((pid_t)record->targets[i], 0) == 0 || errno != ESRCH)
+            return true;
+    }
+    return record->target_count == 0;
+}
+
+/* Nothing is kept for the end where nothing is made of it. */
+static bool is_kept(const struct record *record)
+{
+    return record->output || record->is_shared;
+}
+
+static void show(struct record *record, struct agent *agent)
+{
+    struct window_result slice;
+    struct err ignored;
+    if (!(is_kept(record) ? agent_take_live(agent, &slice, &ignored)
+                          : agent_take(agent, &slice, &ignored)))
+        live_give(record->live, &slice);
+}
+
+static void show_in_time(struct record *record, struct agent *agent)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (!record->live || now_ns - record->shown_ns < SHOW_S * CLOCK_NS_PER_S)
+        return;
+    record->shown_ns = now_ns;
+    show(record, agent);
+}
+
+static void wait_for_end(struct record *record, struct agent *agent)
+{
+    const int64_t end_ns =
+        record->seconds > 0
+            ? clock_monotonic_ns() + (int64_t)(record->seconds * (double)CLOCK_NS_PER_S)
+            : INT64_MAX;
+    while (!is_interrupted && !agent_is_full(agent) && has_target_left(record) &&
+           !live_is_ended(record->live)) {
+        show_in_time(record, agent);
+        const int64_t left_ns = end_ns - clock_monotonic_ns();
+        if (left_ns <= 0 || (record->command && launch_has_ended(&record->launch)))
+            return;
+        const int64_t left_ms = left_ns / CLOCK_NS_PER_MS + 1;
+        agent_poll(agent, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
+    }
+}
+
+static void say_what_it_was(struct record *record, const struct agent *agent)
+{
+    struct agent_counts counts;
+    agent_count(agent, &counts);
+    record_summary_say(&record->cli->terminal,
+                       &(struct record_summary){.counts = &counts,
+                                                .frequency_hz = record->frequency_hz,
+                                                .has_waits = record->off_cpu_share > 0,
+                                                .is_full = agent_is_full(agent)});
+}
+
+static void end_preparing(struct record *record, bool is_begun)
+{
+    if (slow_end(record->preparing) && is_begun)
+        terminal_note(&record->cli->terminal, "recording");
+    record->preparing = NULL;
+}
+
+static enum err_code run_agent(struct record *record, struct agent *agent,
+                               struct window_result *ret_result, struct err *err)
+{
+    struct sigaction saved[2];
+    enum err_code code = add_targets(record, agent, err);
+    /* Before the start, from which on this thread is before others. */
+    if (!code && record->is_live) {
+        end_preparing(record, false); /* the screen is the table's from here on */
+        code = live_start(record->cli, record->files, &record->live, err);
+    }
+    if (!code)
+        code = agent_start(agent, err);
+    end_preparing(record, !code);
+    if (!code && record->command)
+        code = launch_begin(&record->launch, record->command[0], err);
+    if (code) {
+        live_stop(record->live);
+        return code;
+    }
+    record->shown_ns = clock_monotonic_ns();
+    catch_interrupts(saved);
+    wait_for_end(record, agent);
+    agent_stop(agent);
+    if (record->live)
+        show(record, agent);
+    live_stop(record->live);
+    release_interrupts(saved);
+    say_what_it_was(record, agent);
+    return agent_take(agent, ret_result, err);
+}
+
+/* Its path may lead elsewhere, and its process be gone, when names are looked for. */
+static bool keep_file(void *context, const struct agent *agent, const struct agent_binary *binary)
+{
+    const struct record *record = context;
+    const int fd = agent_open_binary(agent, binary);
+    if (fd >= 0)
+        kept_files_add(record->files, binary->build_id, binary->path, fd);
+    return true;
+}
+
+/* What the kernel does for users without rights, too. */
+static bool may_be_unprivileged(const struct record *record)
+{
+    return !record->is_all && record->off_cpu_share == 0 && !event_kind_is_thinned(record->event);
+}
+
+static enum err_code take_profile(struct record *record, struct window_result *ret_result,
+                                  struct err *err)
+{
+    struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
+                                     .frequency_hz = record->frequency_hz,
+                                     .event = record->event,
+                                     .off_cpu_share = record->off_cpu_share,
+                                     .off_cpu_min_ns = record->min_wait_ns,
+                                     .is_wall = record->is_wall,
+                                     .has_live_window = record->is_live && is_kept(record),
+                                     .has_targets = !record->is_all,
+                                     .has_no_tables = record->has_no_tables,
+                                     .has_bounded_loops = record->has_bounded_loops,
+                                     .may_be_unprivileged = may_be_unprivileged(record),
+                                     .is_forced = record->is_forced,
+                                     .context = record};
+    agent_auto agent = NULL;
+    enum err_code code = ERR_NONE;
+    /* Before the agent, so that the child has nothing of it. */
+    if (record->command)
+        code = launch_prepare(record->command, &record->launch, err);
+    if (!record->is_unnamed)
+        record->files = kept_files_create();
+    of_agent.on_binary = record->files ? keep_file : NULL;
+    record->preparing = slow_begin(&record->cli->terminal, "preparing: reading what runs here");
+    if (!code)
+        code = agent_open(&of_agent, &agent, err);
+    if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
+        const struct err why = *err;
+        end_preparing(record, false);
+        return err_set(
+            err, code,
+            "%s; without rights there is the processor time of your own programs: -p PID "
+            "or -- COMMAND",
+            why.message);
+    }
+    if (!code)
+        code = run_agent(record, agent, ret_result, err);
+    end_preparing(record, false);
+    if (code || ret_result->samples || !is_kept(record))
+        return code;
+    window_result_fini(ret_result);
+    struct agent_counts counts;
+    agent_count(agent, &counts);
+    return no_sample_explain(&(struct no_sample){.command = record->command,
+                                                 .target_count = record->target_count,
+                                                 .frequency_hz = record->frequency_hz,
+                                                 .event = record->event,
+                                                 .is_unprivileged = counts.is_unprivileged},
+                             err);
+}
+
+/* ---- what becomes of it ---- */
+
+static enum err_code give_names(struct record *record, struct profile *profile, struct arena *arena,
+                                struct profile *ret_named, struct err *err)
+{
+    struct local_names_counts counts = {0};
+    char text[VALUE_TEXT_BYTES];
+    *ret_named = *profile;
+    if (!record->files)
+        return ERR_NONE;
+    struct local_names *names = local_names_create(
+        record->cli, record->files,
+        record->has_progress && !record->cli->terminal.is_error_terminal ? LOCAL_NAMES_TOLD
+                                                                         : LOCAL_NAMES_ONCE);
+    const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
+    local_names_destroy(names);
+    if (!code && counts.unknown_count)
+        terminal_note(&record->cli->terminal, "%u of %s %s no name on this machine%s",
+                      counts.unknown_count,
+                      value_counted(counts.address_count, "address", "addresses", text),
+                      counts.unknown_count == 1 ? "has" : "have",
+                      record->is_shared ? "; the server looks for them" : "");
+    return code;
+}
+
+/* Names of threads, functions and files are any bytes, and those that are no text have protobuf's
+ * readers refuse the whole file. */
+static void make_texts_utf8(struct profile *profile, struct arena *arena)
+{
+    struct span *strings = arena_new(arena, struct span, profile->string_count);
+    for (uint32_t i = 0; i < profile->string_count; i++)
+        strings[i] = span_make_utf8(profile->strings[i], arena);
+    profile->strings = strings;
+}
+
+static enum err_code encode(const struct profile *profile, struct buf *output, struct err *err)
+{
+    buf_auto raw;
+    buf_init(&raw, PROFILE_MAX_BYTES);
+    const enum err_code code = pprof_encode(profile, &raw, err);
+    return code ? code : compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, output, err);
+}
+
+static const char *title_of(const struct record *record)
+{
+    buf_auto text;
+    buf_init(&text, 4096);
+    if (record->settings.title)
+        return record->settings.title;
+    if (record->is_all)
+        return "all processes";
+    if (record->target_count)
+        terminal_append_clean(&text, span_text(record->target_name));
+    for (char **word = record->command; word && *word; word++) {
+        if (text.size)
+            buf_append_byte(&text, ' ');
+        terminal_append_clean(&text, span_text(*word));
+    }
+    if (text.size == 0)
+        return NULL;
+    /* The server takes 200 characters; what is cut is in nobody's way. */
+    const size_t size = text.size < 120 ? text.size : 120;
+    char *title = arena_strndup(record->cli->arena, text.data, size);
+    return span_is_utf8(span_text(title)) ? title : NULL;
+}
+
+/* *ret_is_sent: what failed then failed with a share that is there. */
+static enum err_code share(struct record *record, struct span bytes, bool *ret_is_sent,
+                           struct err *err)
+{
+    struct cli *cli = record->cli;
+    client_auto client = NULL;
+    input_auto input = INPUT_NONE;
+    json_auto_t *answer = NULL;
+    struct upload_settings settings = record->settings;
+    settings.title = title_of(record);
+    settings.filename = DEFAULT_FILE;
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
+    if (!code)
+        code = upload_share(client, &cli->terminal, &input, &settings, &answer, err);
+    *ret_is_sent = !code;
+    if (code)
+        return code;
+    code = share_print_result(cli, client, record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL,
+                              answer, &settings, err);
+    share_print_keeping(cli, answer, &settings);
+    if (!code && record->is_opened)
+        code = open_url(client_text(answer, "url", ""), err);
+    return code;
+}
+
+/* Whatever fails of it, the rest is done, and what was recorded stays somewhere. */
+static enum err_code give(struct record *record, struct span bytes, struct err *err)
+{
+    struct cli *cli = record->cli;
+    struct err of_share;
+    const bool is_file = record->output && strcmp(record->output, "-") != 0;
+    const enum err_code written =
+        record->output ? save_bytes(bytes, record->output, true, err) : ERR_NONE;
+    bool is_kept = is_file && !written;
+    if (is_kept)
+        terminal_note(&cli->terminal, "written to %s", record->output);
+    if (written && written != ERR_CANCELLED)
+        is_kept = record_output_keep(&cli->terminal, cli->arena, bytes);
+    bool is_sent = false;
+    if (!record->is_shared || !share(record, bytes, &is_sent, &of_share))
+        return written;
+    if (!is_kept && !is_sent)
+        record_output_keep(&cli->terminal, cli->arena, bytes);
+    if (written)
+        terminal_warn(&cli->terminal, "%s", of_share.message);
+    else
+        *err = of_share;
+    return err->code;
+}
+
+static enum err_code finish(struct record *record, struct window_result *result, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct profile named;
+    if (!is_kept(record))
+        return ERR_NONE;
+    buf_auto bytes;
+    buf_init(&bytes, PROFILE_MAX_BYTES);
+    nameless_code_say(&record->cli->terminal, result->profile);
+    enum err_code code = give_names(record, result->profile, arena, &named, err);
+    if (!code) {
+        make_texts_utf8(&named, arena);
+        code = encode(&named, &bytes, err);
+    }
+    return code ? code : give(record, buf_span(&bytes), err);
+}
+
+/* Better said before the recording than after it. */
+static enum err_code check_ends(struct record *record, struct err *err)
+{
+    client_auto client = NULL;
+    if (record->output) {
+        const enum err_code code = record_output_try(record->output, record->cli->arena, err);
+        if (code)
+            return code;
+    }
+    return record->is_shared ? cli_connect(record->cli, NULL, &client, err) : ERR_NONE;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct record record = {
+        .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.go_fd = -1, .failure_fd = -1}};
+    struct window_result result = {0};
+    cli_parse(&record_command, argc, argv, &record);
+    enum err_code code = check_ends(&record, err);
+    if (!code)
+        code = take_profile(&record, &result, err);
+    /* A Ctrl-C that is to end the recording reaches the command, too. */
+    cli->command_status = is_interrupted ? 0 : launch_exit_status(&record.launch);
+    launch_close(&record.launch);
+    if (!code)
+        code = finish(&record, &result, err);
+    window_result_fini(&result);
+    kept_files_destroy(record.files);
+    return code ? code : cli_flush(err);
+}
+
+const struct command record_command = {
+    .name = "record",
+    .summary = "sample running programs and write or share the profile",
+    .argp = &argp,
+    .ends_at_word = true,
+    .arguments = ARGUMENTS_FILES,
+    .run = run,
+};

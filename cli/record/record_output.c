@@ -1,0 +1,95 @@
+#include "cli/record/record_output.h"
+
+#include "cli/save.h"
+#include "cli/terminal.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 64 };
+#define SUFFIX ".pb.gz"
+
+static enum err_code refuse(const char *path, int error, struct err *err)
+{
+    return err_set(err, ERR_IO, "writing %s: %s; name another file with -o", path, strerror(error));
+}
+
+/* A file beside it is made and goes again, since rights alone do not tell: of /proc root has all.
+ */
+static enum err_code try_new_file(const char *path, struct arena *arena, struct err *err)
+{
+    struct save save;
+    const enum err_code code = save_open(path, true, arena, &save, err);
+    if (code)
+        return refuse(path, errno, err);
+    save_close(&save);
+    return ERR_NONE;
+}
+
+enum err_code record_output_try(const char *path, struct arena *arena, struct err *err)
+{
+    struct stat status;
+    const char *slash = strrchr(path, '/');
+    if (strcmp(path, "-") == 0)
+        return ERR_NONE;
+    if (slash) {
+        const char *folder = arena_strndup(arena, path, (size_t)(slash - path) + 1);
+        if (access(folder, F_OK))
+            return err_set_errno(err, ERR_NOT_FOUND, "%s", folder);
+    }
+    if (stat(path, &status) || S_ISREG(status.st_mode))
+        return try_new_file(path, arena, err);
+    if (S_ISDIR(status.st_mode))
+        return refuse(path, EISDIR, err);
+    /* Not opened: who reads a pipe would take our closing it for the end. */
+    return access(path, W_OK) ? refuse(path, errno, err) : ERR_NONE;
+}
+
+/* A new file of this user alone: others may write below /tmp, and would know the name. */
+static enum err_code keep_in(const char *folder, const char *name, struct span bytes,
+                             struct arena *arena, const char **ret_path, struct err *err)
+{
+    char *path = arena_printf(arena, "%s%s%s-XXXXXX" SUFFIX, folder, folder[0] ? "/" : "", name);
+    const int fd = mkostemps(path, sizeof(SUFFIX) - 1, O_CLOEXEC);
+    enum err_code code = ERR_NONE;
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "writing %s", path);
+    if (os_write_all(fd, bytes.data, bytes.size) || os_fsync(fd))
+        code = err_set_errno(err, ERR_IO, "writing %s", path);
+    if (code)
+        unlink(path);
+    else
+        *ret_path = path;
+    os_close(fd);
+    return code;
+}
+
+bool record_output_keep(struct terminal *terminal, struct arena *arena, struct span bytes)
+{
+    const char *const folders[] = {"", getenv("TMPDIR"), "/tmp"};
+    const size_t count = sizeof(folders) / sizeof(*folders);
+    const time_t seconds = (time_t)(clock_wall_ns() / CLOCK_NS_PER_S);
+    char name[NAME_BYTES];
+    const char *path = NULL;
+    struct err why;
+    struct tm now;
+    strftime(name, sizeof(name), "profile-%Y%m%d-%H%M%S", localtime_r(&seconds, &now));
+    for (size_t i = 0; !path && i < count; i++) {
+        const bool is_set = i == 0 || (folders[i] && folders[i][0]);
+        if (is_set && keep_in(folders[i], name, bytes, arena, &path, &why))
+            terminal_warn(terminal, "%s", why.message);
+    }
+    if (path && terminal->is_quiet) /* which silences notes */
+        terminal_warn(terminal, "kept as %s: `perfolio push %s' shares it", path, path);
+    else if (path)
+        terminal_note(terminal, "kept as %s: `perfolio push %s' shares it", path, path);
+    return path != NULL;
+}

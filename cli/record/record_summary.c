@@ -1,0 +1,91 @@
+#include "cli/record/record_summary.h"
+
+#include "cli/terminal.h"
+#include "cli/value.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { TEXT_MAX_BYTES = 4096 };
+
+/* Interpreters that were refused: only their C functions are in the profile. */
+static void say_interpreters(struct terminal *terminal, const struct agent_counts *counts)
+{
+    struct interpreter_counts refused = counts->interpreters;
+    buf_auto text;
+    buf_init(&text, TEXT_MAX_BYTES);
+    for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++)
+        refused.outcomes[kind][INTERPRETER_READY] = refused.outcomes[kind][INTERPRETER_NOT_YET] = 0;
+    interpreter_counts_append(&refused, &text);
+    if (text.size)
+        terminal_warn(terminal, "functions of scripts are missing: %.*s",
+                      SPAN_PRINT(buf_span(&text)));
+}
+
+static void say_walks(struct terminal *terminal, const struct agent_counts *counts)
+{
+    buf_auto stops;
+    buf_init(&stops, TEXT_MAX_BYTES);
+    if (counts->loop_error)
+        terminal_note(terminal,
+                      "this kernel refuses the program with bpf_loop (%s): stacks were walked by "
+                      "bounded loops",
+                      strerror(counts->loop_error));
+    else if (counts->has_bounded_loops)
+        terminal_note(terminal, "stacks were walked by bounded loops, as before Linux 5.17");
+    if (agent_append_stops(counts, &stops))
+        terminal_note(terminal, "stacks that end before their root: %.*s",
+                      SPAN_PRINT(buf_span(&stops)));
+}
+
+/* Nothing where there is none of it. */
+static void warn_of(struct terminal *terminal, uint64_t count, const char *one, const char *many,
+                    const char *words)
+{
+    if (count)
+        terminal_warn(terminal, "%" PRIu64 " %s %s", count, count == 1 ? one : many, words);
+}
+
+static void say_what_is_missing(struct terminal *terminal, const struct agent_counts *counts)
+{
+    warn_of(terminal, counts->lost_samples, "sample was", "samples were",
+            "lost: the ring was full; a lower -F helps");
+    warn_of(terminal, counts->lost_events, "event of processes was", "events of processes were",
+            "lost, so that some addresses may be those of another binary");
+    warn_of(terminal, counts->foreign, "sample of a process", "samples of processes",
+            "outside of this PID namespace left out");
+    warn_of(terminal, counts->refused_processes, "process was", "processes were",
+            "too many, and left out");
+    warn_of(terminal, counts->refused_mappings, "mapping was", "mappings were",
+            "too many: code in what is not kept has no names");
+    warn_of(terminal, counts->refused_waits, "wait was", "waits were", "too many, and left out");
+    warn_of(terminal, counts->refused_tables, "unwind table", "unwind tables",
+            "had no room, or not all of it: some stacks end early");
+    warn_of(terminal, counts->refused_names, "process has", "processes have",
+            "more names of code made at run time than there is room for: functions beyond "
+            "are " WINDOW_NAME_LEFT_OUT);
+}
+
+void record_summary_say(struct terminal *terminal, const struct record_summary *summary)
+{
+    const struct agent_counts *counts = summary->counts;
+    char text[VALUE_TEXT_BYTES];
+    terminal_note(terminal, "%s at %u Hz by the %s",
+                  value_counted(counts->samples, "sample", "samples", text), summary->frequency_hz,
+                  event_facts(counts->event)->source);
+    if (counts->is_unprivileged)
+        terminal_warn(
+            terminal,
+            "without rights: the kernel's frames and those of scripts are left out, and "
+            "stacks end where a copy of their newest part does; for all of it run as "
+            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep "
+            "perfolio, with which every user of this machine samples everybody's programs");
+    if (summary->has_waits)
+        terminal_note(terminal, "%s",
+                      value_counted(counts->waits, "wait of a thread", "waits of threads", text));
+    say_walks(terminal, counts);
+    say_interpreters(terminal, counts);
+    say_what_is_missing(terminal, counts);
+    if (summary->is_full)
+        terminal_warn(terminal, "stopped early: the profile is as large as it may be");
+}

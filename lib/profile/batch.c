@@ -1,9 +1,0 @@
-#include "lib/profile/batch.h"
-
-#include "lib/base/mem.h"
-
-void batch_destroy(struct batch *batch)
-{
-    if (batch)
-        arena_destroy(batch->arena);
-}

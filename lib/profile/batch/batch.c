@@ -1,0 +1,9 @@
+#include "lib/profile/batch/batch.h"
+
+#include "lib/base/mem.h"
+
+void batch_destroy(struct batch *batch)
+{
+    if (batch)
+        arena_destroy(batch->arena);
+}

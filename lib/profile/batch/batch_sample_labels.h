@@ -1,0 +1,36 @@
+/*
+ * batch_sample_labels: what the labels of a profile's samples become in a batch. Private to
+ * batch_from_profile, whose header says which become labels of series and which a link.
+ *
+ * Equal lists of labels are found by hash and looked at once, so the cost is that of one hash per
+ * sample that has another list than the one before it.
+ */
+#ifndef LIB_PROFILE_BATCH_BATCH_SAMPLE_LABELS_H
+#define LIB_PROFILE_BATCH_BATCH_SAMPLE_LABELS_H
+
+#include "lib/profile/batch/batch.h"
+
+struct batch_sample_labels {
+    const uint32_t *set_of_sample;       /* without labels of series; NULL: 0 for all */
+    const uint32_t *whole_set_of_sample; /* with them; NULL: 0 for all */
+    const uint32_t *group_of_sample;     /* NULL: 0 for all */
+    const struct batch_label_set *sets;
+    const struct profile_label *labels;
+    uint32_t set_count;
+    uint32_t label_count;
+    /* Group g has group_values[g * name_count + i] for the i-th name, 0 for none. Group 0 has none
+     * of them. */
+    const uint32_t *group_values;
+    uint32_t group_count;
+    uint32_t name_count;
+};
+
+/* In profile's arena, but for what nobody needs afterwards. Handles: ERR_TOO_LARGE (more groups
+ * than group_limit). has_snapshots: whole sets are wanted. */
+enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
+                                          uint32_t name_count, bool has_snapshots,
+                                          uint32_t group_limit,
+                                          struct batch_sample_labels *ret_result,
+                                          struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,154 @@
+#include "lib/profile/batch/batch_type.h"
+
+#include "lib/base/mem.h"
+
+/* A rule's text may be the whole of a type, or stand anywhere in it, or at its start. */
+enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };
+
+struct rule {
+    const char *text;
+    enum match match;
+    const char *name;     /* of a profile with such a type; or */
+    enum batch_kind kind; /* of such a type */
+};
+
+static const struct rule name_rules[] = {
+    {.text = "cpu", .match = MATCH_PART, .name = "process_cpu"},
+    {.text = "samples", .match = MATCH_WHOLE, .name = "process_cpu"},
+    {.text = "itimer", .match = MATCH_WHOLE, .name = "process_cpu"},
+    {.text = "alloc_", .match = MATCH_PART, .name = "memory"},
+    {.text = "inuse_", .match = MATCH_PART, .name = "memory"},
+    {.text = "space", .match = MATCH_WHOLE, .name = "memory"},
+    {.text = "objects", .match = MATCH_WHOLE, .name = "memory"},
+    {.text = "live", .match = MATCH_WHOLE, .name = "memory"},
+    {.text = "mutex_", .match = MATCH_PART, .name = "mutex"},
+    {.text = "contentions", .match = MATCH_WHOLE, .name = "mutex"},
+    {.text = "delay", .match = MATCH_WHOLE, .name = "mutex"},
+    {.text = "block_", .match = MATCH_PART, .name = "block"},
+    {.text = "lock_", .match = MATCH_PART, .name = "block"},
+    {.text = "goroutine", .match = MATCH_PART, .name = "goroutines"},
+};
+
+static const struct rule kind_rules[] = {
+    {.text = "inuse_", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
+    {.text = "live", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
+    {.text = "goroutine", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
+    {.text = "space", .match = MATCH_WHOLE, .kind = BATCH_KIND_LEVEL},
+    {.text = "objects", .match = MATCH_WHOLE, .kind = BATCH_KIND_LEVEL},
+    {.text = "alloc_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "contentions", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "delay", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "mutex_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "block_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "lock_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
+    {.text = "threadcreate", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
+};
+
+/* Does rule stand at type's start? '-' is '_'. */
+static bool starts_with(struct span type, const char *rule)
+{
+    size_t size = strlen(rule);
+    for (size_t i = 0; i < size; i++) {
+        if (i == type.size || (type.data[i] == '-' ? '_' : type.data[i]) != (uint8_t)rule[i])
+            return false;
+    }
+    return true;
+}
+
+static bool matches(struct span type, const struct rule *rule)
+{
+    if (rule->match == MATCH_WHOLE)
+        return type.size == strlen(rule->text) && starts_with(type, rule->text);
+    if (rule->match == MATCH_START)
+        return starts_with(type, rule->text);
+    for (size_t i = 0; i < type.size; i++) {
+        if (starts_with(span_of(type.data + i, type.size - i), rule->text))
+            return true;
+    }
+    return false;
+}
+
+static const struct rule *find_rule(const struct rule *rules, size_t count, struct span type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (matches(type, &rules[i]))
+            return &rules[i];
+    }
+    return NULL;
+}
+
+static struct span type_of(const struct profile *profile, uint32_t value_type)
+{
+    return profile_string(profile, profile->value_types[value_type].type);
+}
+
+struct span batch_type_derive_name(const struct profile *profile, const struct span *display_names)
+{
+    const size_t rule_count = sizeof(name_rules) / sizeof(name_rules[0]);
+    struct span first = {0};
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        if (span_equal_text(type_of(profile, i), "wall"))
+            return SPAN_LITERAL("wall");
+    }
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        struct span type = type_of(profile, i);
+        first = first.size ? first : type;
+        if (display_names && display_names[i].size)
+            type = display_names[i];
+        const struct rule *rule = find_rule(name_rules, rule_count, type);
+        if (!rule)
+            continue;
+        bool is_wall = span_equal_text(type, "samples") &&
+                       span_equal_text(profile_string(profile, profile->period_type.type), "wall");
+        return is_wall ? SPAN_LITERAL("wall") : span_text(rule->name);
+    }
+    return first.size ? first : SPAN_LITERAL("unknown");
+}
+
+bool batch_type_take_delta_prefix(struct span *name)
+{
+    const struct span prefix = SPAN_LITERAL("godeltaprof_");
+    if (!span_starts_with(*name, "godeltaprof_") || name->size == prefix.size)
+        return false;
+    *name = span_of(name->data + prefix.size, name->size - prefix.size);
+    return true;
+}
+
+/* Bytes of the character at the start that may stand in a part; 0: it may not. */
+static size_t part_character(struct span rest)
+{
+    return memchr(": {}", rest.data[0], 4) ? 0 : span_utf8_size(rest);
+}
+
+struct span batch_type_part(struct arena *arena, struct span part)
+{
+    char *clean = NULL;
+    for (size_t at = 0; at < part.size;) {
+        const size_t size = part_character(span_of(part.data + at, part.size - at));
+        if (!size && !clean)
+            clean = arena_strndup(arena, part.data, part.size);
+        if (!size)
+            clean[at] = '_';
+        at += size ? size : 1;
+    }
+    return clean ? span_of(clean, part.size) : part;
+}
+
+struct span batch_type_name(const struct profile *profile, struct span name, uint32_t value_type)
+{
+    bool is_cpu = span_equal_text(type_of(profile, value_type), "cpu");
+    return is_cpu && span_equal_text(name, "wall") ? SPAN_LITERAL("process_cpu") : name;
+}
+
+enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
+                                uint32_t value_type, bool is_stated)
+{
+    if (span_equal_text(name, "goroutine") || span_equal_text(name, "goroutines"))
+        return BATCH_KIND_LEVEL;
+    const struct rule *rule = find_rule(kind_rules, sizeof(kind_rules) / sizeof(kind_rules[0]),
+                                        type_of(profile, value_type));
+    if (!rule)
+        return BATCH_KIND_DELTA;
+    bool is_delta = rule->kind == BATCH_KIND_CUMULATIVE && (is_stated || profile->duration_ns > 0);
+    return is_delta ? BATCH_KIND_DELTA : rule->kind;
+}

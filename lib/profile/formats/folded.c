@@ -1,0 +1,296 @@
+#include "lib/profile/formats/folded.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NUMBER_BYTES = 40 };
+
+struct number {
+    int64_t whole; /* when is_whole */
+    double real;
+    unsigned decimals; /* behind the point, at most FOLDED_DECIMALS_MAX */
+    bool is_whole;
+};
+
+/* What a first pass learns. */
+struct survey {
+    size_t stack_count;
+    size_t pair_count; /* of stacks with two numbers behind them */
+    size_t skipped_count;
+    size_t line_number;          /* of the last line */
+    size_t skipped_first_number; /* of the first line that was skipped */
+    size_t depth;                /* of the deepest stack */
+    double largest;              /* value, without its sign */
+    unsigned decimals;
+};
+
+struct reader {
+    struct profile_builder *builder;
+    struct map_bytes locations; /* frame as written -> location, for frames without "_[i]" */
+    uint32_t *stack;
+    struct profile_line *lines; /* an inlined call chain being collected, leaf first */
+    double scale;
+};
+
+/* Those behind the point, fewer or more by the exponent: "2.5e-1" has two, "1e3" none. */
+static unsigned count_decimals(const char *number)
+{
+    const size_t mantissa = strcspn(number, "eE");
+    const char *point = memchr(number, '.', mantissa);
+    const long behind = point ? (long)(number + mantissa - point) - 1 : 0;
+    const long exponent = number[mantissa] ? strtol(number + mantissa + 1, NULL, 10) : 0;
+    if (exponent >= behind)
+        return 0;
+    return exponent < behind - FOLDED_DECIMALS_MAX ? FOLDED_DECIMALS_MAX
+                                                   : (unsigned)(behind - exponent);
+}
+
+/* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
+static bool parse_number(struct span text, struct number *ret_number)
+{
+    *ret_number = (struct number){.is_whole = true};
+    if (span_parse_i64(text, &ret_number->whole)) {
+        ret_number->real = (double)ret_number->whole;
+        return true;
+    }
+    char copy[NUMBER_BYTES];
+    if (text.size == 0 || text.size >= sizeof(copy))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (!strchr("0123456789.eE+-", text.data[i]) || !text.data[i])
+            return false;
+    }
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    char *end;
+    double real = strtod(copy, &end);
+    if (*end || !(fabs(real) < FOLDED_VALUE_END))
+        return false;
+    *ret_number = (struct number){.real = real, .decimals = count_decimals(copy)};
+    return true;
+}
+
+/* Splits a trimmed line at its last blank; false when it is no stack with a value. */
+static bool parse_line(struct span line, struct span *ret_stack, struct number *ret_number)
+{
+    size_t at = line.size;
+    while (at && line.data[at - 1] != ' ' && line.data[at - 1] != '\t')
+        at--;
+    *ret_stack = span_trim(span_of(line.data, at));
+    return ret_stack->size && parse_number(span_of(line.data + at, line.size - at), ret_number);
+}
+
+static size_t count_frames(struct span stack)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < stack.size; i++)
+        count += stack.data[i] == ';';
+    return count;
+}
+
+/*
+ * "# text", "// text", and "//text" without a value behind it. Frames may begin so, too (Bazel
+ * names targets "//package:name"): what has several frames and a value is a stack.
+ */
+static bool is_comment(struct span line)
+{
+    bool is_slashed = span_starts_with(line, "//");
+    struct span stack;
+    struct number number;
+    if (span_equal_text(line, "#"))
+        return true;
+    if (!is_slashed && !span_starts_with(line, "# "))
+        return false;
+    if (!parse_line(line, &stack, &number))
+        return true;
+    bool is_prose = !is_slashed || span_starts_with(line, "// ");
+    return is_prose && count_frames(stack) == 1;
+}
+
+static struct survey survey_text(struct span text)
+{
+    struct survey survey = {0};
+    struct span line, stack, rest;
+    struct number number, first;
+    while (span_take_line(&text, &line)) {
+        line = span_trim(line);
+        survey.line_number++;
+        if (line.size == 0 || is_comment(line))
+            continue;
+        if (!parse_line(line, &stack, &number)) {
+            if (survey.skipped_count++ == 0)
+                survey.skipped_first_number = survey.line_number;
+            continue;
+        }
+        size_t depth = count_frames(stack);
+        survey.stack_count++;
+        survey.pair_count += parse_line(stack, &rest, &first);
+        survey.depth = depth > survey.depth ? depth : survey.depth;
+        survey.largest = fmax(survey.largest, fabs(number.real));
+        survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
+    }
+    /* Rather a small value rounded than a large one cut off. */
+    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= FOLDED_VALUE_END)
+        survey.decimals--;
+    return survey;
+}
+
+/* A title or a few notes of the tool between stacks are harmless. Text of which every other line
+ * happens to end in a number is no profile. */
+static bool are_mostly_stacks(const struct survey *survey)
+{
+    const size_t skipped = survey->skipped_count;
+    return skipped * 10 <= survey->stack_count ||
+           (skipped <= FOLDED_SKIPPED_FEW && skipped < survey->stack_count);
+}
+
+/* Cuts the last frame off *stack; false when nothing is left. */
+static bool take_last_frame(struct span *stack, bool *is_done, struct span *ret_frame)
+{
+    if (*is_done)
+        return false;
+    size_t at = stack->size;
+    while (at && stack->data[at - 1] != ';')
+        at--;
+    *ret_frame = span_of(stack->data + at, stack->size - at);
+    *is_done = at == 0;
+    stack->size = at ? at - 1 : 0;
+    return true;
+}
+
+static struct span frame_mapping(struct span frame)
+{
+    if (span_ends_with(frame, "_[k]"))
+        return SPAN_LITERAL("[kernel.kallsyms]");
+    return span_ends_with(frame, "_[j]") ? SPAN_LITERAL("[jit]") : span_of(NULL, 0);
+}
+
+static uint32_t plain_location(struct reader *reader, struct span frame)
+{
+    uint32_t known = map_bytes_find(&reader->locations, frame);
+    if (known != MAP_ABSENT)
+        return known;
+    uint32_t location = profile_builder_frame(
+        reader->builder,
+        &(struct profile_builder_frame){.name = frame, .mapping = frame_mapping(frame)});
+    return map_bytes_add(&reader->locations, frame, location);
+}
+
+static struct profile_line line_of(struct reader *reader, struct span frame)
+{
+    uint32_t name = profile_builder_string(reader->builder, frame);
+    const struct profile_function function = {.name = name, .system_name = name};
+    return (struct profile_line){.function = profile_builder_function(reader->builder, &function)};
+}
+
+/* A frame with the inlined calls collected in reader->lines before it. */
+static uint32_t inlined_location(struct reader *reader, struct span frame, uint32_t line_count)
+{
+    struct span filename = frame_mapping(frame);
+    struct profile_location location = {.mapping = PROFILE_NONE};
+    if (filename.size) {
+        struct profile_mapping mapping = {
+            .filename = profile_builder_string(reader->builder, filename), .has_functions = true};
+        location.mapping = profile_builder_mapping(reader->builder, &mapping);
+    }
+    reader->lines[line_count] = line_of(reader, frame);
+    return profile_builder_location(reader->builder, &location, reader->lines, line_count + 1);
+}
+
+static void add_stack(struct reader *reader, struct span stack, const struct number *number)
+{
+    size_t depth = 0;
+    uint32_t line_count = 0;
+    bool is_done = false;
+    struct span frame;
+    while (take_last_frame(&stack, &is_done, &frame)) {
+        if (span_ends_with(frame, "_[i]") && !is_done)
+            reader->lines[line_count++] = line_of(reader, frame);
+        else if (line_count == 0)
+            reader->stack[depth++] = plain_location(reader, frame);
+        else
+            reader->stack[depth++] = inlined_location(reader, frame, line_count), line_count = 0;
+    }
+    int64_t value = number->whole;
+    if (number->is_whole)
+        value *= (int64_t)reader->scale; /* survey_text chose a scale that fits */
+    else
+        value = llround(number->real * reader->scale);
+    profile_builder_add_sample(reader->builder, reader->stack, depth, &value, NULL, 0);
+}
+
+static void add_stacks(struct reader *reader, struct span text)
+{
+    struct span line, stack;
+    struct number number;
+    while (!profile_builder_failed(reader->builder) && span_take_line(&text, &line)) {
+        line = span_trim(line);
+        if (line.size && !is_comment(line) && parse_line(line, &stack, &number))
+            add_stack(reader, stack, &number);
+    }
+}
+
+unsigned folded_unit_decimals(struct span unit)
+{
+    struct span start = SPAN_LITERAL("count/1");
+    if (!span_starts_with(unit, "count/1"))
+        return 0;
+    for (size_t i = start.size; i < unit.size; i++) {
+        if (unit.data[i] != '0')
+            return 0;
+    }
+    size_t decimals = unit.size - start.size;
+    return decimals <= FOLDED_DECIMALS_MAX ? (unsigned)decimals : 0;
+}
+
+void folded_print_unit(unsigned decimals, char ret_unit[FOLDED_UNIT_BYTES])
+{
+    snprintf(ret_unit, FOLDED_UNIT_BYTES, decimals ? "count/1%0*d" : "count", (int)decimals, 0);
+}
+
+static void describe(struct profile_builder *builder, const struct survey *survey)
+{
+    char unit[FOLDED_UNIT_BYTES];
+    folded_print_unit(survey->decimals, unit);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(unit));
+    profile_builder_note_skipped(builder, survey->skipped_count, "no stack with a value");
+}
+
+enum err_code folded_decode(struct span text, const struct profile_limits *limits,
+                            struct profile **ret_profile, struct err *err)
+{
+    const struct survey survey = survey_text(text);
+    if (survey.stack_count == 0)
+        return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
+    if (!(limits && limits->was_accepted) && !are_mostly_stacks(&survey))
+        return err_set(err, ERR_INVALID,
+                       "%zu of %zu lines are no folded stack with a value, the first is line %zu",
+                       survey.skipped_count, survey.skipped_count + survey.stack_count,
+                       survey.skipped_first_number);
+    /* Those without callers may have names that end so: "worker 1 200". */
+    if (survey.pair_count == survey.stack_count && survey.depth > 1)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "each stack has two values, as a comparison has: share the profiles before "
+                       "and after by themselves, and compare those");
+    size_t depth_max = profile_limits_resolve(limits).stack_depth;
+    if (survey.depth > depth_max)
+        return err_set(err, ERR_TOO_LARGE, "a stack of %zu frames; the limit is %zu", survey.depth,
+                       depth_max);
+    profile_builder_auto builder = profile_builder_create(limits);
+    struct reader reader = {.builder = builder,
+                            .stack = mem_new(uint32_t, survey.depth),
+                            .lines = mem_new(struct profile_line, survey.depth),
+                            .scale = pow(10, survey.decimals)};
+    map_bytes_init(&reader.locations, 0);
+    describe(builder, &survey);
+    add_stacks(&reader, text);
+    map_bytes_fini(&reader.locations);
+    mem_free(reader.lines);
+    mem_free(reader.stack);
+    return profile_builder_take(builder, ret_profile, err);
+}

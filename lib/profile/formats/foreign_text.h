@@ -1,0 +1,27 @@
+/*
+ * foreign_text: text files of other tools that are no profiles here, detected by what they start
+ * with. Many lines of them end in a number, so that they would pass for folded stacks.
+ *
+ *   Xdebug, callgrind   valgrind.org/docs/manual/cl-format.html; xdebug.org/docs/profiler
+ *   tcmalloc            gperftools, docs/heapprofile.html
+ *   jemalloc            "heap_v2/…", src/prof_data.c
+ *   heaptrack           "v VERSION", src/track/heaptrack_api.h and src/analyze
+ *   async-profiler      docs/OutputFormats.md: flat, traces
+ *   Go                  runtime/pprof with debug=1 and debug=2
+ *   massif              valgrind.org/docs/manual/ms-manual.html
+ *   rbspy               src/storage: "rbspyNN"
+ *   node --prof, py-spy dump, Blackfire, bpftrace, macOS sample, Instruments, GHC, jstack
+ *   perf report, pprof -top, gprof
+ *
+ * The browser has the same rules (web/src/local/foreign_text.ts); both are tested with the files in
+ * tests/data/foreign. Threads: any.
+ */
+#ifndef LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
+#define LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
+
+#include "lib/base/buf.h"
+
+/* Which tool wrote text, and how to get a profile from that tool: a literal; NULL: none of them. */
+const char *foreign_text_find(struct span text);
+
+#endif

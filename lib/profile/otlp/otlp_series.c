@@ -1,0 +1,387 @@
+/* Series: labels of resource, scope and the samples' own, and types. */
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/profile/batch/batch_type.h"
+#include "lib/profile/otlp/otlp_decoder.h"
+
+#include <stdlib.h>
+
+/* ---- attributes of resource and scope ---- */
+
+static bool read_key_value(struct otlp_decoder *decoder, struct span bytes,
+                           struct otlp_attribute *attribute)
+{
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
+    struct span key = {0};
+    while (at < end) {
+        struct wire_field field;
+        at = wire_read_field(at, end, &field);
+        if (!at)
+            return false;
+        if (field.id == 0 || field.id > KEY_VALUE_KEY_STRINDEX)
+            continue;
+        if (field.type != (field.id == KEY_VALUE_KEY_STRINDEX ? WIRE_VARINT : WIRE_BYTES))
+            return false;
+        if (field.id == KEY_VALUE_KEY)
+            key = field.bytes;
+        else if (field.id == KEY_VALUE_VALUE && !otlp_read_value(decoder, field.bytes, attribute))
+            return false;
+        else if (field.id == KEY_VALUE_KEY_STRINDEX &&
+                 !otlp_find_string(decoder, field.number, &attribute->key))
+            return false;
+    }
+    if (key.size)
+        attribute->key = otlp_intern(decoder, key);
+    return true;
+}
+
+static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t count, uint32_t key)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (pairs[i].key == key)
+            return &pairs[i];
+    return NULL;
+}
+
+/* As lib/profile/batch/batch_labels.h has it; names that are too long are cut. */
+static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
+{
+    const struct span text = decoder->strings[key];
+    if (batch_labels_is_name(text) && text.size <= decoder->series_limits.name_bytes)
+        return key;
+    char *name = arena_alloc_raw(decoder->scratch, text.size + 1, 1);
+    size_t size = batch_labels_clean_name(text, name);
+    if (size > decoder->series_limits.name_bytes)
+        size = decoder->series_limits.name_bytes;
+    return otlp_intern(decoder, span_of(name, size));
+}
+
+/* The value; of one that is too long, such as a command line, its begin and what tells it from
+ * others that begin alike. */
+static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
+{
+    enum { HASH_BYTES = 8, MARK_BYTES = 1 + 2 * HASH_BYTES };
+    const struct span text = decoder->strings[value];
+    const size_t limit = decoder->series_limits.value_bytes;
+    if (text.size <= limit)
+        return value;
+    size_t size = limit > MARK_BYTES ? limit - MARK_BYTES : limit;
+    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    if (limit <= MARK_BYTES)
+        return otlp_intern(decoder, span_of(text.data, size));
+    uint8_t hash[DIGEST_BYTES];
+    char *cut = arena_alloc_raw(decoder->scratch, size + MARK_BYTES + 1, 1);
+    digest_sha256(text, hash);
+    memcpy(cut, text.data, size);
+    cut[size] = '#';
+    digest_hex(span_of(hash, HASH_BYTES), cut + size + 1);
+    return otlp_intern(decoder, span_of(cut, size + MARK_BYTES));
+}
+
+/* The attributes of a resource or scope on their way to its context. */
+struct attribute_list {
+    struct otlp_context *context;
+    struct otlp_pair *pairs; /* the context's: those of the resource before those of the scope */
+    uint32_t first;          /* of this list's own */
+    bool has_service;        /* it has one of its own */
+};
+
+static void refuse_twice(struct otlp_decoder *decoder, struct otlp_context *context, uint32_t key)
+{
+    context->problem =
+        arena_printf(decoder->scratch, "attribute '%.*s' of its resource or scope is given twice",
+                     SPAN_PRINT(decoder->strings[key]));
+}
+
+static void add_service(struct otlp_decoder *decoder, struct attribute_list *list,
+                        const struct otlp_attribute *attribute)
+{
+    struct otlp_context *context = list->context;
+    if (list->has_service)
+        return refuse_twice(decoder, context, attribute->key);
+    list->has_service = true;
+    if (!context->service)
+        context->service = label_value(decoder, attribute->text);
+}
+
+static void add_pair(struct otlp_decoder *decoder, struct attribute_list *list,
+                     const struct otlp_attribute *attribute)
+{
+    struct otlp_context *context = list->context;
+    if (attribute->key == 0 || attribute->text == 0 || attribute->kind == OTLP_LIST)
+        return;
+    const struct span key = decoder->strings[attribute->key];
+    if (!span_is_utf8(key) || !span_is_utf8(decoder->strings[attribute->text])) {
+        context->problem = "the name or the value of an attribute of its resource or scope is no "
+                           "UTF-8";
+        return;
+    }
+    const enum otlp_role role = otlp_role_of(decoder, key);
+    if (role == ROLE_SERVICE)
+        return add_service(decoder, list, attribute);
+    if (role == ROLE_EXECUTABLE && !context->executable)
+        context->executable = attribute->text;
+    const struct otlp_pair *same = find_key(list->pairs, context->pair_count, attribute->key);
+    if (same && same >= list->pairs + list->first)
+        refuse_twice(decoder, context, attribute->key);
+    if (same)
+        return;
+    if (context->pair_count == OTLP_ATTRIBUTES_MAX)
+        context->problem = "its resource and scope have too many attributes";
+    else
+        list->pairs[context->pair_count++] =
+            (struct otlp_pair){.key = attribute->key,
+                               .value = label_value(decoder, attribute->text),
+                               .name = label_name(decoder, attribute->key)};
+}
+
+static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *context,
+                            struct span message, uint32_t id, struct otlp_pair *pairs)
+{
+    struct attribute_list list = {.context = context, .pairs = pairs, .first = context->pair_count};
+    const uint8_t *at = message.data, *end = otlp_end(message);
+    while (at < end && !context->problem) {
+        struct wire_field field;
+        struct otlp_attribute attribute = {0};
+        at = wire_read_field(at, end, &field);
+        if (at && field.id != id)
+            continue;
+        if (at && field.type == WIRE_BYTES && read_key_value(decoder, field.bytes, &attribute)) {
+            add_pair(decoder, &list, &attribute);
+        } else {
+            context->problem = "its resource or scope is malformed, or an attribute there refers "
+                               "to a string that is not there";
+            return;
+        }
+    }
+}
+
+static void prepare_context(struct otlp_decoder *decoder, struct otlp_context *context)
+{
+    if (context->is_ready)
+        return;
+    struct otlp_pair pairs[OTLP_ATTRIBUTES_MAX];
+    read_attributes(decoder, context, context->resource, RESOURCE_ATTRIBUTES, pairs);
+    read_attributes(decoder, context, context->scope, SCOPE_ATTRIBUTES, pairs);
+    context->pairs = arena_new(decoder->scratch, struct otlp_pair, context->pair_count);
+    memcpy(context->pairs, pairs, context->pair_count * sizeof(pairs[0]));
+    context->is_ready = true;
+}
+
+/* ---- labels ---- */
+
+struct labels {
+    struct otlp_pair pairs[OTLP_LABELS_MAX];
+    uint32_t count;
+};
+
+/* By name; then as lib/profile/batch/batch_labels.h has it. */
+static int compare_pairs(const void *a, const void *b, void *context)
+{
+    const struct otlp_decoder *decoder = context;
+    const struct otlp_pair *x = a, *y = b;
+    if (x->name != y->name)
+        return span_compare(decoder->strings[x->name], decoder->strings[y->name]);
+    return batch_labels_compare(decoder->strings[x->key], decoder->strings[y->key]);
+}
+
+/* Of those that have one name the first stays; what is lost by that is told once. */
+static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
+{
+    struct otlp_pair *pairs = labels->pairs;
+    uint32_t kept = 1; /* the service's is always there */
+    qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
+    for (uint32_t i = 1; i < labels->count; i++) {
+        const struct otlp_pair *last = &pairs[kept - 1];
+        if (pairs[i].name != last->name)
+            pairs[kept++] = pairs[i];
+        else if (pairs[i].value != last->value && !decoder->batch->notice)
+            decoder->batch->notice = batch_labels_tell_lost(
+                decoder->arena, decoder->strings[pairs[i].key], decoder->strings[last->key]);
+    }
+    labels->count = kept;
+}
+
+static bool has_name(const struct labels *labels, uint32_t count, uint32_t name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (labels->pairs[i].name == name)
+            return true;
+    return false;
+}
+
+static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_context *context)
+{
+    if (context->service)
+        return context->service;
+    if (!context->executable)
+        return otlp_intern(decoder, SPAN_LITERAL("unknown_service"));
+    const struct span name = decoder->strings[context->executable];
+    const char *text = arena_printf(decoder->scratch, "unknown_service:%.*s", SPAN_PRINT(name));
+    return label_value(decoder, otlp_intern(decoder, span_text(text)));
+}
+
+static enum err_code collect_labels(struct otlp_decoder *decoder,
+                                    const struct otlp_context *context, uint32_t variant,
+                                    struct labels *labels)
+{
+    const struct otlp_variant *own = (struct otlp_variant *)decoder->variants.items + variant;
+    const uint32_t *items = decoder->variant_items.items;
+    struct otlp_pair *pairs = labels->pairs;
+    uint32_t service = 0;
+    for (uint32_t i = 0; i < own->count; i++) {
+        const struct otlp_attribute *attribute = &decoder->attributes[items[own->first + i]];
+        if (!span_is_utf8(decoder->strings[attribute->text]))
+            return err_set(decoder->problem, ERR_INVALID,
+                           "the value of an attribute of a sample is no UTF-8");
+        if (attribute->role == ROLE_SERVICE)
+            service = label_value(decoder, attribute->text);
+        else
+            pairs[labels->count++] =
+                (struct otlp_pair){.key = attribute->key,
+                                   .value = label_value(decoder, attribute->text),
+                                   .name = label_name(decoder, attribute->key)};
+    }
+    const uint32_t own_count = labels->count;
+    for (uint32_t i = 0; i < context->pair_count; i++)
+        if (!has_name(labels, own_count, context->pairs[i].name))
+            pairs[labels->count++] = context->pairs[i];
+    pairs[labels->count++] =
+        (struct otlp_pair){.key = otlp_intern(decoder, SPAN_LITERAL("service.name")),
+                           .value = service ? service : service_of(decoder, context),
+                           .name = otlp_intern(decoder, SPAN_LITERAL("service_name"))};
+    sort_labels(decoder, labels);
+    return ERR_NONE;
+}
+
+/* ---- series ---- */
+
+static enum err_code add_series(struct otlp_decoder *decoder, const struct batch_type *type,
+                                const struct labels *labels, uint32_t *ret_series)
+{
+    const struct batch_limits *limits = &decoder->series_limits;
+    if (labels->count > limits->series_labels)
+        return err_set(decoder->problem, ERR_INVALID, "its series has %u labels, the limit is %u",
+                       labels->count, limits->series_labels);
+    const uint32_t head[] = {type->name,
+                             type->sample_type.type,
+                             type->sample_type.unit,
+                             type->period_type.type,
+                             type->period_type.unit,
+                             type->is_delta};
+    uint32_t key[sizeof(head) / sizeof(head[0]) + 2 * OTLP_LABELS_MAX];
+    uint32_t size = sizeof(head) / sizeof(head[0]);
+    memcpy(key, head, sizeof(head));
+    for (uint32_t i = 0; i < labels->count; i++) {
+        key[size++] = labels->pairs[i].name;
+        key[size++] = labels->pairs[i].value;
+    }
+    const struct span bytes = span_of(key, size * sizeof(key[0]));
+    *ret_series = map_bytes_find(&decoder->series_map, bytes);
+    if (*ret_series != MAP_ABSENT)
+        return ERR_NONE;
+    *ret_series = decoder->series.count;
+    if (decoder->series.count >= limits->series)
+        return err_set(decoder->problem, ERR_INVALID, "the request has more than %u series",
+                       limits->series);
+    const char *kept = arena_strndup(decoder->scratch, key, bytes.size);
+    (void)map_bytes_add(&decoder->series_map, span_of(kept, bytes.size), *ret_series);
+    struct batch_series *series =
+        otlp_array_add(decoder->scratch, &decoder->series, 1, sizeof(*series));
+    *series = (struct batch_series){
+        .type = *type, .first_label = decoder->series_labels.count, .label_count = labels->count};
+    struct batch_label *label =
+        otlp_array_add(decoder->scratch, &decoder->series_labels, labels->count, sizeof(*label));
+    for (uint32_t i = 0; i < labels->count; i++)
+        label[i] = (struct batch_label){labels->pairs[i].name, labels->pairs[i].value};
+    return ERR_NONE;
+}
+
+enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                               const struct batch_type *type, uint32_t variant,
+                               uint32_t *ret_series)
+{
+    struct otlp_context *context = &decoder->contexts[profile->context];
+    struct labels labels;
+    labels.count = 0;
+    prepare_context(decoder, context);
+    if (context->problem)
+        return err_set(decoder->problem, ERR_INVALID, "%s", context->problem);
+    enum err_code code = collect_labels(decoder, context, variant, &labels);
+    return code ? code : add_series(decoder, type, &labels, ret_series);
+}
+
+struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_profile *profile)
+{
+    struct otlp_context *context = &decoder->contexts[profile->context];
+    prepare_context(decoder, context);
+    const uint32_t service = service_of(decoder, context);
+    return decoder->strings[service];
+}
+
+/* ---- types ---- */
+
+/* As batch_type has it; of one type at a time, since OTLP has no more in a profile. */
+static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                      struct batch_type *type)
+{
+    const struct profile typed = {.strings = decoder->strings,
+                                  .string_count = decoder->string_count,
+                                  .value_types = &type->sample_type,
+                                  .value_type_count = 1,
+                                  .period_type = type->period_type,
+                                  .duration_ns = (int64_t)profile->duration_ns};
+    struct span name = SPAN_LITERAL("off_cpu");
+    if (!span_equal(profile_string(&typed, type->sample_type.type), name))
+        name = batch_type_name(&typed, batch_type_derive_name(&typed, NULL), 0);
+    const bool is_stated = !profile->sample_type.is_cumulative;
+    type->is_delta = is_stated && batch_type_kind(&typed, name, 0, true) == BATCH_KIND_DELTA;
+    type->name = otlp_intern(decoder, name);
+}
+
+static bool find_part(struct otlp_decoder *decoder, uint64_t index, uint32_t *ret_string)
+{
+    if (!otlp_find_string(decoder, index, ret_string))
+        return false;
+    const struct span text = decoder->strings[*ret_string];
+    const struct span part = batch_type_part(decoder->scratch, text);
+    if (part.data != text.data)
+        *ret_string = otlp_intern(decoder, part);
+    return true;
+}
+
+static bool find_type(struct otlp_decoder *decoder, const struct otlp_value_type *type,
+                      struct profile_value_type *ret_type)
+{
+    return find_part(decoder, type->type, &ret_type->type) &&
+           find_part(decoder, type->unit, &ret_type->unit);
+}
+
+static bool is_type(const struct otlp_decoder *decoder, struct profile_value_type type,
+                    const char *name, const char *unit)
+{
+    return span_equal_text(decoder->strings[type.type], name) &&
+           span_equal_text(decoder->strings[type.unit], unit);
+}
+
+enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                             struct batch_type *ret_type, int64_t *ret_factor)
+{
+    struct batch_type type = {0};
+    if (!find_type(decoder, &profile->sample_type, &type.sample_type) ||
+        !find_type(decoder, &profile->period_type, &type.period_type))
+        return err_set(decoder->problem, ERR_INVALID,
+                       "its type refers to a string that is not there");
+    if (type.sample_type.type == 0)
+        return err_set(decoder->problem, ERR_INVALID, "it has no sample type");
+    *ret_factor = 1;
+    if (profile->period > 0 && is_type(decoder, type.sample_type, "samples", "count") &&
+        is_type(decoder, type.period_type, "cpu", "nanoseconds")) {
+        type.sample_type = type.period_type;
+        *ret_factor = profile->period;
+    }
+    name_type(decoder, profile, &type);
+    *ret_type = type;
+    return ERR_NONE;
+}

@@ -1,0 +1,134 @@
+/*
+ * pprof_decoder: what the files that decode pprof share: pprof_count.c (first pass), pprof_tables.c
+ * (second pass: strings, types, mappings, functions, locations), pprof_samples.c (second pass:
+ * samples) and pprof_decode.c, which runs them. Private to these.
+ */
+#ifndef LIB_PROFILE_PPROF_PPROF_DECODER_H
+#define LIB_PROFILE_PPROF_PPROF_DECODER_H
+
+#include "lib/profile/pprof/pprof_wire.h"
+#include "lib/profile/profile.h"
+
+/* Where the fields of one number lie: from the first one's start to the last one's end. */
+struct range {
+    const uint8_t *start;
+    const uint8_t *end;
+};
+
+struct counts {
+    uint64_t messages[PROFILE_FIELD_COUNT]; /* top-level fields; comments count their numbers */
+    uint64_t string_bytes;                  /* of strings that are not cut */
+    uint64_t cut_string_bytes;              /* bound of the others */
+    uint64_t stack_entries;
+    uint64_t values;
+    uint64_t labels;
+    uint64_t lines;
+};
+
+/*
+ * Ids to indexes. Nearly every writer numbers from 1 in order; others are looked up in an open hash
+ * table whose multiplier is random, so that a file cannot be made to collide.
+ */
+struct id_table {
+    const char *name;
+    const uint64_t *ids; /* by index */
+    uint32_t count;
+    bool is_in_order; /* ids[i] == i + 1 */
+    /* Some writers, as .NET's, count from 0, which pprof's own reader refuses. That is unambiguous
+     * for functions and locations, which whatever refers to them must have; a location without a
+     * mapping has the mapping 0. */
+    bool may_have_zero;
+    uint32_t *slots; /* indexes or PROFILE_NONE; NULL when in order */
+    uint64_t multiplier;
+    unsigned shift;
+    uint64_t mask;
+};
+
+struct decoder {
+    struct span raw;
+    struct profile_limits limits;
+    struct profile *profile;
+    struct arena *arena;   /* the profile's */
+    struct arena *scratch; /* until the end of decoding */
+    struct counts counts;
+    struct range ranges[PROFILE_FIELD_COUNT];
+    int64_t scalars[PROFILE_FIELD_COUNT];
+    uint64_t seed;
+    const uint32_t *canonical; /* string index to canonical one; NULL: all are */
+    uint32_t string_count;     /* of the file */
+    struct id_table mapping_ids;
+    struct id_table function_ids;
+    struct id_table location_ids;
+    struct err *err;
+
+    uint32_t *stack; /* write positions of the samples */
+    uint32_t *stack_end;
+    int64_t *values;
+    int64_t *values_end;
+    struct profile_label *labels;
+};
+
+/* ---- what went wrong; all return ERR_INVALID ---- */
+
+/* A message of that kind does not end where it should. */
+enum err_code pprof_malformed(struct decoder *decoder, const char *what, uint64_t index);
+enum err_code pprof_wrong_type(struct decoder *decoder, const char *what, uint32_t field);
+enum err_code pprof_wrong_string(struct decoder *decoder, const char *what, int64_t index);
+
+/* ---- steps; each expects those before it ---- */
+
+/* Counts, finds the ranges and takes the single numbers. Handles: ERR_TOO_LARGE (a limit). */
+enum err_code pprof_count(struct decoder *decoder) MUST_USE;
+enum err_code pprof_fill_tables(struct decoder *decoder) MUST_USE;
+enum err_code pprof_fill_samples(struct decoder *decoder) MUST_USE;
+
+/* ---- look-ups, inline because the loops live from them ---- */
+
+/* Steps to the next field with that number; false at the end. The first pass has checked it. */
+WIRE_INLINE bool pprof_next_field(struct range *range, uint32_t id, struct wire_field *field)
+{
+    while (range->start < range->end) {
+        range->start = wire_read_field(range->start, range->end, field);
+        if (field->id == id)
+            return true;
+    }
+    return false;
+}
+
+static inline bool pprof_find_string(const struct decoder *decoder, int64_t index,
+                                     uint32_t *ret_string)
+{
+    if ((uint64_t)index >= decoder->string_count)
+        return false;
+    *ret_string = decoder->canonical ? decoder->canonical[index] : (uint32_t)index;
+    return true;
+}
+
+static inline enum err_code pprof_set_string(struct decoder *decoder, const char *what,
+                                             int64_t index, uint32_t *ret_string)
+{
+    if (pprof_find_string(decoder, index, ret_string))
+        return ERR_NONE;
+    return pprof_wrong_string(decoder, what, index);
+}
+
+static inline uint64_t id_slot(const struct id_table *table, uint64_t id)
+{
+    return (id * table->multiplier) >> table->shift;
+}
+
+/* PROFILE_NONE when there is no such id. */
+static inline uint32_t id_table_find(const struct id_table *table, uint64_t id)
+{
+    if (table->is_in_order)
+        return id - 1 < table->count ? (uint32_t)(id - 1) : PROFILE_NONE;
+    uint64_t at = id_slot(table, id);
+    while (table->slots[at] != PROFILE_NONE) {
+        if (table->ids[table->slots[at]] == id)
+            return table->slots[at];
+        at = (at + 1) & table->mask;
+    }
+    return PROFILE_NONE;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * pyroscope_push: push.v1.PushRequest, which Pyroscope's SDKs (Rust, Python, Ruby, .NET), Alloy and
+ * profilecli post to /push.v1.PusherService/Push, in protobuf or JSON.
+ *
+ *   PushRequest { series = 1 }      RawProfileSeries { labels = 1, samples = 2 }
+ *   LabelPair { name = 1, value = 2 }       RawSample { raw_profile = 1, ID = 2 }
+ *
+ * In JSON names are lowerCamelCase ("rawProfile") or as above, bytes base64 (both alphabets, with
+ * or without padding). Unknown fields are skipped. Profiles are whatever
+ * lib/profile/formats/format.h knows, compressed or not; they are not looked at here.
+ *
+ * Labels that begin with "__" are words to the server, not labels of the series. "__name__" names
+ * the profile's type; "__delta__" = "false" says that values need no subtraction: they are of the
+ * profile's time alone; "__session_id__" keeps agents apart where a server adds profiles up in
+ * memory, and what else Pyroscope knows ("__otel__", "__order__", "__sampled__", "__type__", …)
+ * it derives itself: all these are dropped. A series without "service_name" gets
+ * "unknown_service". The ID is the sender's and is passed on.
+ * Threads: any.
+ */
+#ifndef LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
+#define LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
+
+#include "lib/profile/batch/batch_labels.h"
+#include "lib/profile/pyroscope/connect.h"
+
+struct arena;
+struct profile_limits;
+
+struct pyroscope_push_series {
+    const struct batch_text_label *labels; /* unchecked: batch_from_profile does that */
+    size_t label_count;
+    struct span name; /* "__name__"; may be empty */
+    bool is_ready;    /* "__delta__" = "false" */
+};
+
+struct pyroscope_push_profile {
+    uint32_t series;
+    struct span bytes; /* never empty */
+    struct span id;    /* may be empty */
+};
+
+struct pyroscope_push {
+    const struct pyroscope_push_series *series;
+    uint32_t series_count;
+    const struct pyroscope_push_profile *profiles; /* by series */
+    uint32_t profile_count;
+};
+
+/*
+ * *ret_push lies in arena; with protobuf it borrows from body, too. Samples without bytes are left
+ * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Handles:
+ * ERR_INVALID (no such message; it says what is wrong), ERR_TOO_LARGE (limits).
+ */
+enum err_code
+pyroscope_push_parse(struct arena *arena, struct span body, enum connect_encoding encoding,
+                     const struct batch_limits *limits, const struct profile_limits *profile_limits,
+                     const struct pyroscope_push **ret_push, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * path_hash: a name for a node of a call tree that does not depend on the order of tables and stays
+ * the same in another upload of the same program: a hash of the frames from the root (left out)
+ * down to it. web/src/model/path.ts computes the same for links.
+ *
+ * A frame's hash is two 32-bit FNV-1a values over some bytes, from the bases 0x811c9dc5 and
+ * 0x9747b28c. The bytes depend on what makes frames one (view.h), so that brothers differ:
+ *   line      name, 0, file, 0, line (u32 little-endian; 0 beyond it)
+ *   address   "0x4f2a10", 0, mapping: what the address is called may become known later, and the
+ * link stays; a frame without an address as by line others    name A node's is, per half, murmur3's
+ * fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9)); the root's is 0. Written as 16 hexadecimal
+ * digits, high half first.
+ *
+ * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
+ * the address counted: PATH_HASH_OF_NAMES. They mean the first node that has one.
+ *
+ * Links may also be of before addresses got names (PATH_HASH_OF_RAW): what lies in a file was
+ * called
+ * "[app]" then, or by its address, and had no inlined calls, which are on the path of their caller.
+ * Threads: any.
+ */
+#ifndef LIB_PROFILE_REPORT_PATH_HASH_H
+#define LIB_PROFILE_REPORT_PATH_HASH_H
+
+#include "lib/profile/report/view.h"
+
+struct path_hash {
+    uint32_t high;
+    uint32_t low;
+};
+
+enum path_hash_form {
+    PATH_HASH_OF_FRAMES,
+    PATH_HASH_OF_NAMES,
+    PATH_HASH_OF_RAW,
+    PATH_HASH_FORM_COUNT
+};
+
+/* How many of a name's bytes are its address, or all of them. */
+static inline size_t path_hash_address_bytes(struct span name)
+{
+    size_t i = 2;
+    if (name.size < 4 || name.data[0] != '0' || name.data[1] != 'x')
+        return name.size;
+    while (i < name.size && ((name.data[i] >= '0' && name.data[i] <= '9') ||
+                             (name.data[i] >= 'a' && name.data[i] <= 'f')))
+        i++;
+    return i > 2 && i < name.size && name.data[i] == ' ' ? i : name.size;
+}
+
+static inline void path_hash_add(struct path_hash *hash, struct span bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++) {
+        hash->high = (hash->high ^ bytes.data[i]) * UINT32_C(0x01000193);
+        hash->low = (hash->low ^ bytes.data[i]) * UINT32_C(0x01000193);
+    }
+}
+
+/* With a zero byte before it. */
+static inline void path_hash_add_more(struct path_hash *hash, struct span bytes)
+{
+    path_hash_add(hash, span_of((const uint8_t *)"", 1));
+    path_hash_add(hash, bytes);
+}
+
+static inline void path_hash_add_place(struct path_hash *hash, const struct frame *frame)
+{
+    const uint32_t line = frame->line > 0 && frame->line <= UINT32_MAX ? (uint32_t)frame->line : 0;
+    const uint8_t bytes[] = {(uint8_t)line, (uint8_t)(line >> 8), (uint8_t)(line >> 16),
+                             (uint8_t)(line >> 24)};
+    path_hash_add_more(hash, frame->file);
+    path_hash_add_more(hash, span_of(bytes, sizeof(bytes)));
+}
+
+/* Was the frame called by its binary? The kernel's and what its sender named have no file here. */
+static inline bool path_hash_was_raw(const struct frame *frame)
+{
+    return frame->mapping.size && frame->mapping.data[0] != '[';
+}
+
+/* "[app]" of "/usr/bin/app", at no place. */
+static inline struct path_hash path_hash_raw(const struct frame *frame, enum view_group group)
+{
+    struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
+    struct span name = frame->mapping;
+    for (size_t i = name.size; i-- > 0;) {
+        if (name.data[i] != '/')
+            continue;
+        name = span_of(name.data + i + 1, name.size - i - 1);
+        break;
+    }
+    path_hash_add(&hash, SPAN_LITERAL("["));
+    path_hash_add(&hash, name);
+    path_hash_add(&hash, SPAN_LITERAL("]"));
+    if (group == VIEW_BY_LINE)
+        path_hash_add_place(&hash, &(struct frame){0});
+    return hash;
+}
+
+static inline struct path_hash path_hash_frame(const struct frame *frame, enum view_group group,
+                                               enum path_hash_form form)
+{
+    struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
+    struct span name = frame->name;
+    const bool has_address = group == VIEW_BY_ADDRESS && frame->address;
+    if (form == PATH_HASH_OF_RAW && !has_address && path_hash_was_raw(frame))
+        return path_hash_raw(frame, group);
+    if (form == PATH_HASH_OF_NAMES || has_address)
+        name.size = path_hash_address_bytes(name);
+    path_hash_add(&hash, name);
+    if (form == PATH_HASH_OF_NAMES)
+        return hash;
+    if (has_address)
+        path_hash_add_more(&hash, frame->mapping);
+    else if (group == VIEW_BY_LINE || group == VIEW_BY_ADDRESS)
+        path_hash_add_place(&hash, frame);
+    return hash;
+}
+
+static inline uint32_t path_hash_mix(uint32_t parent, uint32_t frame)
+{
+    uint32_t hash = parent ^ ((frame << 5 | frame >> 27) + UINT32_C(0x9e3779b9));
+    hash = (hash ^ hash >> 16) * UINT32_C(0x85ebca6b);
+    hash = (hash ^ hash >> 13) * UINT32_C(0xc2b2ae35);
+    return hash ^ hash >> 16;
+}
+
+/* Of a child, from its parent's path and the hash of its own frame. */
+static inline struct path_hash path_hash_child(struct path_hash parent, struct path_hash frame)
+{
+    return (struct path_hash){.high = path_hash_mix(parent.high, frame.high),
+                              .low = path_hash_mix(parent.low, frame.low)};
+}
+
+/* The same in that form, where some frames are passed over. */
+static inline struct path_hash path_hash_step(struct path_hash parent, struct path_hash hash,
+                                              const struct frame *frame, enum path_hash_form form)
+{
+    if (form == PATH_HASH_OF_RAW && (frame->flags & FRAME_INLINED))
+        return parent;
+    return path_hash_child(parent, hash);
+}
+
+static inline uint64_t path_hash_u64(struct path_hash hash)
+{
+    return (uint64_t)hash.high << 32 | hash.low;
+}
+
+#endif

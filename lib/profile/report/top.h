@@ -1,0 +1,34 @@
+/*
+ * top: flat and cum per frame, the numbers of `go tool pprof -top`.
+ *
+ * flat is the value of the samples whose leaf is the frame, cum of those that have it anywhere,
+ * counted once per sample however often it recurs. Rows whose flat and cum are both 0 are left out,
+ * as pprof does (in a diff: 0 on both sides, and before a normalised one scales and rounds them).
+ * Ordered by descending |flat|, |cum|, then name; in a diff by the deltas' size. With group_by a
+ * label, rows are label values and functions together, as with pprof's -tagroot: the values, which
+ * have no flat value of their own, come first.
+ */
+#ifndef LIB_PROFILE_REPORT_TOP_H
+#define LIB_PROFILE_REPORT_TOP_H
+
+#include "lib/profile/report/view.h"
+
+struct top_row {
+    uint32_t frame; /* of the view */
+    int64_t flat[VIEW_SIDE_COUNT];
+    int64_t cum[VIEW_SIDE_COUNT];
+};
+
+struct top {
+    const struct view *view;
+    const struct top_row *rows;
+    uint32_t row_count; /* all of them; a caller shows as many as it likes */
+};
+
+/* In arena. */
+const struct top *top_create(struct arena *arena, const struct view *view);
+
+/* b - a of a diff, kept within int64. */
+int64_t top_delta(const int64_t sides[VIEW_SIDE_COUNT]);
+
+#endif

@@ -1,0 +1,30 @@
+#include "store/block/aggregation.h"
+
+#include "store/block/dictionary.h"
+
+static bool is_level(struct span type)
+{
+    static const char *const names[] = {"goroutine", "goroutines", "thread",
+                                        "threads",   "space",      "objects"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (span_equal_text(type, names[i]))
+            return true;
+    }
+    return span_starts_with(type, "inuse_") || span_starts_with(type, "live");
+}
+
+/* What is neither delta nor level was counted since a start: lib/profile/batch/batch_type.h decides
+ * when profiles come in, and calls all else deltas. */
+enum store_rule rule_of_type(const struct dictionary *dictionary, uint32_t series)
+{
+    const struct batch_type *type = &dictionary->series[series].type;
+    if (is_level(dictionary->tables->strings[type->sample_type.type]))
+        return STORE_MEAN;
+    return type->is_delta ? STORE_SUM : STORE_DIFFERENCE;
+}
+
+const char *store_rule_name(enum store_rule rule)
+{
+    static const char *const names[STORE_RULE_COUNT] = {"sum", "mean", "difference"};
+    return names[rule];
+}

@@ -1,0 +1,51 @@
+/*
+ * dictionary: what the rows of a block refer to by number.
+ *
+ * tables holds strings, mappings, functions, lines and locations as in lib/profile/profile.h, and
+ * no samples; frames of stacks are locations of it, labels are strings of it. Addresses of mappings
+ * that are known (by build id or file) are offsets in the file: start equals offset. Series are
+ * ordered by type and labels (dictionary_compare_series), label set 0 is the empty one.
+ * Threads: a dictionary is immutable.
+ */
+#ifndef STORE_BLOCK_DICTIONARY_H
+#define STORE_BLOCK_DICTIONARY_H
+
+#include "lib/profile/batch/batch.h"
+#include "store/block/stacks.h"
+
+struct dictionary {
+    const struct profile *tables;
+    struct stacks stacks;
+    const struct batch_label_set *label_sets;
+    const struct profile_label *sample_labels;
+    const struct batch_series *series;
+    const struct batch_label *series_labels;
+    uint32_t label_set_count; /* at least 1 */
+    uint32_t sample_label_count;
+    uint32_t series_count;
+    uint32_t series_label_count;
+    size_t string_bytes;        /* of all strings together; only in one that was read */
+    bool has_few_strings;       /* those of frames are empty: it was read without stacks */
+    const uint32_t *label_keys; /* keys of sample_labels, each once; only in one that was read */
+    uint32_t label_key_count;
+};
+
+/*
+ * What of a batch its samples use, as a dictionary in arena that borrows its strings' bytes, and
+ * the numbers that the batch's stacks and series have there.
+ */
+struct dictionary_of_batch {
+    struct dictionary dictionary;
+    const uint32_t *stacks; /* per stack of the batch */
+    const uint32_t *series; /* per series of the batch */
+};
+
+/* Handles: ERR_TOO_LARGE (more than STACKS_NODES_MAX nodes). */
+enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch,
+                                  struct dictionary_of_batch *ret_result, struct err *err) MUST_USE;
+
+/* By type, then by labels, as bytes: <0, 0, >0. The series may be of two dictionaries. */
+int dictionary_compare_series(const struct dictionary *a, uint32_t series_of_a,
+                              const struct dictionary *b, uint32_t series_of_b);
+
+#endif

@@ -1,0 +1,356 @@
+#include "store/catalogue/catalogue.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "store/catalogue/catalogue_claims.h"
+#include "store/catalogue/catalogue_places.h"
+#include "store/catalogue/pg_array.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+
+enum { LIST_MAX_BYTES = 64 << 20 };
+
+enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int64_t *ret_writer_id,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "INSERT INTO store_writer (name) VALUES (left($1, 300)) "
+                               "RETURNING id",
+                               arena, &result, err, PG_TEXT(name));
+    if (!code)
+        *ret_writer_id = pg_get_i64(result, 0, 0);
+    return code;
+}
+
+enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT, CATALOGUE_END_WRITERS("id = $1"), arena,
+                               &result, err, PG_I64(writer_id));
+    return code;
+}
+
+/* ---- flush ---- */
+
+void catalogue_append_number(struct buf *list, int64_t number)
+{
+    buf_append_byte(list, list->size ? ',' : '{');
+    buf_printf(list, "%" PRId64, number);
+}
+
+const char *catalogue_end_list(struct arena *arena, struct buf *list)
+{
+    if (!list->size)
+        buf_append_byte(list, '{');
+    buf_append_byte(list, '}');
+    return arena_strndup(arena, list->data, list->size);
+}
+
+/* Tenants are locked against deletion, in order; those that are gone have no parts. */
+static enum err_code lock_tenants(struct pg_connection *connection, struct arena *arena,
+                                  int64_t retention_s, struct catalogue_part *parts, uint32_t count,
+                                  struct err *err)
+{
+    buf_auto tenants;
+    buf_init(&tenants, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || parts[i].tenant_id != parts[i - 1].tenant_id)
+            catalogue_append_number(&tenants, parts[i].tenant_id);
+    }
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        /* retention_longest_s, written out: a function in SQL is parsed and planned for each flush,
+         * a ninth of what a flush costs the database. */
+        "SELECT id, (SELECT CASE WHEN min(s) = 0 THEN 0 ELSE max(s) END "
+        "  FROM (SELECT coalesce(t.profile_retention_s, $2) AS s UNION ALL "
+        "        SELECT coalesce(r.totals_s + 3600, r.keep_s) FROM retention_rule r "
+        "        WHERE r.tenant_id = t.id) AS kept) "
+        "FROM tenant t WHERE id = ANY ($1::bigint[]) ORDER BY id FOR KEY SHARE OF t SKIP LOCKED",
+        arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)), PG_I64(retention_s));
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].state = CATALOGUE_NO_TENANT;
+    for (int row = 0; row < pg_row_count(result); row++) {
+        const int64_t kept_s = pg_get_i64(result, row, 1);
+        const int64_t oldest_ns = kept_s ? clock_wall_ns() - kept_s * CLOCK_NS_PER_S : INT64_MIN;
+        for (uint32_t i = 0; i < count; i++) {
+            if (parts[i].tenant_id == pg_get_i64(result, row, 0))
+                parts[i].state = parts[i].end_ns < oldest_ns ? CATALOGUE_TOO_OLD : CATALOGUE_NEW;
+        }
+    }
+    return ERR_NONE;
+}
+
+/* What the database calls new is so once: the first part with that id has it. */
+static void mark_new(struct catalogue_part *parts, uint32_t count, int64_t tenant_id,
+                     struct span batch_id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct catalogue_part *part = &parts[i];
+        if (part->state == CATALOGUE_DUPLICATE && part->tenant_id == tenant_id &&
+            span_equal(span_of(part->batch_id, STORE_BATCH_ID_BYTES), batch_id)) {
+            part->state = CATALOGUE_NEW;
+            return;
+        }
+    }
+}
+
+/* Inserted in order, so that two flushes never wait for each other. */
+static enum err_code insert_batch_ids(struct pg_connection *connection, struct arena *arena,
+                                      struct catalogue_part *parts, uint32_t count, struct err *err)
+{
+    buf_auto tenants;
+    buf_auto batches;
+    buf_init(&tenants, LIST_MAX_BYTES);
+    buf_init(&batches, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!parts[i].batch_id || parts[i].state != CATALOGUE_NEW)
+            continue;
+        char hex[2 * STORE_BATCH_ID_BYTES + 1];
+        digest_hex(span_of(parts[i].batch_id, STORE_BATCH_ID_BYTES), hex);
+        catalogue_append_number(&tenants, parts[i].tenant_id);
+        buf_printf(&batches, "%c\"\\\\x%s\"", batches.size ? ',' : '{', hex);
+        parts[i].state = CATALOGUE_DUPLICATE;
+    }
+    if (!batches.size)
+        return ERR_NONE;
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO ingest_batch (tenant_id, batch_id) "
+        "SELECT tenant, batch FROM unnest($1::bigint[], $2::bytea[]) AS new (tenant, batch) "
+        "ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING tenant_id, batch_id",
+        arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)),
+        PG_TEXT(catalogue_end_list(arena, &batches)));
+    for (int row = 0; !code && row < pg_row_count(result); row++)
+        mark_new(parts, count, pg_get_i64(result, row, 0), pg_get_bytes(result, row, 1));
+    return code;
+}
+
+enum err_code catalogue_begin_flush(struct pg_connection *connection, struct arena *arena,
+                                    int64_t retention_s, struct catalogue_part *parts,
+                                    uint32_t count, struct err *err)
+{
+    enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
+    /* Arrays as long as they are make plans look cheaper than those that are kept, and a fifth of
+     * what a flush costs the database was making them, though all come out the same. */
+    if (!code)
+        code = pg_queue(connection, PG_NO_TENANT, "SET LOCAL plan_cache_mode = force_generic_plan",
+                        NULL, 0, arena, err);
+    if (!code)
+        code = lock_tenants(connection, arena, retention_s, parts, count, err);
+    if (!code)
+        code = insert_batch_ids(connection, arena, parts, count, err);
+    if (code)
+        pg_rollback(connection);
+    return code;
+}
+
+/* One row per tenant, of its new parts. */
+struct rows {
+    struct buf tenants;
+    struct buf first_bytes;
+    struct buf lengths; /* arrays as texts in an array */
+    struct buf begins;
+    struct buf ends;
+    struct buf row_counts;
+};
+
+static void append_row(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
+{
+    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    uint64_t row_count = 0, first_byte = UINT64_MAX;
+    buf_printf(&rows->lengths, "%c\"", rows->lengths.size ? ',' : '{');
+    for (uint32_t i = 0; i < count; i++) {
+        const struct catalogue_part *part = &parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        begin_ns = part->begin_ns < begin_ns ? part->begin_ns : begin_ns;
+        end_ns = part->end_ns > end_ns ? part->end_ns : end_ns;
+        row_count += part->row_count;
+        buf_printf(&rows->lengths, "%c%" PRIu64, first_byte == UINT64_MAX ? '{' : ',', part->bytes);
+        first_byte = first_byte == UINT64_MAX ? part->offset : first_byte;
+    }
+    buf_append_text(&rows->lengths, "}\"");
+    catalogue_append_number(&rows->tenants, parts[0].tenant_id);
+    catalogue_append_number(&rows->first_bytes, (int64_t)first_byte);
+    catalogue_append_number(&rows->begins, begin_ns);
+    catalogue_append_number(&rows->ends, end_ns);
+    catalogue_append_number(&rows->row_counts, (int64_t)row_count);
+}
+
+static void append_rows(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count;) {
+        uint32_t end = i, new_count = 0;
+        for (; end < count && parts[end].tenant_id == parts[i].tenant_id; end++)
+            new_count += parts[end].state == CATALOGUE_NEW;
+        if (new_count)
+            append_row(rows, parts + i, end - i);
+        i = end;
+    }
+}
+
+static enum err_code insert_segment(struct pg_connection *connection, struct arena *arena,
+                                    int64_t writer_id, const char *object_key, uint64_t bytes,
+                                    struct rows *rows, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH writer AS (UPDATE store_writer SET seen_at = now() "
+        "                WHERE id = $1 AND ended_at IS NULL RETURNING id), "
+        "new AS (INSERT INTO segment (writer_id, object_key, bytes) "
+        "        SELECT id, $2, $3 FROM writer RETURNING id) "
+        "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns, "
+        "                            row_count) "
+        "SELECT new.id, t.tenant, t.first_byte, t.lengths::bigint[], t.begin_ns, t.end_ns, "
+        "       t.row_count "
+        "FROM new, unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], "
+        "                 $9::bigint[]) "
+        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, row_count)",
+        arena, &result, err, PG_I64(writer_id), PG_TEXT(object_key), PG_I64((int64_t)bytes),
+        PG_TEXT(catalogue_end_list(arena, &rows->tenants)),
+        PG_TEXT(catalogue_end_list(arena, &rows->first_bytes)),
+        PG_TEXT(catalogue_end_list(arena, &rows->lengths)),
+        PG_TEXT(catalogue_end_list(arena, &rows->begins)),
+        PG_TEXT(catalogue_end_list(arena, &rows->ends)),
+        PG_TEXT(catalogue_end_list(arena, &rows->row_counts)));
+    if (!code && pg_affected(result) == 0)
+        return err_set(err, ERR_CONFLICT,
+                       "this server has not been seen for long and another has taken over");
+    return code;
+}
+
+enum err_code catalogue_commit_flush(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, const char *object_key, uint64_t bytes,
+                                     const struct catalogue_part *parts, uint32_t count,
+                                     struct err *err)
+{
+    struct rows rows;
+    struct buf *const lists[] = {&rows.tenants, &rows.first_bytes, &rows.lengths,
+                                 &rows.begins,  &rows.ends,        &rows.row_counts};
+    const size_t list_count = sizeof(lists) / sizeof(lists[0]);
+    for (size_t i = 0; i < list_count; i++)
+        buf_init(lists[i], LIST_MAX_BYTES);
+    append_rows(&rows, parts, count);
+    enum err_code code = ERR_NONE;
+    if (rows.tenants.size)
+        code = insert_segment(connection, arena, writer_id, object_key, bytes, &rows, err);
+    for (size_t i = 0; i < list_count; i++)
+        buf_fini(lists[i]);
+    if (code) {
+        pg_rollback(connection);
+        return code;
+    }
+    return pg_commit(connection, err);
+}
+
+/* ---- reading ---- */
+
+/* One, or as many as the array in column `lengths` has numbers. */
+static uint32_t count_places(const struct pg_result *result, int row, int lengths)
+{
+    uint32_t count = 1;
+    for (const char *at = pg_get_text(result, row, lengths); *at; at++)
+        count += *at == ',';
+    return count;
+}
+
+static uint32_t read_places(struct arena *arena, const struct pg_result *result, int row, int first,
+                            struct catalogue_place *places)
+{
+    struct catalogue_place place = {
+        .object_key = pg_get_text(result, row, first),
+        .offset = (uint64_t)pg_get_i64(result, row, first + 1),
+        .level = (uint32_t)pg_get_i64(result, row, first + 3),
+    };
+    struct span rest = span_text(pg_get_text(result, row, first + 2)), item;
+    catalogue_read_ids(arena, result, row, first + 4, &place.deletions);
+    if (pg_is_null(result, row, first + 2) || rest.size < 2) {
+        places[0] = place;
+        return 1;
+    }
+    rest = span_of(rest.data + 1, rest.size - 2); /* "{100,200}" */
+    uint32_t count = 0;
+    bool has_more = true;
+    while (has_more) {
+        has_more = span_split(rest, ',', &item, &rest);
+        if (!span_parse_u64(item, &place.bytes))
+            return count;
+        places[count++] = place;
+        place.offset += place.bytes;
+    }
+    return count;
+}
+
+struct catalogue_place *catalogue_read_places(struct arena *arena, const struct pg_result *result,
+                                              int first, const uint32_t **ret_starts)
+{
+    const int rows = pg_row_count(result);
+    uint32_t *starts = arena_new(arena, uint32_t, (size_t)rows + 1), capacity = 0;
+    for (int row = 0; row < rows; row++)
+        capacity += count_places(result, row, first + 2);
+    struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
+    for (int row = 0; row < rows; row++)
+        starts[row + 1] =
+            starts[row] + read_places(arena, result, row, first, places + starts[row]);
+    *ret_starts = starts;
+    return places;
+}
+
+static enum err_code find_places(struct pg_connection *connection, struct arena *arena,
+                                 int64_t tenant_id, int64_t start_ns, int64_t end_ns,
+                                 struct catalogue_found *found, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text, b.id "
+        "FROM block b WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
+        "UNION ALL "
+        "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text, s.id "
+        "FROM segment_tenant t "
+        "JOIN segment s ON s.id = t.segment_id "
+        "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
+        "ORDER BY 4 DESC, 6",
+        arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
+    if (code)
+        return code;
+    const uint32_t *starts;
+    found->places = catalogue_read_places(arena, result, 0, &starts);
+    found->count = starts[pg_row_count(result)];
+    return ERR_NONE;
+}
+
+enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
+                             int64_t retention_s, int64_t start_ns, int64_t end_ns,
+                             struct catalogue_found *ret_found, struct err *err)
+{
+    pg_auto connection = NULL;
+    *ret_found = (struct catalogue_found){0};
+    enum err_code code = pg_take(database, &connection, err);
+    if (!code)
+        code = find_places(connection, arena, tenant_id, start_ns, end_ns, ret_found, err);
+    if (!code)
+        code = catalogue_load_rules(connection, arena, tenant_id, tenant_id, retention_s,
+                                    &ret_found->rules, err);
+    return code ? code
+                : catalogue_load_deletions(connection, arena, tenant_id, ret_found->places,
+                                           ret_found->count, &ret_found->deletions,
+                                           &ret_found->deletion_count, err);
+}

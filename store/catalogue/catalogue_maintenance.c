@@ -1,0 +1,506 @@
+#include "store/catalogue/catalogue.h"
+
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "store/catalogue/catalogue_claims.h"
+#include "store/catalogue/catalogue_places.h"
+#include "store/catalogue/catalogue_quarantine.h"
+#include "store/catalogue/pg_array.h"
+
+#include <inttypes.h>
+
+/* A claim's segments are open together, which takes a few times their bytes. */
+enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
+
+/* ---- claims ---- */
+
+/* What an UPDATE returns comes in any order: the oldest is to be first, so that the same claim is
+ * merged the same way each time. */
+#define IN_ORDER " SELECT * FROM claimed ORDER BY id"
+
+/* Rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
+static void read_claim(struct arena *arena, const struct pg_result *result,
+                       struct catalogue_claim *claim)
+{
+    const int rows = pg_row_count(result);
+    const uint32_t *starts;
+    *claim = (struct catalogue_claim){.places = catalogue_read_places(arena, result, 2, &starts)};
+    claim->count = starts[rows];
+    int64_t *owners = arena_new(arena, int64_t, claim->count);
+    claim->owners = owners;
+    claim->ids = arena_new(arena, int64_t, (size_t)rows);
+    for (int row = 0; row < rows; row++) {
+        claim->tenant_id = pg_get_i64(result, row, 1);
+        claim->level = (uint32_t)pg_get_i64(result, row, 5);
+        claim->ids[claim->id_count++] = pg_get_i64(result, row, 0);
+        for (uint32_t i = starts[row]; i < starts[row + 1]; i++)
+            owners[i] = pg_get_i64(result, row, 0);
+    }
+}
+
+/* Of the team whose segments have waited longest; or, where only_deleted, of the one whose deletion
+ * has. */
+static enum err_code claim_segments(struct pg_connection *connection, struct arena *arena,
+                                    int64_t writer_id, bool only_deleted,
+                                    struct pg_result **ret_result, struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH free AS ("
+        "  SELECT t.segment_id, t.tenant_id, s.created_at, t.deletions,"
+        "    (SELECT sum(part) FROM unnest(t.lengths) part) AS bytes FROM segment_tenant t"
+        "  JOIN segment s ON s.id = t.segment_id"
+        "  WHERE NOT t.is_swapped AND NOT t.is_broken"
+        "    AND (t.leased_until IS NULL OR t.leased_until < now())), "
+        "due AS ("
+        "  SELECT tenant_id FROM free WHERE NOT $4 OR deletions <> '{}' GROUP BY tenant_id"
+        "  HAVING count(*) >= 64 OR sum(bytes) >= $3 OR min(created_at) < now() - interval '15 s'"
+        "    OR bool_or(deletions <> '{}')"
+        "  ORDER BY CASE WHEN $4 THEN min((SELECT min(d) FROM unnest(deletions) d)) END,"
+        "    min(created_at) LIMIT 1), "
+        "locked AS ("
+        "  SELECT t.segment_id, t.tenant_id, t.lengths FROM segment_tenant t"
+        "  WHERE t.tenant_id = (SELECT tenant_id FROM due) AND NOT t.is_swapped"
+        "    AND NOT t.is_broken AND (t.leased_until IS NULL OR t.leased_until < now())"
+        "  ORDER BY t.segment_id LIMIT 256 FOR UPDATE SKIP LOCKED), "
+        "sized AS ("
+        "  SELECT segment_id, tenant_id, (SELECT sum(part) FROM unnest(lengths) part) AS bytes"
+        "  FROM locked), "
+        "summed AS ("
+        "  SELECT segment_id, tenant_id,"
+        "    coalesce(sum(bytes) OVER (ORDER BY segment_id ROWS BETWEEN UNBOUNDED PRECEDING"
+        "      AND 1 PRECEDING), 0) AS bytes_before FROM sized), "
+        "chosen AS (SELECT segment_id, tenant_id FROM summed WHERE bytes_before < $3), "
+        "claimed AS ("
+        "  UPDATE segment_tenant t"
+        "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
+        "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id"
+        "  RETURNING t.segment_id AS id, t.tenant_id, s.object_key, t.first_byte,"
+        "    t.lengths::text, 0, t.deletions::text)" IN_ORDER,
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
+        PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted));
+}
+
+/* Windows of levels 1, 2 and the others, in seconds: what is merged there becomes one block. */
+static enum err_code claim_blocks(struct pg_connection *connection, struct arena *arena,
+                                  int64_t writer_id, struct pg_result **ret_result, struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH free AS ("
+        "  SELECT id, tenant_id, level, created_at, w.size,"
+        "    div(begin_ns, w.size * 1000000000) AS span FROM block,"
+        "    LATERAL (SELECT CASE level WHEN 1 THEN 600 WHEN 2 THEN 3600 ELSE 86400 END::bigint"
+        "             AS size) w"
+        "  WHERE swapped_at IS NULL AND NOT is_broken"
+        "    AND (level < 4 OR created_at > now() - interval '2 days')"
+        "    AND (leased_until IS NULL OR leased_until < now())), "
+        "due AS ("
+        "  SELECT tenant_id, level, span FROM free GROUP BY tenant_id, level, span, size"
+        "  HAVING count(*) >= CASE level WHEN 4 THEN 8 ELSE 16 END OR (level < 4"
+        "    AND (span + 1) * size + 60 < extract(epoch FROM now())"
+        "    AND max(created_at) < now() - interval '1 minute')"
+        "  ORDER BY min(created_at) LIMIT 1), "
+        "chosen AS ("
+        "  SELECT b.id FROM block b WHERE b.id IN (SELECT f.id FROM free f JOIN due d"
+        "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED), "
+        "claimed AS ("
+        "  UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL"
+        "  RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
+        "    b.deletions::text)" IN_ORDER,
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+}
+
+/* Of the deletion that has waited longest, whoever's it is. */
+static enum err_code claim_rewrite(struct pg_connection *connection, struct arena *arena,
+                                   int64_t writer_id, struct pg_result **ret_result,
+                                   struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM (SELECT id FROM block WHERE deletions <> '{}' AND swapped_at IS NULL"
+        "    AND NOT is_broken AND (leased_until IS NULL OR leased_until < now())"
+        "    ORDER BY (SELECT min(d) FROM unnest(deletions) d), id LIMIT 1"
+        "    FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
+        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
+        " b.deletions::text",
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+}
+
+/* ---- turns ---- */
+
+enum kind {
+    KIND_SEGMENTS,
+    KIND_DELETED_SEGMENTS, /* of these, what a deletion waits for */
+    KIND_DELETED_BLOCKS,
+    KIND_BLOCKS,
+    KIND_EXPIRY,
+    KIND_MARKED
+};
+
+/* What is asked for first, claim by claim: where segments are due without end, as with many teams
+ * that send little, all else still goes on. */
+static const enum kind turns[CATALOGUE_TURNS] = {
+    KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
+    KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
+
+/* And when none of that is due. */
+static const enum kind order[] = {KIND_SEGMENTS, KIND_DELETED_BLOCKS, KIND_BLOCKS, KIND_EXPIRY,
+                                  KIND_MARKED};
+
+struct claiming {
+    struct pg_connection *connection;
+    struct arena *arena;
+    int64_t writer_id;
+    int64_t retention_s;
+    enum kind kind; /* of the result's rows, if there are any */
+    struct catalogue_mark mark;
+    struct pg_result *result;
+};
+
+static enum err_code claim_kind(struct claiming *claiming, enum kind kind, struct err *err)
+{
+    struct pg_connection *connection = claiming->connection;
+    struct arena *arena = claiming->arena;
+    const int64_t writer_id = claiming->writer_id;
+    struct pg_result **result = &claiming->result;
+    claiming->kind = kind;
+    switch (kind) {
+    case KIND_SEGMENTS:
+    case KIND_DELETED_SEGMENTS:
+        return claim_segments(connection, arena, writer_id, kind == KIND_DELETED_SEGMENTS, result,
+                              err);
+    case KIND_DELETED_BLOCKS:
+        return claim_rewrite(connection, arena, writer_id, result, err);
+    case KIND_BLOCKS:
+        return claim_blocks(connection, arena, writer_id, result, err);
+    case KIND_EXPIRY:
+        return catalogue_claim_expiry(connection, arena, writer_id, claiming->retention_s, result,
+                                      err);
+    case KIND_MARKED:
+        return catalogue_claim_marked(connection, arena, writer_id, &claiming->mark, result, err);
+    }
+    return ERR_INTERNAL;
+}
+
+static enum err_code claim_any(struct claiming *claiming, uint64_t turn, struct err *err)
+{
+    const enum kind first = turns[turn % CATALOGUE_TURNS];
+    enum err_code code = claim_kind(claiming, first, err);
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        if (code || pg_row_count(claiming->result) > 0)
+            break;
+        if (order[i] != first)
+            code = claim_kind(claiming, order[i], err);
+    }
+    return code;
+}
+
+enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                              int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
+                              struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(jobs, &connection, err);
+    struct claiming claiming = {.connection = connection,
+                                .arena = arena,
+                                .writer_id = writer_id,
+                                .retention_s = retention_s,
+                                .mark = {.why = CATALOGUE_SOUND}};
+    if (!code)
+        code = claim_any(&claiming, turn, err);
+    if (code)
+        return code;
+    read_claim(arena, claiming.result, ret_claim);
+    ret_claim->mark = claiming.mark;
+    ret_claim->is_expiry = ret_claim->count && claiming.kind == KIND_EXPIRY;
+    ret_claim->is_rewrite = ret_claim->is_expiry || claiming.mark.why ||
+                            (ret_claim->count && claiming.kind == KIND_DELETED_BLOCKS);
+    if (ret_claim->is_expiry)
+        ret_claim->retention_key = pg_get_i64(claiming.result, 0, 7);
+    if (ret_claim->count)
+        code = catalogue_load_rules(connection, arena, PG_NO_TENANT, ret_claim->tenant_id,
+                                    retention_s, &ret_claim->rules, err);
+    if (code)
+        return code;
+    return catalogue_load_deletions(connection, arena, PG_NO_TENANT, ret_claim->places,
+                                    ret_claim->count, &ret_claim->deletions,
+                                    &ret_claim->deletion_count, err);
+}
+
+/* ---- swaps ---- */
+
+enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err)
+{
+    return found == wanted ? ERR_NONE
+                           : err_set(err, ERR_CONFLICT, "what was merged is another's by now");
+}
+
+/* This writer lives, and its tenant: both stay so until the transaction ends. */
+static enum err_code lock_writer(struct pg_connection *connection, struct arena *arena,
+                                 int64_t writer_id, int64_t tenant_id, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
+        arena, &result, err, PG_I64(tenant_id));
+    if (!code)
+        code = catalogue_check_count(pg_row_count(result), 1, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+}
+
+#define RELEASE " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
+
+enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    const char *sql =
+        claim->level
+            ? "UPDATE block SET leased_until = now() + $4 * interval '1 s' WHERE tenant_id = $1"
+              " AND id = ANY ($2::bigint[]) AND leased_by = $3 AND swapped_at IS NULL"
+            : "UPDATE segment_tenant SET leased_until = now() + $4 * interval '1 s'"
+              " WHERE tenant_id = $1 AND segment_id = ANY ($2::bigint[]) AND leased_by = $3"
+              " AND NOT is_swapped";
+    const struct pg_value values[] = {PG_I64(claim->tenant_id),
+                                      PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id),
+                                      PG_I64(CATALOGUE_LEASE_S)};
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    if (!code)
+        code = catalogue_check_count(pg_affected(result), 1, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);
+    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
+}
+
+enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
+                                const struct catalogue_claim *claim, int64_t wait_s,
+                                struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    const char *sql = claim->level ? "UPDATE block" RELEASE " WHERE tenant_id = $1"
+                                     " AND id = ANY ($2::bigint[]) AND leased_by = $3"
+                                   : "UPDATE segment_tenant" RELEASE " WHERE tenant_id = $1"
+                                     " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3";
+    enum err_code code = pg_take(jobs, &connection, err);
+    return code
+               ? code
+               : pg_query_values(connection, PG_NO_TENANT, sql, arena, &result, err,
+                                 PG_I64(claim->tenant_id), PG_TEXT(catalogue_id_list(arena, claim)),
+                                 PG_I64(writer_id), PG_I64(wait_s));
+}
+
+/* Rows are locked in order, as deletions lock them, so that neither waits for the other. */
+static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
+                                 int64_t writer_id, const struct catalogue_claim *claim,
+                                 struct err *err)
+{
+    struct pg_result *result;
+    const char *sql =
+        claim->level
+            ? "UPDATE block b SET swapped_at = now(), leased_by = NULL FROM (SELECT id FROM block"
+              "  WHERE tenant_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE) o"
+              " WHERE b.id = o.id AND b.leased_by = $3 AND b.swapped_at IS NULL"
+            : "UPDATE segment_tenant t SET is_swapped = true, leased_by = NULL"
+              " FROM (SELECT segment_id FROM segment_tenant WHERE tenant_id = $1"
+              "  AND segment_id = ANY ($2::bigint[]) ORDER BY segment_id FOR UPDATE) o"
+              " WHERE t.tenant_id = $1 AND t.segment_id = o.segment_id AND t.leased_by = $3"
+              " AND NOT t.is_swapped";
+    const struct pg_value values[] = {PG_I64(claim->tenant_id),
+                                      PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id)};
+    enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
+    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
+}
+
+static enum err_code insert_block(struct pg_connection *connection, struct arena *arena,
+                                  int64_t writer_id, int64_t tenant_id, uint32_t level,
+                                  const struct catalogue_block *block, struct err *err)
+{
+    return pg_queue_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
+        "row_count, profile_count, series_count, retention_key, retention_due_ns) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12::bigint, "
+        "9223372036854775807))",
+        arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
+        PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
+        PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
+        PG_I64(block->series_count), PG_I64(block->retention_key), PG_I64(block->retention_due_ns));
+}
+
+enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                             const struct catalogue_claim *claim, uint32_t level,
+                             const struct catalogue_block *blocks, uint32_t count,
+                             const struct catalogue_rest *rest, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = catalogue_lock_swaps(connection, arena, claim->tenant_id, true, err);
+    if (!code)
+        code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
+    if (!code)
+        code = take_inputs(connection, arena, writer_id, claim, err);
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
+    if (!code && rest)
+        code = catalogue_insert_rest(connection, arena, writer_id, claim, rest, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                                const struct catalogue_claim *claim, uint32_t level,
+                                struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE block SET level = $1, leased_by = NULL, leased_until = NULL "
+                               "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
+                               arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
+                               PG_I64(writer_id));
+    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+}
+
+/* ---- tidying ---- */
+
+/* A question reads the catalogue a moment after its time began; the other minute is for clocks and
+ * limits that servers remember for a while. */
+#define GRACE                                                                                      \
+    "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
+    "* interval '1 s'"
+
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
+                             struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0,
+                        arena, &result, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "
+                        "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
+                        "AND NOT t.is_swapped)",
+                        NULL, 0, arena, &result, err);
+    /* What others have locked goes the next time: waiting for it, with the rest locked, could lock
+     * them out. */
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
+            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "DELETE FROM block WHERE id IN (SELECT id FROM block "
+            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
+                        NULL, 0, arena, &result, err);
+    /* Clocks of servers differ, so the day that has just ended stays for one more. */
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "DELETE FROM ingest_series "
+                        "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
+                        NULL, 0, arena, &result, err);
+    return code ? code : catalogue_settle_deletions(connection, arena, err);
+}
+
+enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t **ret_writer_ids, uint32_t *ret_count,
+                                   struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT id FROM store_writer WHERE ended_at IS NOT NULL AND "
+                        "(swept_at IS NULL OR swept_at < ended_at + interval '1 day') "
+                        "ORDER BY id",
+                        NULL, 0, arena, &result, err);
+    if (code)
+        return code;
+    int64_t *ids = arena_new(arena, int64_t, (size_t)pg_row_count(result));
+    for (int row = 0; row < pg_row_count(result); row++)
+        ids[row] = pg_get_i64(result, row, 0);
+    *ret_writer_ids = ids;
+    *ret_count = (uint32_t)pg_row_count(result);
+    return ERR_NONE;
+}
+
+enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t *writer_ids, uint32_t count, struct err *err)
+{
+    buf_auto list;
+    buf_init(&list, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++)
+        catalogue_append_number(&list, writer_ids[i]);
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET swept_at = now() "
+                               "WHERE id = ANY ($1::bigint[])",
+                               arena, &result, err, PG_TEXT(catalogue_end_list(arena, &list)));
+    return code;
+}
+
+enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
+                                        const char *const *keys, uint32_t count, struct err *err)
+{
+    buf_auto list; /* keys hold no character that would need care */
+    buf_init(&list, LIST_MAX_BYTES);
+    buf_append_byte(&list, '{');
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(&list, "%s%s", i ? "," : "", keys[i]);
+    buf_append_byte(&list, '}');
+    buf_append_byte(&list, 0);
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "INSERT INTO object_trash (object_key) SELECT k FROM unnest($1::text[]) AS k "
+            "WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k) "
+            "AND NOT EXISTS (SELECT FROM block WHERE object_key = k) ON CONFLICT DO NOTHING",
+            arena, &result, err, PG_TEXT((const char *)list.data));
+    return code;
+}

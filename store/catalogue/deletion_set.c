@@ -1,0 +1,152 @@
+#include "store/catalogue/deletion_set.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "store/block/block_format.h"
+#include "store/block/selector.h"
+#include "store/catalogue/catalogue.h"
+#include "store/catalogue/retention.h"
+
+#include <stdlib.h>
+
+struct one {
+    int64_t id;
+    struct selector *selector;
+    struct deleted_window window;
+};
+
+struct deleted {
+    struct one *deletions; /* by id */
+    uint32_t count;
+    const struct retention *retention; /* or NULL */
+    struct deleted_window *room;
+};
+
+enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
+                             uint32_t count, const struct retention *retention,
+                             struct deleted **ret_deleted, struct err *err)
+{
+    struct deleted *deleted = arena_new(arena, struct deleted, 1);
+    deleted->deletions = arena_new(arena, struct one, count);
+    deleted->room = arena_new(arena, struct deleted_window, (size_t)count + 1);
+    deleted->count = count;
+    deleted->retention = retention;
+    for (uint32_t i = 0; i < count; i++) {
+        struct one *one = &deleted->deletions[i];
+        one->id = deletions[i].id;
+        one->window = (struct deleted_window){deletions[i].begin_ns, deletions[i].end_ns};
+        enum err_code code =
+            selector_parse_kept(arena, span_text(deletions[i].selector), &one->selector, err);
+        if (code)
+            return err_add(err, "deletion %lld", (long long)one->id);
+    }
+    *ret_deleted = deleted;
+    return ERR_NONE;
+}
+
+static int compare_ids(const void *id, const void *one)
+{
+    const int64_t x = *(const int64_t *)id, y = ((const struct one *)one)->id;
+    return (x > y) - (x < y);
+}
+
+static int compare_windows(const void *a, const void *b)
+{
+    const struct deleted_window *x = a, *y = b;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* What touches becomes one. */
+static uint32_t unite(struct deleted_window *windows, uint32_t count)
+{
+    uint32_t kept = 0;
+    if (count)
+        qsort(windows, count, sizeof(*windows), compare_windows);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!kept || windows[kept - 1].end_ns < windows[i].start_ns)
+            windows[kept++] = windows[i];
+        else if (windows[kept - 1].end_ns < windows[i].end_ns)
+            windows[kept - 1].end_ns = windows[i].end_ns;
+    }
+    return kept;
+}
+
+bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *ids,
+                      int64_t begin_ns)
+{
+    return ids->count ||
+           (deleted->retention && begin_ns < retention_latest_cutoff(deleted->retention));
+}
+
+/* What is too old is a window, too. */
+static enum err_code find_expired(const struct deleted *deleted,
+                                  const struct dictionary *dictionary, uint32_t series,
+                                  uint32_t *count, int64_t *totals_before_ns, struct err *err)
+{
+    struct retention_times times;
+    if (!deleted->retention)
+        return ERR_NONE;
+    enum err_code code = retention_find(deleted->retention, dictionary, series, &times, err);
+    if (code)
+        return code;
+    *totals_before_ns = times.totals_before_ns;
+    if (times.gone_before_ns > INT64_MIN)
+        deleted->room[(*count)++] = (struct deleted_window){INT64_MIN, times.gone_before_ns};
+    return ERR_NONE;
+}
+
+enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
+                           const struct dictionary *dictionary, uint32_t series,
+                           struct deleted_windows *ret_windows, struct err *err)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ids->count; i++) {
+        const struct one *one = deleted->count
+                                    ? bsearch(&ids->ids[i], deleted->deletions, deleted->count,
+                                              sizeof(struct one), compare_ids)
+                                    : NULL;
+        bool matches = false;
+        if (!one)
+            return err_set(err, ERR_INTERNAL, "deletion %lld is not known", (long long)ids->ids[i]);
+        enum err_code code = selector_matches(one->selector, dictionary, series, &matches, err);
+        if (code)
+            return code;
+        if (matches && count < deleted->count)
+            deleted->room[count++] = one->window;
+    }
+    int64_t totals_before_ns = INT64_MIN;
+    enum err_code code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
+    if (code)
+        return code;
+    *ret_windows = (struct deleted_windows){.windows = deleted->room,
+                                            .count = unite(deleted->room, count),
+                                            .has_totals = totals_before_ns > INT64_MIN,
+                                            .totals_before_ns = totals_before_ns};
+    return ERR_NONE;
+}
+
+bool deleted_leaves_totals(const struct deleted_windows *windows,
+                           const struct block_granule *granule)
+{
+    return granule->flags & BLOCK_ARE_TOTALS ||
+           (windows->has_totals &&
+            granule->hour < windows->totals_before_ns / CLOCK_NS_PER_S / 3600);
+}
+
+bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+{
+    for (uint32_t i = 0; i < windows->count; i++) {
+        if (windows->windows[i].start_ns <= last_ns && windows->windows[i].end_ns > first_ns)
+            return true;
+    }
+    return false;
+}
+
+bool deleted_has_all(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+{
+    for (uint32_t i = 0; i < windows->count; i++) {
+        if (windows->windows[i].start_ns <= first_ns && windows->windows[i].end_ns > last_ns)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,38 @@
+/*
+ * witness: is it one object that cannot be read, or all of them?
+ *
+ * A bad sector, or a file whose rights were taken away, is its object's alone: that is passed over
+ * and marked, as what is corrupt is, and the rest is served. A disk that is gone, or a bucket that
+ * refuses, is everybody's: nothing is marked for it, and no answer is made without it. Which of
+ * both it is others can tell: some of the oldest and newest objects of the catalogue are read, from
+ * the disk and not from memory, until one can be. Private to the room.
+ */
+#ifndef STORE_CATALOGUE_REACHABILITY_H
+#define STORE_CATALOGUE_REACHABILITY_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct object_store;
+struct patience;
+struct pg_pool;
+
+/* Who is asked for others. */
+struct witness {
+    struct pg_pool *database;
+    int64_t tenant_id; /* or PG_NO_TENANT, where the role sees all */
+    struct object_store *objects;
+    const struct patience *patience; /* or NULL */
+};
+
+struct upkeep_options;
+struct witness witness_of_upkeep(const struct upkeep_options *options);
+
+/* Whether failure says that this object could not be read, and others can be. Where there is no
+ * other, or nobody can say which there are, it is false. */
+bool witness_is_alone(const struct witness *witness, const char *object_key,
+                      const struct err *failure);
+
+#endif

@@ -1,0 +1,69 @@
+#include "store/catalogue/writer.h"
+
+#include "lib/base/mem.h"
+#include "store/catalogue/catalogue.h"
+
+#include <pthread.h>
+
+struct writer {
+    struct pg_pool *database;
+    char *name;
+    pthread_mutex_t mutex; /* guards id */
+    int64_t id;            /* 0: none */
+};
+
+struct writer *writer_create(struct pg_pool *jobs_database, const char *name)
+{
+    struct writer *writer = mem_new(struct writer, 1);
+    writer->database = jobs_database;
+    writer->name = mem_strdup(name);
+    pthread_mutex_init(&writer->mutex, NULL);
+    return writer;
+}
+
+void writer_destroy(struct writer *writer)
+{
+    if (!writer)
+        return;
+    struct err err;
+    if (writer->id)
+        (void)!catalogue_close_writer(writer->database, writer->id, &err);
+    pthread_mutex_destroy(&writer->mutex);
+    mem_free(writer->name);
+    mem_free(writer);
+}
+
+enum err_code writer_get(struct writer *writer, int64_t *ret_id, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    pthread_mutex_lock(&writer->mutex);
+    if (!writer->id)
+        code = catalogue_open_writer(writer->database, writer->name, &writer->id, err);
+    *ret_id = writer->id;
+    pthread_mutex_unlock(&writer->mutex);
+    return code;
+}
+
+int64_t writer_peek(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    const int64_t id = writer->id;
+    pthread_mutex_unlock(&writer->mutex);
+    return id;
+}
+
+void writer_lose(struct writer *writer, int64_t id)
+{
+    pthread_mutex_lock(&writer->mutex);
+    if (writer->id == id)
+        writer->id = 0;
+    pthread_mutex_unlock(&writer->mutex);
+}
+
+void writer_end(struct writer *writer, int64_t id)
+{
+    struct err err;
+    writer_lose(writer, id);
+    /* Without the database others end it after a minute: it is not seen any more. */
+    (void)!catalogue_close_writer(writer->database, id, &err);
+}

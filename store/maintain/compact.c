@@ -1,0 +1,635 @@
+#include "store/maintain/compact.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "store/block/oversized.h"
+#include "store/catalogue/catalogue.h"
+#include "store/catalogue/reachability.h"
+#include "store/catalogue/retention.h"
+#include "store/catalogue/writer.h"
+#include "store/maintain/block_merge.h"
+#include "store/maintain/repair.h"
+#include "store/query/block_cache.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15, RETRY_S = 10 };
+#define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
+
+struct compaction {
+    const struct upkeep_options *options;
+    const struct catalogue_claim *claim;
+    const struct compact_plan *plan;
+    int64_t writer_id;
+    struct arena *arena;
+    struct open_block *opened;
+    uint32_t *places; /* of each block, its place in the claim */
+    const struct block **blocks;
+    uint32_t count;
+    struct retention *retention;
+    struct deleted *deleted;       /* NULL: nothing is, nor too old */
+    struct deleted_ids *deletions; /* of each block */
+    struct catalogue_block *outputs;
+    uint32_t output_count;
+    int64_t due_ns; /* when a rule is due next on what an expiry leaves; INT64_MAX: never */
+    int64_t renewed_ns;
+    bool is_due;       /* something is too old */
+    bool may_have_put; /* outputs that no row names, should this fail */
+    struct err *err;
+};
+
+/* Much to merge, or a slow bucket, may take longer than a writer and a lease last unseen. */
+static enum err_code stay_alive(struct compaction *compaction)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (now_ns - compaction->renewed_ns < RENEW_S * CLOCK_NS_PER_S)
+        return ERR_NONE;
+    compaction->renewed_ns = now_ns;
+    return catalogue_renew(compaction->options->jobs_database, compaction->writer_id,
+                           compaction->claim, compaction->err);
+}
+
+/* ---- inputs ---- */
+
+static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
+                                 enum catalogue_why why)
+{
+    struct err err;
+    const struct catalogue_claim *claim = compaction->claim;
+    open_blocks_forget(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
+    (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
+                                 compaction->writer_id, claim, claim->owners[place], why, &err);
+    return ERR_CORRUPT;
+}
+
+/* What could not be read at first may be read now; where it cannot, nor anything else, the disk or
+ * the bucket is away, and nothing is marked. */
+static bool is_unreadable(const struct compaction *compaction, uint32_t place,
+                          const struct err *failure)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    const struct witness witness = witness_of_upkeep(compaction->options);
+    struct open_block opened;
+    struct err err = {0};
+    if (!failure->is_unreadable)
+        return false;
+    enum err_code code = open_blocks_take(compaction->options->blocks, claim->tenant_id,
+                                          &claim->places[place], &opened, &err);
+    if (!code) {
+        code = block_verify(opened.block, &err);
+        open_blocks_give(&opened);
+    }
+    return code == ERR_IO && witness_is_alone(&witness, claim->places[place].object_key, &err);
+}
+
+static enum err_code open_inputs(struct compaction *compaction)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
+    compaction->places = arena_new(compaction->arena, uint32_t, claim->count);
+    compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
+    compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
+    for (uint32_t i = 0; i < claim->count; i++) {
+        struct open_block *opened = &compaction->opened[compaction->count];
+        if (compaction->plan->is_left_out && compaction->plan->is_left_out[i])
+            continue;
+        enum err_code code = stay_alive(compaction);
+        if (code)
+            return code;
+        code = open_blocks_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
+                                opened, compaction->err);
+        if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
+            return mark_broken(compaction, i,
+                               code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
+        if (code == ERR_IO && is_unreadable(compaction, i, compaction->err))
+            return mark_broken(compaction, i, CATALOGUE_UNREADABLE);
+        if (code)
+            return code;
+        compaction->places[compaction->count] = i;
+        compaction->deletions[compaction->count] = claim->places[i].deletions;
+        compaction->blocks[compaction->count++] = opened->block;
+    }
+    return ERR_NONE;
+}
+
+/* ---- what is too old ---- */
+
+/* Granules of a series. A rule is due on a block that is looked at for its sake once all of the
+ * block is too old for it, so that each is due once; other merges do what they can. */
+static enum err_code look_at_series(struct compaction *compaction, const struct block *block,
+                                    const struct block_granule *granules, uint32_t count)
+{
+    const int64_t end_ns = block_footer(block)->end_ns;
+    const bool is_expiry = compaction->claim->is_expiry;
+    const int64_t age_ns = is_expiry ? end_ns : granules[0].begin_ns;
+    struct retention_times times;
+    bool are_totals = true;
+    for (uint32_t i = 0; i < count; i++)
+        are_totals = are_totals && granules[i].flags & BLOCK_ARE_TOTALS;
+    enum err_code code = retention_find(compaction->retention, block_dictionary(block),
+                                        granules[0].series, &times, compaction->err);
+    if (code)
+        return code;
+    const bool is_past = age_ns < times.gone_before_ns;
+    const bool is_reduced = !are_totals && age_ns < times.totals_before_ns;
+    compaction->is_due |= is_past || is_reduced;
+    const int64_t due_ns = retention_next_due(&times, are_totals || is_reduced, end_ns);
+    if (!is_past && due_ns < compaction->due_ns)
+        compaction->due_ns = due_ns;
+    return ERR_NONE;
+}
+
+static enum err_code look_at_block(struct compaction *compaction, const struct block *block)
+{
+    uint32_t count;
+    enum err_code code = ERR_NONE;
+    const struct block_granule *granules = block_granules(block, &count);
+    if (block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
+        return ERR_NONE;
+    for (uint32_t i = 0; i < count && !code;) {
+        uint32_t end = i;
+        while (end < count && granules[end].series == granules[i].series)
+            end++;
+        code = look_at_series(compaction, block, &granules[i], end - i);
+        i = end;
+    }
+    return code;
+}
+
+/* Who merges matches series with rules only where anything is too old. */
+static enum err_code find_expired(struct compaction *compaction)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    enum err_code code =
+        retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
+    compaction->due_ns = INT64_MAX;
+    for (uint32_t i = 0; i < compaction->count && !code; i++)
+        code = look_at_block(compaction, compaction->blocks[i]);
+    if (!code && (compaction->is_due || claim->deletion_count))
+        code = deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
+                              compaction->retention, &compaction->deleted, compaction->err);
+    return code;
+}
+
+/* Something in them is broken, or cannot be read: which? */
+static enum err_code find_broken(struct compaction *compaction, enum err_code why)
+{
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        struct err err;
+        enum err_code code = block_verify(compaction->blocks[i], &err);
+        if (code == ERR_CORRUPT ||
+            (code == ERR_IO && is_unreadable(compaction, compaction->places[i], &err))) {
+            *compaction->err = err;
+            return mark_broken(compaction, compaction->places[i], CATALOGUE_UNREADABLE);
+        }
+    }
+    return why;
+}
+
+/* ---- days ---- */
+
+static int compare_days(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int32_t day_of_hour(int32_t hour)
+{
+    return hour / DAY_HOURS - (hour % DAY_HOURS < 0);
+}
+
+/* Blocks that are merged with each other. */
+struct group {
+    uint32_t first;
+    uint32_t end;
+};
+
+/* The distinct days of all granules, in order. */
+static uint32_t list_days(const struct compaction *compaction, struct group group,
+                          int32_t **ret_days)
+{
+    size_t most = 0, found = 0;
+    for (uint32_t i = group.first; i < group.end; i++) {
+        uint32_t count;
+        block_granules(compaction->blocks[i], &count);
+        most += count;
+    }
+    int32_t *days = arena_new(compaction->arena, int32_t, most);
+    for (uint32_t i = group.first; i < group.end; i++) {
+        uint32_t count;
+        const struct block_granule *granules = block_granules(compaction->blocks[i], &count);
+        for (uint32_t j = 0; j < count; j++) {
+            const int32_t day = day_of_hour(granules[j].hour);
+            if (!found || days[found - 1] != day)
+                days[found++] = day;
+        }
+    }
+    qsort(days, found, sizeof(*days), compare_days);
+    uint32_t kept = 0;
+    for (size_t i = 0; i < found; i++) {
+        if (!kept || days[kept - 1] != days[i])
+            days[kept++] = days[i];
+    }
+    *ret_days = days;
+    return kept;
+}
+
+/* ---- outputs ---- */
+
+struct output {
+    struct compaction *compaction;
+    struct object_writer *object;
+};
+
+static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
+{
+    const struct output *output = context;
+    enum err_code code = stay_alive(output->compaction);
+    return code ? code : object_writer_append(output->object, bytes, err);
+}
+
+/* The first and the last day that 64 bits can tell are no whole ones. */
+static int64_t begin_of_day(int32_t day)
+{
+    return day < INT64_MIN / DAY_NS ? INT64_MIN : day * DAY_NS;
+}
+
+static int64_t last_of_day(int32_t day)
+{
+    return day >= INT64_MAX / DAY_NS ? INT64_MAX : (day + INT64_C(1)) * DAY_NS - 1;
+}
+
+static enum err_code write_output(struct compaction *compaction, struct group group, int32_t day)
+{
+    char id[DIGEST_ID_BYTES];
+    struct output output = {.compaction = compaction};
+    struct block_summary summary;
+    struct err *err = compaction->err;
+    digest_random_id(id);
+    const char *key =
+        arena_printf(compaction->arena, "block/%" PRId64 "/%s", compaction->writer_id, id);
+    compaction->may_have_put = true;
+    enum err_code code = object_writer_open(compaction->options->objects, key, &output.object, err);
+    if (code)
+        return code;
+    const struct block_merge_options options = {
+        .tenant_id = compaction->claim->tenant_id,
+        .level = ZSTD_LEVEL,
+        .begin_ns = begin_of_day(day),
+        .last_ns = last_of_day(day),
+        .sink = {.append = append_to_object, .context = &output},
+        .deleted = compaction->deleted,
+        .deletions = compaction->deletions + group.first,
+        .losses = compaction->plan->losses,
+    };
+    code = block_merge(compaction->blocks + group.first, group.end - group.first, &options,
+                       &summary, err);
+    if (code || !summary.granule_count) {
+        object_writer_abort(output.object);
+        return code;
+    }
+    code = object_writer_commit(output.object, err);
+    if (code)
+        return code;
+    const bool is_expiry = compaction->claim->is_expiry;
+    compaction->outputs[compaction->output_count++] = (struct catalogue_block){
+        .object_key = key,
+        .bytes = summary.bytes,
+        .row_count = summary.row_count,
+        .profile_count = summary.profile_count,
+        .series_count = summary.series_count,
+        .begin_ns = summary.begin_ns,
+        .end_ns = summary.end_ns,
+        .retention_key = is_expiry ? compaction->claim->retention_key : 0,
+        .retention_due_ns = is_expiry ? compaction->due_ns : INT64_MAX,
+    };
+    return ERR_NONE;
+}
+
+/* For each day a block more. */
+static void make_room(struct compaction *compaction, uint32_t count)
+{
+    const struct catalogue_block *before = compaction->outputs;
+    compaction->outputs = arena_new(compaction->arena, struct catalogue_block,
+                                    compaction->output_count + (size_t)count);
+    for (uint32_t i = 0; i < compaction->output_count; i++)
+        compaction->outputs[i] = before[i];
+}
+
+static enum err_code merge_group(struct compaction *compaction, struct group group)
+{
+    int32_t *days;
+    const uint32_t count = list_days(compaction, group, &days);
+    if (count > DAYS_MAX)
+        return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
+                       count);
+    make_room(compaction, count);
+    for (uint32_t i = 0; i < count; i++) {
+        enum err_code code = write_output(compaction, group, days[i]);
+        if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
+            return find_broken(compaction, code);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
+static void move_input(struct compaction *compaction, uint32_t from, uint32_t to)
+{
+    const struct block *block = compaction->blocks[from];
+    const struct deleted_ids deletions = compaction->deletions[from];
+    const uint32_t place = compaction->places[from];
+    for (uint32_t i = from; i > to; i--) {
+        compaction->blocks[i] = compaction->blocks[i - 1];
+        compaction->deletions[i] = compaction->deletions[i - 1];
+        compaction->places[i] = compaction->places[i - 1];
+    }
+    compaction->blocks[to] = block;
+    compaction->deletions[to] = deletions;
+    compaction->places[to] = place;
+}
+
+/* Oversized blocks come last; returns how many others there are. */
+static uint32_t move_oversized(struct compaction *compaction)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        if (!oversized_in_merge(compaction->blocks[i]))
+            move_input(compaction, i, count++);
+    }
+    return count;
+}
+
+/* Oversized blocks are merged with each other alone, as many as have so many bytes of strings: a
+ * query leaves out what is not in proportion, and nothing else (store/block/oversized.h). */
+static uint32_t group_inputs(struct compaction *compaction, struct group *groups)
+{
+    uint32_t count = 0, first = move_oversized(compaction);
+    size_t bytes = 0;
+    if (first)
+        groups[count++] = (struct group){0, first};
+    for (uint32_t i = first; i < compaction->count; i++) {
+        bytes += block_dictionary(compaction->blocks[i])->string_bytes;
+        if (i == first || bytes > OVERSIZED_MERGED_BYTES) {
+            groups[count++] = (struct group){i, i};
+            bytes = block_dictionary(compaction->blocks[i])->string_bytes;
+        }
+        groups[count - 1].end = i + 1;
+    }
+    return count;
+}
+
+static enum err_code merge_inputs(struct compaction *compaction)
+{
+    struct group *groups = arena_new(compaction->arena, struct group, compaction->count);
+    const bool is_last_level = compaction->claim->level >= CATALOGUE_LEVELS;
+    uint32_t count = 0;
+    if (!compaction->plan->is_apart)
+        count = group_inputs(compaction, groups);
+    for (uint32_t i = 0; compaction->plan->is_apart && i < compaction->count; i++)
+        groups[count++] = (struct group){i, i + 1};
+    /* Blocks of the last level that no merge changes would be claimed again and again. */
+    if (is_last_level && !compaction->plan->is_apart && count > 1 && count == compaction->count)
+        return err_set(compaction->err, ERR_TOO_LARGE,
+                       "blocks with oversized names are not merged with others");
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = merge_group(compaction, groups[i]);
+    return code;
+}
+
+/* What is given up was looked at for a week; a disk that went meanwhile takes nothing with it. */
+static enum err_code check_losses(const struct compaction *compaction)
+{
+    const struct block_losses *losses = compaction->plan->losses;
+    const struct witness witness = witness_of_upkeep(compaction->options);
+    if (!losses || !losses->failure.is_unreadable ||
+        witness_is_alone(&witness, compaction->claim->places[0].object_key, &losses->failure))
+        return ERR_NONE;
+    *compaction->err = losses->failure;
+    return ERR_IO;
+}
+
+static uint32_t next_level(const struct catalogue_claim *claim)
+{
+    if (claim->is_rewrite && claim->level)
+        return claim->level;
+    return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
+}
+
+/* What was written for nothing is trash: the writer goes on. */
+static enum err_code discard_outputs(struct compaction *compaction, enum err_code why)
+{
+    struct err err;
+    const char **keys = arena_new(compaction->arena, const char *, compaction->output_count);
+    for (uint32_t i = 0; i < compaction->output_count; i++)
+        keys[i] = compaction->outputs[i].object_key;
+    enum err_code code =
+        catalogue_discard_unknown(compaction->options->jobs_database, compaction->arena, keys,
+                                  compaction->output_count, &err);
+    compaction->may_have_put = code != ERR_NONE;
+    if (code)
+        *compaction->err = err;
+    return code ? code : why;
+}
+
+/* What merges meet in stored data, rules and deletions of one team; the rest is the bucket's or
+ * the database's, and everybody's. */
+static bool is_of_claim(enum err_code code)
+{
+    return code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
+           code == ERR_INTERNAL || code == ERR_CORRUPT;
+}
+
+enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, const struct compact_plan *plan,
+                            struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct compaction compaction = {.options = options,
+                                    .claim = claim,
+                                    .plan = plan,
+                                    .writer_id = writer_id,
+                                    .arena = arena,
+                                    .renewed_ns = clock_monotonic_ns(),
+                                    .err = err};
+    if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry &&
+        !claim->mark.why)
+        return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
+                                 err);
+    enum err_code code = open_inputs(&compaction);
+    if (!code)
+        code = find_expired(&compaction);
+    const bool is_early = !code && claim->is_expiry && !compaction.deleted;
+    if (!code && !is_early)
+        code = merge_inputs(&compaction);
+    if (!code && !is_early)
+        code = check_losses(&compaction);
+    for (uint32_t i = 0; i < compaction.count; i++)
+        open_blocks_give(&compaction.opened[i]);
+    if (is_of_claim(code))
+        code = discard_outputs(&compaction, code);
+    if (!code && is_early)
+        return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
+                                  compaction.due_ns, err);
+    if (!code)
+        code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
+                              compaction.outputs, compaction.output_count, plan->rest, err);
+    for (uint32_t i = 0; i < claim->count && !code; i++)
+        open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
+    const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
+    if (is_rolled_back) /* nobody will ever name them */
+        code = discard_outputs(&compaction, code);
+    if (code && (compaction.may_have_put || plan->rest))
+        writer_end(options->writer, writer_id);
+    return code;
+}
+
+/* ---- what is too large together ---- */
+
+static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
+{
+    uint32_t place = 0;
+    while (id < claim->id_count && place < claim->count && claim->owners[place] != claim->ids[id])
+        place++;
+    return id < claim->id_count ? place : claim->count;
+}
+
+/* Of the claim's segments or blocks, count from first on. */
+static struct catalogue_claim part_of(const struct catalogue_claim *claim, uint32_t first,
+                                      uint32_t count)
+{
+    const uint32_t begin = first_place(claim, first), end = first_place(claim, first + count);
+    struct catalogue_claim part = *claim;
+    part.places += begin;
+    part.owners += begin;
+    part.count = end - begin;
+    part.ids += first;
+    part.id_count = count;
+    return part;
+}
+
+/* A day's block moves up no more when it is alone: it would be claimed again and again. */
+static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
+{
+    const bool can_be_alone = claim->level < CATALOGUE_LEVELS || claim->deletion_count;
+    return size > 2 || (size == 2 && can_be_alone);
+}
+
+/* As no merge can take it, none is to try: it is told, and read as it is. */
+static enum err_code set_aside(const struct upkeep_options *options, int64_t writer_id,
+                               const struct catalogue_claim *claim, struct err *err)
+{
+    arena_auto arena = arena_create();
+    if (options->report)
+        options->report(options->report_context, "compaction", err);
+    return catalogue_mark_broken(options->jobs_database, arena, writer_id, claim, claim->ids[0],
+                                 CATALOGUE_TOO_LARGE, err);
+}
+
+/* Bytes of strings of a segment's part or of a block; *ret_is_oversized: out of proportion. 0: it
+ * cannot be opened. */
+static size_t measure(const struct upkeep_options *options, const struct catalogue_claim *one,
+                      bool *ret_is_oversized)
+{
+    size_t bytes = 0;
+    *ret_is_oversized = false;
+    for (uint32_t i = 0; i < one->count; i++) {
+        struct open_block opened;
+        struct err err;
+        if (open_blocks_take(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
+            continue;
+        bytes += block_dictionary(opened.block)->string_bytes;
+        *ret_is_oversized |= oversized_in_merge(opened.block);
+        open_blocks_give(&opened);
+    }
+    return bytes;
+}
+
+/* Which of them keeps the others from being merged: an oversized one before others, and of these
+ * the largest. */
+static uint32_t find_obstacle(const struct upkeep_options *options,
+                              const struct catalogue_claim *part)
+{
+    uint32_t found = 0;
+    size_t most = 0;
+    bool has_oversized = false;
+    for (uint32_t i = 0; i < part->id_count; i++) {
+        const struct catalogue_claim one = part_of(part, i, 1);
+        bool is_oversized;
+        const size_t bytes = measure(options, &one, &is_oversized);
+        if (is_oversized < has_oversized || (is_oversized == has_oversized && bytes <= most))
+            continue;
+        found = i;
+        most = bytes;
+        has_oversized = is_oversized;
+    }
+    return found;
+}
+
+static enum err_code merge_part(const struct upkeep_options *options, int64_t writer_id,
+                                const struct catalogue_claim *part, struct err *err)
+{
+    static const struct compact_plan together = {0}, apart = {.is_apart = true};
+    enum err_code code = compact_merge(options, writer_id, part, &together, err);
+    if (code == ERR_TOO_LARGE && part->id_count == 1 && part->count > 1)
+        code = compact_merge(options, writer_id, part, &apart, err);
+    return code;
+}
+
+static enum err_code merge_claim(const struct upkeep_options *options, int64_t writer_id,
+                                 const struct catalogue_claim *claim, struct err *err)
+{
+    uint32_t size = claim->id_count;
+    enum err_code code = ERR_NONE;
+    for (uint32_t first = 0; first < claim->id_count && !code;) {
+        const struct catalogue_claim rest = part_of(claim, first, claim->id_count - first);
+        const struct catalogue_claim part = part_of(claim, first, size);
+        if (size < claim->id_count)
+            code = catalogue_renew(options->jobs_database, writer_id, &rest, err);
+        if (!code)
+            code = merge_part(options, writer_id, &part, err);
+        if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
+            size = (size + 1) / 2;
+            code = ERR_NONE;
+            continue;
+        }
+        if (code == ERR_TOO_LARGE) {
+            const uint32_t obstacle = size > 1 ? find_obstacle(options, &part) : 0;
+            const struct catalogue_claim one = part_of(claim, first + obstacle, 1);
+            const struct catalogue_claim before = part_of(claim, first, obstacle);
+            code = set_aside(options, writer_id, &one, err);
+            if (!code && obstacle)
+                code = merge_part(options, writer_id, &before, err);
+            size = obstacle + 1;
+        }
+        first += size;
+        const uint32_t left = claim->id_count - first;
+        size = 2 * size < left ? 2 * size : left;
+    }
+    return code;
+}
+
+enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, struct err *err)
+{
+    enum err_code code = claim->mark.why ? mend_claim(options, writer_id, claim, err)
+                                         : merge_claim(options, writer_id, claim, err);
+    if (is_of_claim(code)) {
+        if (options->report)
+            options->report(options->report_context, "compaction", err);
+        /* What was marked as broken has no lease any more, and is looked at when its mark says. */
+        return catalogue_defer(options->jobs_database, writer_id, claim, err);
+    }
+    if (code) { /* without the database the lease ends by itself; a bucket is given a moment */
+        struct err ignored;
+        const bool is_free = code == ERR_CONFLICT || err->is_rolled_back;
+        (void)!catalogue_release(options->jobs_database, writer_id, claim, is_free ? 0 : RETRY_S,
+                                 &ignored);
+    }
+    return code;
+}

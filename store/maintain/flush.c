@@ -1,0 +1,512 @@
+#include "store/maintain/flush.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "store/block/block_format.h"
+#include "store/catalogue/catalogue.h"
+#include "store/catalogue/seen_series.h"
+#include "store/catalogue/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    PARTS_MAX = 4096,
+    SEGMENT_MAX_BYTES = 1 << 30,
+    PAGE_BYTES = 4096,
+    STATEMENT_MS =
+        15000, /* requests wait for a flush, not for the minute that other jobs may take */
+};
+
+/* A batch on its way; it lives on the stack of the thread that waits for it. */
+struct waiting {
+    struct waiting *next;
+    struct buf *block;
+    struct catalogue_part part;
+    int64_t since_ns;
+    sem_t *done; /* posted when all of the request is; NULL but in the last of it */
+    struct err err;
+};
+
+struct flusher {
+    struct flush_options options;
+    pthread_t thread;
+    pthread_mutex_t mutex;  /* guards all below */
+    pthread_cond_t arrived; /* signalled when there is something to do, not for each request */
+    struct waiting *first;
+    struct waiting **last;
+    size_t waiting_bytes; /* of those in the list and those being written */
+    uint32_t waiting_count;
+    int waiting_requests;
+    int expected_requests; /* that are not in the list yet */
+    int flushing_requests;
+    int64_t flushing_since_ns;
+    bool should_stop;
+    struct seen_series seen; /* of the thread alone */
+};
+
+/* ---- one flush ---- */
+
+struct flush {
+    struct flusher *flusher;
+    struct arena *arena;
+    struct waiting **batches; /* by tenant, then as they came; gone once they are answered */
+    struct catalogue_part *parts;
+    struct buf *blocks; /* of the parts that are in the catalogue */
+    uint32_t count;
+    int64_t writer_id;
+    const char *object_key;
+    bool may_be_put;    /* the object may be there, and no row for it */
+    struct buf segment; /* behind padding, so that it begins with a page */
+    size_t padding;
+};
+
+static int compare_batches(const void *a, const void *b)
+{
+    const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
+    if (x->part.tenant_id != y->part.tenant_id)
+        return x->part.tenant_id < y->part.tenant_id ? -1 : 1;
+    return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
+}
+
+static void gather(struct flush *flush, struct waiting *first, uint32_t count)
+{
+    flush->batches = arena_new(flush->arena, struct waiting *, count);
+    flush->parts = arena_new(flush->arena, struct catalogue_part, count);
+    flush->blocks = arena_new(flush->arena, struct buf, count);
+    flush->count = count;
+    uint32_t i = 0;
+    for (struct waiting *one = first; one; one = one->next)
+        flush->batches[i++] = one;
+    qsort(flush->batches, count, sizeof(struct waiting *), compare_batches);
+    for (i = 0; i < count; i++)
+        flush->parts[i] = flush->batches[i]->part;
+}
+
+/* The segment begins where a page does: then it goes to the disk from here, without a copy. */
+static void begin_segment(struct flush *flush, size_t bytes)
+{
+    buf_clear(&flush->segment);
+    const uint8_t *room = buf_reserve(&flush->segment, bytes + PAGE_BYTES);
+    flush->padding = room ? (PAGE_BYTES - (uintptr_t)room % PAGE_BYTES) % PAGE_BYTES : 0;
+    buf_commit(&flush->segment, flush->padding);
+}
+
+static struct span segment_of(const struct flush *flush)
+{
+    return span_of(flush->segment.data + flush->padding, flush->segment.size - flush->padding);
+}
+
+/* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
+static void lay_out(struct flush *flush)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < flush->count; i++)
+        bytes += flush->parts[i].state == CATALOGUE_NEW ? flush->batches[i]->block->size : 0;
+    begin_segment(flush, bytes);
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        part->offset = flush->segment.size - flush->padding;
+        part->bytes = flush->batches[i]->block->size;
+        buf_append_span(&flush->segment, buf_span(flush->batches[i]->block));
+    }
+}
+
+static int32_t clock_day(int64_t wall_ns)
+{
+    return (int32_t)(wall_ns / (24 * 3600 * CLOCK_NS_PER_S));
+}
+
+/* Of the new parts: series that this server has counted for the day need not be asked about. */
+static void leave_seen_out(struct flush *flush, int32_t day)
+{
+    struct seen_series *seen = &flush->flusher->seen;
+    seen_series_begin(seen, day);
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        uint64_t *left = arena_new_raw(flush->arena, uint64_t, part->series_count);
+        uint32_t count = 0;
+        for (uint32_t j = 0; j < part->series_count; j++) {
+            if (!seen_series_has(seen, part->tenant_id, part->series[j]))
+                left[count++] = part->series[j];
+        }
+        part->series = left;
+        part->series_count = count;
+    }
+}
+
+/* What was refused, or had been taken before, has counted no series of this day. */
+static void note_seen(struct flush *flush)
+{
+    for (uint32_t i = 0; i < flush->count; i++) {
+        const struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        for (uint32_t j = 0; j < part->series_count; j++)
+            seen_series_add(&flush->flusher->seen, part->tenant_id, part->series[j]);
+    }
+}
+
+static enum err_code write_segment(struct flush *flush, struct pg_connection *connection,
+                                   struct err *err)
+{
+    struct flusher *flusher = flush->flusher;
+    char id[DIGEST_ID_BYTES];
+    enum err_code code = catalogue_begin_flush(
+        connection, flush->arena, flusher->options.retention_s, flush->parts, flush->count, err);
+    if (code)
+        return code;
+    lay_out(flush);
+    const struct span segment = segment_of(flush);
+    digest_random_id(id);
+    flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
+    if (buf_failed(&flush->segment))
+        code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
+    else if (segment.size) {
+        flush->may_be_put = true;
+        code = object_put(flusher->options.objects, flush->object_key, segment, err);
+    }
+    const int32_t day = clock_day(clock_wall_ns());
+    if (!code) {
+        leave_seen_out(flush, day);
+        code = catalogue_queue_usage(connection, flush->arena, flush->writer_id, day, flush->parts,
+                                     flush->count, err);
+    }
+    if (code) {
+        pg_rollback(connection);
+        return code;
+    }
+    code = catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
+                                  segment.size, flush->parts, flush->count, err);
+    if (!code)
+        note_seen(flush);
+    return code;
+}
+
+/* What each batch is told; blocks of those that are kept move here. */
+static void settle(struct flush *flush, enum err_code code, const struct err *err)
+{
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct waiting *batch = flush->batches[i];
+        batch->part.state = flush->parts[i].state;
+        if (code) {
+            batch->err = *err;
+        } else if (batch->part.state == CATALOGUE_TOO_OLD) {
+            err_set(
+                &batch->err, ERR_INVALID,
+                "all of it is older than this team keeps any profiles (its rules of retention, the "
+                "quota profile_retention_s, or the setting tenant-profile-retention)");
+        } else if (batch->part.state == CATALOGUE_NO_TENANT) {
+            err_set(&batch->err, ERR_BUSY, "this team is being deleted");
+            batch->err.retry_after_s = 10;
+        } else if (batch->part.state == CATALOGUE_NEW) {
+            flush->blocks[i] = *batch->block;
+            *batch->block = (struct buf){.max_size = batch->block->max_size};
+        }
+    }
+}
+
+static enum err_code write_as_writer(struct flush *flush, struct err *err)
+{
+    struct flusher *flusher = flush->flusher;
+    struct pg_pool *database = flusher->options.jobs_database;
+    pg_auto connection = NULL;
+    enum err_code code = writer_get(flusher->options.writer, &flush->writer_id, err);
+    if (!code)
+        code = pg_take(database, &connection, err);
+    if (code)
+        return code;
+    pg_limit(connection, STATEMENT_MS);
+    return write_segment(flush, connection, err);
+}
+
+static void write_all(struct flush *flush, struct waiting *first, uint32_t count)
+{
+    struct err err = {0};
+    gather(flush, first, count);
+    enum err_code code = write_as_writer(flush, &err);
+    if (code == ERR_CONFLICT || (code && err.is_rolled_back)) {
+        writer_lose(flush->flusher->options.writer, flush->writer_id);
+        code = write_as_writer(flush, &err);
+    }
+    if (code && flush->may_be_put)
+        writer_end(flush->flusher->options.writer, flush->writer_id);
+    settle(flush, code, &err);
+}
+
+/* Each on its own: woken together they would wait for the mutex one after the other. */
+static void wake_all(struct flusher *flusher, struct waiting *first, size_t bytes)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->waiting_bytes -= bytes;
+    flusher->flushing_requests = 0;
+    pthread_mutex_unlock(&flusher->mutex);
+    while (first) {
+        struct waiting *next = first->next; /* whoever is done is gone */
+        if (first->done)
+            sem_post(first->done);
+        first = next;
+    }
+}
+
+/* Nobody waits for this any more. */
+static void keep_all(struct flush *flush)
+{
+    const struct flush_options *options = &flush->flusher->options;
+    for (uint32_t i = 0; i < flush->count; i++) {
+        if (flush->blocks[i].size && options->keep)
+            options->keep(options->keep_context, flush->parts[i].tenant_id, flush->object_key,
+                          flush->parts[i].offset, &flush->blocks[i]);
+        buf_fini(&flush->blocks[i]);
+    }
+}
+
+static void flush_all(struct flusher *flusher, struct waiting *first, uint32_t count, size_t bytes)
+{
+    arena_auto arena = arena_create();
+    struct flush flush = {.flusher = flusher, .arena = arena};
+    buf_init(&flush.segment, SEGMENT_MAX_BYTES);
+    write_all(&flush, first, count);
+    wake_all(flusher, first, bytes);
+    buf_fini(&flush.segment);
+    keep_all(&flush);
+}
+
+/* ---- the thread ---- */
+
+/* *ret_due_ns: when to look again, if nothing comes that changes it. */
+static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
+{
+    if (!flusher->first)
+        return false;
+    const int interval_ms = flusher->options.interval_ms;
+    const int company_ms = interval_ms < FLUSH_COMPANY_MS / 2 ? interval_ms * 2 : FLUSH_COMPANY_MS;
+    *ret_due_ns = flusher->first->since_ns + interval_ms * CLOCK_NS_PER_MS;
+    if (now_ns >= *ret_due_ns && flusher->expected_requests)
+        *ret_due_ns += company_ms * CLOCK_NS_PER_MS;
+    return now_ns >= *ret_due_ns || flusher->should_stop ||
+           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
+           (flusher->options.max_waiting_requests &&
+            flusher->waiting_requests >= flusher->options.max_waiting_requests);
+}
+
+/* Called locked. The thread sleeps until it is time by the clock: it is woken only when it is
+ * before, since each waking for nothing costs as much as decoding a small request. */
+static void wake_if_time(struct flusher *flusher)
+{
+    int64_t due_ns;
+    if (is_time(flusher, clock_monotonic_ns(), &due_ns))
+        pthread_cond_signal(&flusher->arrived);
+}
+
+static void wait_until(struct flusher *flusher, int64_t due_ns)
+{
+    const struct timespec until = {.tv_sec = due_ns / CLOCK_NS_PER_S,
+                                   .tv_nsec = due_ns % CLOCK_NS_PER_S};
+    pthread_cond_timedwait(&flusher->arrived, &flusher->mutex, &until);
+}
+
+/* All that waits, once it is time; NULL when there will be nothing more. */
+static struct waiting *take_all(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    int64_t due_ns;
+    while (!is_time(flusher, clock_monotonic_ns(), &due_ns)) {
+        if (flusher->first)
+            wait_until(flusher, due_ns);
+        else if (flusher->should_stop)
+            break;
+        else
+            pthread_cond_wait(&flusher->arrived, &flusher->mutex);
+    }
+    struct waiting *first = flusher->first;
+    *ret_count = flusher->waiting_count;
+    *ret_bytes = flusher->waiting_bytes;
+    flusher->first = NULL;
+    flusher->last = &flusher->first;
+    flusher->waiting_count = 0;
+    flusher->flushing_requests = flusher->waiting_requests;
+    flusher->flushing_since_ns = clock_monotonic_ns();
+    flusher->waiting_requests = 0;
+    pthread_mutex_unlock(&flusher->mutex);
+    return first;
+}
+
+static void *flusher_main(void *context)
+{
+    struct flusher *flusher = context;
+    uint32_t count;
+    size_t bytes;
+    struct waiting *first;
+    while ((first = take_all(flusher, &count, &bytes)))
+        flush_all(flusher, first, count, bytes);
+    return NULL;
+}
+
+enum err_code flusher_create(const struct flush_options *options, struct flusher **ret_flusher,
+                             struct err *err)
+{
+    struct flusher *flusher = mem_new(struct flusher, 1);
+    pthread_condattr_t attributes;
+    flusher->options = *options;
+    flusher->last = &flusher->first;
+    if (!flusher->options.interval_ms)
+        flusher->options.interval_ms = FLUSH_INTERVAL_MS;
+    if (!flusher->options.max_waiting_bytes)
+        flusher->options.max_waiting_bytes = FLUSH_WAITING_BYTES;
+    pthread_mutex_init(&flusher->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&flusher->arrived, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&flusher->thread, NULL, flusher_main, flusher) != 0) {
+        mem_free(flusher);
+        return err_set(err, ERR_INTERNAL, "cannot start the thread that writes segments");
+    }
+    *ret_flusher = flusher;
+    return ERR_NONE;
+}
+
+void flusher_destroy(struct flusher *flusher)
+{
+    if (!flusher)
+        return;
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->should_stop = true;
+    pthread_cond_signal(&flusher->arrived);
+    pthread_mutex_unlock(&flusher->mutex);
+    pthread_join(flusher->thread, NULL);
+    seen_series_fini(&flusher->seen);
+    pthread_cond_destroy(&flusher->arrived);
+    pthread_mutex_destroy(&flusher->mutex);
+    mem_free(flusher);
+}
+
+void flusher_expect(struct flusher *flusher)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->expected_requests++;
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
+/* Called locked: nobody may be left to wait for. */
+static void expect_one_less(struct flusher *flusher)
+{
+    if (--flusher->expected_requests == 0)
+        wake_if_time(flusher);
+}
+
+void flusher_forget(struct flusher *flusher)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    expect_one_less(flusher);
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
+/*
+ * A put takes long while a bucket is out of reach, and each request that waits for one holds a
+ * thread that others need, too. Called locked.
+ */
+static bool is_stuck(const struct flusher *flusher)
+{
+    const int most = flusher->options.max_waiting_requests;
+    return most && flusher->flushing_requests &&
+           flusher->flushing_requests + flusher->waiting_requests >= most &&
+           clock_monotonic_ns() - flusher->flushing_since_ns > FLUSH_STUCK_MS * CLOCK_NS_PER_MS;
+}
+
+/* Called locked. */
+static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, uint32_t count,
+                             struct err *err)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += waiting[i].block->size;
+    if (flusher->waiting_bytes &&
+        flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
+        err_set(err, ERR_BUSY, "more profiles wait to be written than this server may hold");
+        err->retry_after_s = 2;
+        return ERR_BUSY;
+    }
+    if (is_stuck(flusher)) {
+        err_set(err, ERR_BUSY, "profiles cannot be stored at the moment");
+        err->retry_after_s = 5;
+        return ERR_BUSY;
+    }
+    const bool is_first = !flusher->first;
+    for (uint32_t i = 0; i < count; i++) {
+        *flusher->last = &waiting[i];
+        flusher->last = &waiting[i].next;
+    }
+    flusher->waiting_bytes += bytes;
+    flusher->waiting_count += count;
+    flusher->waiting_requests++;
+    if (is_first) /* until then it slept without an end */
+        pthread_cond_signal(&flusher->arrived);
+    else
+        wake_if_time(flusher);
+    return ERR_NONE;
+}
+
+/* All are taken by one flush, so the last is done when all are. */
+static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
+                                      uint32_t count, struct err *err)
+{
+    sem_t done;
+    sem_init(&done, 0, 0);
+    waiting[count - 1].done = &done;
+    pthread_mutex_lock(&flusher->mutex);
+    enum err_code code = enqueue(flusher, waiting, count, err);
+    expect_one_less(flusher);
+    pthread_mutex_unlock(&flusher->mutex);
+    while (!code && sem_wait(&done) != 0) {
+    }
+    sem_destroy(&done);
+    return code;
+}
+
+enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
+                             uint32_t count, struct err *err)
+{
+    if (count == 0) {
+        flusher_forget(flusher);
+        return ERR_NONE;
+    }
+    arena_auto arena = arena_create();
+    struct waiting *waiting = arena_new(arena, struct waiting, count);
+    const int64_t now_ns = clock_monotonic_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct block_summary *summary = &items[i].summary;
+        waiting[i] = (struct waiting){.block = &items[i].block,
+                                      .part = {.tenant_id = tenant_id,
+                                               .batch_id = items[i].batch_id,
+                                               .begin_ns = summary->begin_ns,
+                                               .end_ns = summary->end_ns,
+                                               .row_count = summary->row_count,
+                                               .profile_count = summary->profile_count,
+                                               .cut_string_count = items[i].cut_string_count,
+                                               .series = items[i].series,
+                                               .series_count = items[i].series_count},
+                                      .since_ns = now_ns};
+    }
+    enum err_code code = enqueue_and_wait(flusher, waiting, count, err);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        items[i].is_duplicate = waiting[i].part.state == CATALOGUE_DUPLICATE;
+        if (waiting[i].err.code) {
+            *err = waiting[i].err;
+            code = err->code;
+        }
+    }
+    return code;
+}

@@ -1,0 +1,229 @@
+#include "store/maintain/maintenance.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "store/catalogue/catalogue.h"
+#include "store/catalogue/writer.h"
+#include "store/maintain/compact.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    ROUND_MS = 500,
+    TIDY_S = 2,
+    EXPIRE_S = 20,
+    ORPHANS_S = 150,
+    KEYS_AT_ONCE = 1000,
+    KEY_ROOM = 48
+};
+
+struct upkeep {
+    struct upkeep_options options;
+    pthread_t thread;
+    uint64_t turn;   /* claims so far */
+    int64_t tidy_ns; /* monotonic, when each is due next */
+    int64_t expire_ns;
+    int64_t orphans_ns;
+    pthread_mutex_t mutex; /* guards should_stop */
+    pthread_cond_t wake;
+    bool should_stop;
+};
+
+static bool should_stop(struct upkeep *upkeep)
+{
+    pthread_mutex_lock(&upkeep->mutex);
+    const bool stops = upkeep->should_stop;
+    pthread_mutex_unlock(&upkeep->mutex);
+    return stops;
+}
+
+static void report(struct upkeep *upkeep, const char *work, const struct err *err)
+{
+    if (upkeep->options.report)
+        upkeep->options.report(upkeep->options.report_context, work, err);
+}
+
+/* ---- what dead servers left ---- */
+
+struct orphans {
+    struct upkeep *upkeep;
+    struct arena *arena;
+    const char *keys[KEYS_AT_ONCE];
+    uint32_t count;
+};
+
+static enum err_code discard(struct orphans *orphans, struct err *err)
+{
+    const uint32_t count = orphans->count;
+    orphans->count = 0;
+    return count ? catalogue_discard_unknown(orphans->upkeep->options.jobs_database, orphans->arena,
+                                             orphans->keys, count, err)
+                 : ERR_NONE;
+}
+
+static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                           struct err *err)
+{
+    (void)size;
+    (void)modified_ns;
+    struct orphans *orphans = context;
+    orphans->keys[orphans->count++] = arena_strdup(orphans->arena, key);
+    return orphans->count == KEYS_AT_ONCE ? discard(orphans, err) : ERR_NONE;
+}
+
+static enum err_code find_orphans(struct upkeep *upkeep, struct err *err)
+{
+    static const char *const kinds[] = {"segment", "block"};
+    arena_auto arena = arena_create();
+    struct orphans orphans = {.upkeep = upkeep, .arena = arena};
+    const int64_t *writers;
+    uint32_t count;
+    enum err_code code =
+        catalogue_list_ended(upkeep->options.jobs_database, arena, &writers, &count, err);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]) && !code; kind++) {
+            char prefix[KEY_ROOM];
+            snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kinds[kind], writers[i]);
+            code = object_list(upkeep->options.objects, prefix, visit, &orphans, err);
+        }
+    }
+    if (!code)
+        code = discard(&orphans, err);
+    return code || !count
+               ? code
+               : catalogue_mark_swept(upkeep->options.jobs_database, arena, writers, count, err);
+}
+
+/* ---- by the clock ---- */
+
+static bool is_time(int64_t *due_ns, int64_t every_s)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (now_ns < *due_ns)
+        return false;
+    *due_ns = now_ns + every_s * CLOCK_NS_PER_S;
+    return true;
+}
+
+/* What is not claimed. It comes between merges, too, of which there may always be one more. */
+static void do_timed(struct upkeep *upkeep)
+{
+    const struct upkeep_options *options = &upkeep->options;
+    struct err err;
+    if (is_time(&upkeep->tidy_ns, TIDY_S) &&
+        catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
+                       &err))
+        report(upkeep, "catalogue", &err);
+    if (is_time(&upkeep->expire_ns, EXPIRE_S) &&
+        catalogue_expire(options->jobs_database, options->retention_s, &err))
+        report(upkeep, "retention", &err);
+    if (is_time(&upkeep->orphans_ns, ORPHANS_S) && find_orphans(upkeep, &err))
+        report(upkeep, "orphans", &err);
+}
+
+/* ---- the thread ---- */
+
+/* One merge; false when there was none to do. */
+static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct err *err)
+{
+    const struct upkeep_options *options = &upkeep->options;
+    arena_auto arena = arena_create();
+    struct catalogue_claim claim;
+    int64_t writer_id;
+    *ret_did = false;
+    enum err_code code = writer_get(options->writer, &writer_id, err);
+    if (!code)
+        code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
+                               upkeep->turn++, &claim, err);
+    if (code || !claim.count)
+        return code;
+    *ret_did = true;
+    code = compact_claim(options, writer_id, &claim, err);
+    if (claim.level) /* merging blocks took much memory, and will not again for long */
+        mem_trim();
+    return code;
+}
+
+/* Until nothing is due. */
+static void run_round(struct upkeep *upkeep)
+{
+    bool did = true;
+    while (did && !should_stop(upkeep)) {
+        struct err err;
+        do_timed(upkeep);
+        enum err_code code = compact_once(upkeep, &did, &err);
+        if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
+            writer_lose(upkeep->options.writer, writer_peek(upkeep->options.writer));
+            return;
+        }
+        if (code) {
+            report(upkeep, "compaction", &err);
+            return;
+        }
+    }
+}
+
+static bool wait_for_round(struct upkeep *upkeep)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ROUND_MS * CLOCK_NS_PER_MS;
+    until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
+    until.tv_nsec %= CLOCK_NS_PER_S;
+    pthread_mutex_lock(&upkeep->mutex);
+    while (!upkeep->should_stop)
+        if (pthread_cond_timedwait(&upkeep->wake, &upkeep->mutex, &until) != 0)
+            break;
+    const bool goes_on = !upkeep->should_stop;
+    pthread_mutex_unlock(&upkeep->mutex);
+    return goes_on;
+}
+
+static void *upkeep_main(void *context)
+{
+    struct upkeep *upkeep = context;
+    while (wait_for_round(upkeep))
+        run_round(upkeep);
+    return NULL;
+}
+
+enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep **ret_upkeep,
+                            struct err *err)
+{
+    struct upkeep *upkeep = mem_new(struct upkeep, 1);
+    pthread_condattr_t attributes;
+    upkeep->options = *options;
+    digest_random(&upkeep->turn, sizeof(upkeep->turn)); /* servers that live short take all turns */
+    upkeep->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
+    pthread_mutex_init(&upkeep->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&upkeep->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&upkeep->thread, NULL, upkeep_main, upkeep) != 0) {
+        mem_free(upkeep);
+        return err_set(err, ERR_INTERNAL, "cannot start the thread that compacts");
+    }
+    *ret_upkeep = upkeep;
+    return ERR_NONE;
+}
+
+void upkeep_destroy(struct upkeep *upkeep)
+{
+    if (!upkeep)
+        return;
+    pthread_mutex_lock(&upkeep->mutex);
+    upkeep->should_stop = true;
+    pthread_cond_signal(&upkeep->wake);
+    pthread_mutex_unlock(&upkeep->mutex);
+    pthread_join(upkeep->thread, NULL);
+    pthread_cond_destroy(&upkeep->wake);
+    pthread_mutex_destroy(&upkeep->mutex);
+    mem_free(upkeep);
+}

@@ -1,0 +1,40 @@
+/*
+ * upkeep: the work behind: segments become blocks, small blocks become larger ones, what was
+ * swapped is forgotten, what a dead server left is found.
+ *
+ * Merges take turns by what they are of (store/catalogue/catalogue.h), and what goes by the clock
+ * comes between them, so that nothing waits for segments, of which there may always be more. One
+ * thread per server; any number of servers share the work: a merge is claimed with a lease, and
+ * only who still has it swaps. Private to the room.
+ */
+#ifndef STORE_MAINTAIN_MAINTENANCE_H
+#define STORE_MAINTAIN_MAINTENANCE_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct object_store;
+struct open_blocks;
+struct pg_pool;
+struct upkeep;
+struct writer;
+
+struct upkeep_options {
+    struct object_store *objects;
+    struct pg_pool *jobs_database;
+    struct open_blocks *blocks;
+    struct writer *writer;
+    int64_t retention_s;  /* of tenants without one of their own; 0: for ever */
+    int64_t query_time_s; /* that a question may take, of tenants without a limit of their own */
+    /* Told what went wrong; the work is tried again later. */
+    void (*report)(void *context, const char *work, const struct err *err);
+    void *report_context;
+};
+
+enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep **ret_upkeep,
+                            struct err *err) MUST_USE;
+/* Ends the thread once what it merges is done. NULL is a no-op. */
+void upkeep_destroy(struct upkeep *upkeep);
+
+#endif

@@ -1,0 +1,210 @@
+#include "store/maintain/verify.h"
+
+#include "lib/base/mem.h"
+#include "store/catalogue/catalogue_check.h"
+#include "store/query/block_cache.h"
+
+#include <inttypes.h>
+
+enum { CACHE_BYTES = 1 << 20 };
+
+struct store_catalogue {
+    const struct catalogue_entry *entries;
+    uint32_t count;
+};
+
+struct verification {
+    const struct store_check *check;
+    bool is_copy;
+    struct open_blocks *blocks;
+    struct arena *arena;
+    struct store_check_result result;
+    struct err *err;
+};
+
+static void tell(struct verification *verification, enum store_problem problem,
+                 const char *object_key, int64_t tenant_id, const char *detail)
+{
+    const struct store_check *check = verification->check;
+    verification->result.problem_counts[problem]++;
+    if (check->found)
+        check->found(check->context, problem, object_key, tenant_id, detail);
+}
+
+/* What is found wrong of an object that has gone meanwhile, as merged ones do, is nothing. */
+static enum err_code tell_if_known(struct verification *verification, enum store_problem problem,
+                                   const struct catalogue_entry *entry, const char *detail)
+{
+    bool knows = verification->is_copy;
+    const char *key = entry->places[0].object_key;
+    enum err_code code =
+        knows ? ERR_NONE
+              : catalogue_knows(verification->check->database, key, &knows, verification->err);
+    if (!code && knows)
+        tell(verification, problem, key, entry->tenant_id, detail);
+    return code;
+}
+
+/* ---- one entry ---- */
+
+struct sums {
+    uint64_t row_count;
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+
+static void add_footer(struct sums *sums, const struct block_footer *footer)
+{
+    sums->row_count += footer->row_count;
+    sums->begin_ns = footer->begin_ns < sums->begin_ns ? footer->begin_ns : sums->begin_ns;
+    sums->end_ns = footer->end_ns > sums->end_ns ? footer->end_ns : sums->end_ns;
+}
+
+static enum err_code read_place(struct verification *verification,
+                                const struct catalogue_entry *entry,
+                                const struct catalogue_place *place, struct sums *sums,
+                                struct err *err)
+{
+    struct open_block opened;
+    enum err_code code =
+        open_blocks_take(verification->blocks, entry->tenant_id, place, &opened, err);
+    if (code)
+        return code;
+    const struct block *block = opened.block;
+    code = block_verify(block, err);
+    if (!code)
+        code = block_verify_series_totals(block, err);
+    const struct block_footer *footer = block_footer(block);
+    if (!code) {
+        add_footer(sums, footer);
+        verification->result.block_count++;
+        verification->result.byte_count += footer->block_bytes;
+    }
+    if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
+        code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
+                       footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
+    open_blocks_give(&opened);
+    return code;
+}
+
+static enum err_code compare(struct verification *verification, const struct catalogue_entry *entry,
+                             const struct sums *sums)
+{
+    if (sums->row_count == entry->row_count && sums->begin_ns == entry->begin_ns &&
+        sums->end_ns == entry->end_ns)
+        return ERR_NONE;
+    return tell_if_known(verification, STORE_PROBLEM_DIFFERS, entry,
+                         arena_printf(verification->arena,
+                                      "%" PRIu64 " rows of %" PRId64 " to %" PRId64
+                                      ", the catalogue says %" PRIu64 " of %" PRId64 " to %" PRId64,
+                                      sums->row_count, sums->begin_ns, sums->end_ns,
+                                      entry->row_count, entry->begin_ns, entry->end_ns));
+}
+
+/* As it can be read by now, merges take it. */
+static enum err_code unmark(struct verification *verification, const struct catalogue_entry *entry)
+{
+    bool did = false;
+    enum err_code code =
+        catalogue_unmark_object(verification->check->database, entry->places[0].object_key,
+                                entry->tenant_id, &did, verification->err);
+    verification->result.unmarked_count += did;
+    return code;
+}
+
+/* Of the places of an entry each is looked at: what is broken harms nobody else. */
+static enum err_code verify_entry(struct verification *verification,
+                                  const struct catalogue_entry *entry)
+{
+    struct sums sums = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+    bool is_whole = true;
+    for (uint32_t i = 0; i < entry->place_count; i++) {
+        struct err err = {0};
+        enum err_code code = read_place(verification, entry, &entry->places[i], &sums, &err);
+        is_whole &= !code;
+        if (code == ERR_CORRUPT)
+            code = tell_if_known(verification, STORE_PROBLEM_BROKEN, entry, err.message);
+        else if (code == ERR_IO && err.is_unreadable)
+            code = tell_if_known(verification, STORE_PROBLEM_UNREADABLE, entry, err.message);
+        else if (code == ERR_NOT_FOUND)
+            code = tell_if_known(verification, STORE_PROBLEM_MISSING, entry, "there is no object");
+        else if (code)
+            *verification->err = err;
+        if (code)
+            return code;
+    }
+    if (!is_whole)
+        return ERR_NONE;
+    const bool is_unmarked = entry->is_marked && !verification->is_copy;
+    enum err_code code = is_unmarked ? unmark(verification, entry) : ERR_NONE;
+    return code ? code : compare(verification, entry, &sums);
+}
+
+static enum err_code verify_entries(struct verification *verification,
+                                    const struct catalogue_entry *entries, uint32_t count)
+{
+    const struct store_check *check = verification->check;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        const bool is_new =
+            !i || strcmp(entries[i].places[0].object_key, entries[i - 1].places[0].object_key) != 0;
+        verification->result.object_count += is_new;
+        if (check->progress)
+            check->progress(check->context, i, count, verification->result.byte_count);
+        if (entries[i].place_count)
+            code = verify_entry(verification, &entries[i]);
+    }
+    return code;
+}
+
+static enum err_code run(const struct store_check *check, const struct store_catalogue *catalogue,
+                         bool is_copy, struct arena *arena, struct store_check_result *ret_result,
+                         struct err *err)
+{
+    struct verification *verification = arena_new(arena, struct verification, 1);
+    verification->check = check;
+    verification->is_copy = is_copy;
+    verification->arena = arena;
+    verification->err = err;
+    verification->blocks = open_blocks_create(check->objects, CACHE_BYTES);
+    enum err_code code = verify_entries(verification, catalogue->entries, catalogue->count);
+    open_blocks_destroy(verification->blocks);
+    *ret_result = verification->result;
+    return code;
+}
+
+static enum err_code read_catalogue(struct pg_pool *database, struct arena *arena,
+                                    const char *const *keys, uint32_t key_count,
+                                    struct store_catalogue **ret_catalogue, struct err *err)
+{
+    struct store_catalogue *catalogue = arena_new(arena, struct store_catalogue, 1);
+    *ret_catalogue = catalogue;
+    return catalogue_list_all(database, arena, keys, key_count, &catalogue->entries,
+                              &catalogue->count, err);
+}
+
+enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
+                         struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct store_catalogue *catalogue;
+    const enum err_code code =
+        read_catalogue(check->database, arena, check->keys, check->key_count, &catalogue, err);
+    return code ? code : run(check, catalogue, false, arena, ret_result, err);
+}
+
+enum err_code verify_read_catalogue(struct pg_pool *database, struct arena *arena,
+                                    const struct store_catalogue **ret_catalogue, struct err *err)
+{
+    struct store_catalogue *catalogue;
+    const enum err_code code = read_catalogue(database, arena, NULL, 0, &catalogue, err);
+    *ret_catalogue = catalogue;
+    return code;
+}
+
+enum err_code verify_copy(const struct store_check *check, const struct store_catalogue *catalogue,
+                          struct store_check_result *ret_result, struct err *err)
+{
+    arena_auto arena = arena_create();
+    return run(check, catalogue, true, arena, ret_result, err);
+}

@@ -1,0 +1,20 @@
+/*
+ * verify: all that is stored, read byte by byte and compared with the catalogue; and how much there
+ * is. Private to the room: store.h tells what it is for.
+ *
+ * Memory is of the catalogue's rows and one open block.
+ */
+#ifndef STORE_MAINTAIN_VERIFY_H
+#define STORE_MAINTAIN_VERIFY_H
+
+#include "store/store.h"
+
+enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
+                         struct err *err) MUST_USE;
+enum err_code verify_read_catalogue(struct pg_pool *database, struct arena *arena,
+                                    const struct store_catalogue **ret_catalogue,
+                                    struct err *err) MUST_USE;
+enum err_code verify_copy(const struct store_check *check, const struct store_catalogue *catalogue,
+                          struct store_check_result *ret_result, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,404 @@
+#include "store/query/block_cache.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/base/parallel.h"
+#include "lib/io/object.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Of 500 agents that send 320 samples every 10 s, the stacks of 15 minutes: where they did not fit
+ * every question opened blocks anew, a third of the processor time. */
+enum {
+    CACHE_BYTES = 256 << 20,
+    WRITTEN_PART = 4,
+    SERIES_PART = 8,
+    SLACK_PART = 8,
+    KEY_BYTES = 256,
+    NAME_BYTES = 280
+};
+
+/* Of blocks that questions ask for in turn, and that do not fit together, some stay: with only the
+ * last used ones kept each was opened for every question. What was merged is forgotten at once. */
+#define HOLD_NS (30 * CLOCK_NS_PER_S)
+
+struct open_blocks {
+    struct object_store *objects;
+    struct flight_cache *series;  /* struct block, opened for its series */
+    struct flight_cache *stacks;  /* struct block, with its stacks, that holds one of series */
+    struct flight_cache *written; /* struct buf: what this server wrote, not opened yet */
+    size_t max_bytes;             /* of all three */
+    uint64_t seed;                /* of all stacks' hashes, so that blocks can be compared */
+};
+
+/* Where an open block's bytes come from: memory, or a file. */
+struct origin {
+    struct buf bytes;
+    struct flight_entry *written; /* whose bytes they are; NULL: none's */
+    int fd;                       /* -1: in memory */
+    uint64_t size;
+    char name[NAME_BYTES];
+};
+
+struct request {
+    struct open_blocks *blocks;
+    const struct catalogue_place *place;
+    const struct patience *patience;
+    const char *key;
+    int64_t tenant_id;
+};
+
+static void destroy_block(void *block)
+{
+    block_close(block);
+}
+
+static void destroy_bytes(void *bytes)
+{
+    buf_fini(bytes);
+    mem_free(bytes);
+}
+
+struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes)
+{
+    struct open_blocks *blocks = mem_new(struct open_blocks, 1);
+    blocks->objects = objects;
+    digest_random(&blocks->seed, sizeof(blocks->seed));
+    max_bytes = max_bytes ? max_bytes : CACHE_BYTES;
+    blocks->max_bytes = max_bytes;
+    blocks->series = flight_cache_create(max_bytes / SERIES_PART, destroy_block);
+    flight_cache_hold(blocks->series, HOLD_NS);
+    blocks->stacks = flight_cache_create(max_bytes, destroy_block);
+    flight_cache_hold(blocks->stacks, HOLD_NS);
+    blocks->written = flight_cache_create(max_bytes / WRITTEN_PART, destroy_bytes);
+    return blocks;
+}
+
+void open_blocks_destroy(struct open_blocks *blocks)
+{
+    if (!blocks)
+        return;
+    flight_cache_destroy(blocks->stacks);
+    flight_cache_destroy(blocks->series);
+    flight_cache_destroy(blocks->written);
+    mem_free(blocks);
+}
+
+/* ---- origins ---- */
+
+static void close_origin(void *context)
+{
+    struct origin *origin = context;
+    os_close(origin->fd);
+    flight_cache_unref(origin->written);
+    buf_fini(&origin->bytes);
+    mem_free(origin);
+}
+
+/* size bytes of the file from offset on, into room. */
+static enum err_code read_file(const struct origin *origin, int fd, uint64_t offset, size_t size,
+                               struct buf *room, struct err *err)
+{
+    buf_clear(room);
+    uint8_t *data = buf_reserve(room, size);
+    if (!data)
+        return err_set(err, ERR_TOO_LARGE, "%s: a part of %zu bytes", origin->name, size);
+    for (size_t done = 0; done < size;) {
+        const ssize_t count = os_pread(fd, data + done, size - done, (off_t)(offset + done));
+        if (count < 0)
+            return object_fail_reading(err, "reading", origin->name);
+        if (count == 0)
+            return err_set(err, ERR_CORRUPT, "%s: the object ends too early", origin->name);
+        done += (size_t)count;
+    }
+    buf_commit(room, size);
+    return ERR_NONE;
+}
+
+static enum err_code read_origin(void *context, uint64_t offset, size_t size, struct buf *room,
+                                 struct span *ret_bytes, struct err *err)
+{
+    const struct origin *origin = context;
+    if (origin->fd < 0) {
+        const struct buf *bytes =
+            origin->written ? flight_cache_get(origin->written) : &origin->bytes;
+        *ret_bytes = span_of(bytes->data + offset, size);
+        return ERR_NONE;
+    }
+    enum err_code code = read_file(origin, origin->fd, offset, size, room, err);
+    if (!code)
+        *ret_bytes = buf_span(room);
+    return code;
+}
+
+static void read_origin_ahead(void *context, uint64_t offset, uint64_t size)
+{
+    const struct origin *origin = context;
+    if (origin->fd >= 0 && offset <= origin->size && size <= origin->size - offset)
+        os_read_ahead(origin->fd, (off_t)offset, (off_t)size);
+}
+
+/* A part of an object: what is in memory of it, or else read; or a file itself. */
+static enum err_code open_origin(struct origin *origin, const struct request *request,
+                                 struct err *err)
+{
+    const struct catalogue_place *place = request->place;
+    struct object_store *objects = request->blocks->objects;
+    if (!place->bytes)
+        return object_open_within(objects, place->object_key, request->patience, &origin->fd,
+                                  &origin->size, err);
+    origin->size = place->bytes;
+    origin->written = flight_cache_try(request->blocks->written, request->key);
+    if (origin->written)
+        return ERR_NONE;
+    return object_read_range_within(objects, place->object_key, place->offset, (size_t)place->bytes,
+                                    request->patience, &origin->bytes, err);
+}
+
+typedef enum err_code open_function(struct block_source source, int64_t tenant_id, uint64_t seed,
+                                    struct block **ret_block, struct err *err);
+
+static enum err_code open_block(const struct request *request, open_function *open,
+                                struct block **ret_block, struct err *err)
+{
+    struct origin *origin = mem_new(struct origin, 1);
+    origin->fd = -1;
+    buf_init(&origin->bytes, SIZE_MAX / 2);
+    snprintf(origin->name, sizeof(origin->name), "%s at byte %" PRIu64, request->place->object_key,
+             request->place->offset);
+    enum err_code code = open_origin(origin, request, err);
+    if (code) {
+        close_origin(origin);
+        return code;
+    }
+    const struct block_source source = {
+        .read = read_origin,
+        .read_ahead = read_origin_ahead,
+        .close = close_origin,
+        .context = origin,
+        .size = origin->size,
+        .name = origin->name,
+    };
+    return open(source, request->tenant_id, request->blocks->seed, ret_block, err);
+}
+
+static enum err_code make_series(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    const struct request *request = context;
+    struct block *block;
+    enum err_code code = open_block(request, block_open_series, &block, err);
+    if (code)
+        return code;
+    *ret_value = block;
+    *ret_bytes = block_memory(block) + request->place->bytes;
+    return ERR_NONE;
+}
+
+static void give_series_back(void *entry)
+{
+    flight_cache_unref(entry);
+}
+
+static enum err_code make_stacks(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    const struct request *request = context;
+    struct flight_entry *series;
+    struct block *block;
+    enum err_code code = open_blocks_ref(request->blocks, request->tenant_id, request->place,
+                                         request->patience, &series, err);
+    if (!code)
+        code = block_open_stacks(open_blocks_get(series), give_series_back, series, &block, err);
+    if (code)
+        return code;
+    *ret_value = block;
+    *ret_bytes = block_memory(block);
+    return ERR_NONE;
+}
+
+/* ---- by place ---- */
+
+static void write_key(char key[KEY_BYTES], int64_t tenant_id, const char *object_key,
+                      uint64_t offset)
+{
+    snprintf(key, KEY_BYTES, "%s %" PRIu64 " %" PRId64, object_key, offset, tenant_id);
+}
+
+enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
+                              const struct catalogue_place *place, const struct patience *patience,
+                              struct flight_entry **ret_entry, struct err *err)
+{
+    char key[KEY_BYTES];
+    struct request request = {
+        .blocks = blocks, .place = place, .patience = patience, .key = key, .tenant_id = tenant_id};
+    write_key(key, tenant_id, place->object_key, place->offset);
+    return flight_cache_ref_within(blocks->series, key, patience, make_series, &request, ret_entry,
+                                   err);
+}
+
+/* Of stacks there may be as much as there is of nothing else. */
+static void bound_stacks(struct open_blocks *blocks)
+{
+    const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);
+    flight_cache_bound(blocks->stacks, others < blocks->max_bytes ? blocks->max_bytes - others : 0);
+}
+
+enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_id,
+                                     const struct catalogue_place *place,
+                                     const struct patience *patience,
+                                     struct flight_entry **ret_entry, struct err *err)
+{
+    char key[KEY_BYTES];
+    struct request request = {
+        .blocks = blocks, .place = place, .patience = patience, .tenant_id = tenant_id};
+    write_key(key, tenant_id, place->object_key, place->offset);
+    bound_stacks(blocks);
+    return flight_cache_ref_within(blocks->stacks, key, patience, make_stacks, &request, ret_entry,
+                                   err);
+}
+
+struct block *open_blocks_get(const struct flight_entry *entry)
+{
+    return flight_cache_get(entry);
+}
+
+/* ---- several at once ---- */
+
+struct several {
+    struct open_blocks *blocks;
+    int64_t tenant_id;
+    const struct catalogue_place *const *places;
+    enum open_part part;
+    const struct patience *patience;
+    struct open_outcome *outcomes;
+    size_t *missing; /* which of them are not open */
+    size_t missing_count;
+};
+
+/* Where it is open already that is all: most questions are about what others were about. */
+static bool find_open(const struct several *several, size_t i)
+{
+    struct open_blocks *blocks = several->blocks;
+    const struct catalogue_place *place = several->places[i];
+    struct open_outcome *outcome = &several->outcomes[i];
+    char key[KEY_BYTES];
+    write_key(key, several->tenant_id, place->object_key, place->offset);
+    outcome->code = ERR_NONE;
+    outcome->entry =
+        flight_cache_try(several->part == OPEN_SERIES ? blocks->series : blocks->stacks, key);
+    return outcome->entry != NULL;
+}
+
+static void open_missing(void *context, size_t i)
+{
+    const struct several *several = context;
+    const size_t index = several->missing[i];
+    struct open_outcome *outcome = &several->outcomes[index];
+    outcome->code = (several->part == OPEN_SERIES ? open_blocks_ref : open_blocks_ref_stacks)(
+        several->blocks, several->tenant_id, several->places[index], several->patience,
+        &outcome->entry, &outcome->err);
+    if (!outcome->code && several->part == OPEN_HASHES)
+        block_hashes(open_blocks_get(outcome->entry));
+}
+
+void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+                             const struct catalogue_place *const *places, size_t count,
+                             enum open_part part, const struct patience *patience,
+                             struct open_outcome *outcomes)
+{
+    struct several several = {.blocks = blocks,
+                              .tenant_id = tenant_id,
+                              .places = places,
+                              .part = part,
+                              .patience = patience,
+                              .outcomes = outcomes,
+                              .missing = mem_new(size_t, count)};
+    for (size_t i = 0; i < count; i++) {
+        if (!find_open(&several, i))
+            several.missing[several.missing_count++] = i;
+    }
+    if (part != OPEN_SERIES)
+        bound_stacks(blocks);
+    crew_work(several.missing_count, open_missing, &several);
+    mem_free(several.missing);
+}
+
+enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
+                               const struct catalogue_place *place, struct open_block *ret_opened,
+                               struct err *err)
+{
+    char key[KEY_BYTES];
+    const struct request request = {
+        .blocks = blocks, .place = place, .key = key, .tenant_id = tenant_id};
+    write_key(key, tenant_id, place->object_key, place->offset);
+    struct open_block opened = {.entry = flight_cache_try(blocks->stacks, key)};
+    enum err_code code = ERR_NONE;
+    if (opened.entry)
+        opened.block = open_blocks_get(opened.entry);
+    else
+        code = open_block(&request, block_open, &opened.block, err);
+    if (!code)
+        *ret_opened = opened;
+    return code;
+}
+
+void open_blocks_give(struct open_block *opened)
+{
+    if (!opened->entry)
+        block_close(opened->block);
+    flight_cache_unref(opened->entry);
+    *opened = (struct open_block){0};
+}
+
+static enum err_code take_bytes(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    (void)err;
+    struct buf *given = context, *bytes = mem_new(struct buf, 1);
+    buf_init(bytes, given->max_size);
+    if (given->capacity - given->size > given->capacity / SLACK_PART) {
+        buf_append_span(bytes, buf_span(given)); /* less than reading back what does not fit here */
+        buf_fini(given);
+    } else {
+        *bytes = *given;
+        *given = (struct buf){.max_size = given->max_size};
+    }
+    *ret_value = bytes;
+    *ret_bytes = bytes->capacity;
+    return ERR_NONE;
+}
+
+void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
+                      uint64_t offset, struct buf *bytes)
+{
+    char key[KEY_BYTES];
+    struct flight_entry *entry;
+    struct err err;
+    write_key(key, tenant_id, object_key, offset);
+    if (!flight_cache_ref(blocks->written, key, take_bytes, bytes, &entry, &err))
+        flight_cache_unref(entry);
+}
+
+void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
+                        const struct catalogue_place *place)
+{
+    char key[KEY_BYTES];
+    write_key(key, tenant_id, place->object_key, place->offset);
+    flight_cache_forget(blocks->written, key);
+    flight_cache_forget(blocks->stacks, key);
+    flight_cache_forget(blocks->series, key);
+}
+
+struct object_store *open_blocks_objects(const struct open_blocks *blocks)
+{
+    return blocks->objects;
+}
+
+size_t open_blocks_bytes(struct open_blocks *blocks)
+{
+    return flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->stacks) +
+           flight_cache_bytes(blocks->written);
+}

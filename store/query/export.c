@@ -1,0 +1,472 @@
+#include "store/query/export.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/profile/raw_name.h"
+#include "store/query/export_columns.h"
+#include "store/query/frame_resolution.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What a value became in the row group of that epoch; 0: none yet. */
+struct known {
+    uint32_t epoch;
+    uint32_t entry;
+};
+
+/* Entries of one list. */
+struct list {
+    uint32_t *entries;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* One frame as both columns have it. */
+struct known_frame {
+    uint32_t epoch;
+    const struct profile_location *location; /* whose address it has */
+    uint32_t name;
+    uint32_t frame;
+};
+
+struct export
+{
+    struct walk *walk;
+    struct row_labels *labels;
+    struct export_columns columns;
+    struct parquet_writer *writer;
+    /* Of the block in hand: */
+    const struct block *block;
+    struct arena *block_arena;
+    struct profile tables;           /* with names */
+    struct known_frame *of_line;     /* per line of the tables */
+    struct known_frame *of_location; /* of those without lines */
+    /* Of the series in hand: */
+    uint32_t series;
+    uint32_t series_epoch;
+    uint32_t type[3];                        /* whole name, sample type, unit */
+    uint32_t label[STORE_EXPORT_LABELS_MAX]; /* MAP_ABSENT: it has none */
+    /* Of the profiles of the granule in hand, each with time, duration and period. */
+    struct known(*of_profile)[3];
+    uint32_t profile_capacity;
+    /* Of the stack and of the label set in hand: */
+    uint32_t stack;
+    uint32_t stack_epoch; /* 0: none */
+    struct list names;
+    struct list frames;
+    uint32_t label_set;
+    uint32_t label_set_epoch;
+    struct list own_labels;
+    struct list trace_id;
+    struct list span_id;
+    struct list seen_at;
+    struct buf text;
+};
+
+static uint32_t number_of(const struct export *export, enum export_column column)
+{
+    return export_column_number(&export->columns, column);
+}
+
+static uint32_t add_text(struct export *export, uint32_t column, struct span text)
+{
+    return parquet_add(export->writer, column, &(struct parquet_value){.text = text});
+}
+
+static uint32_t add_number(struct export *export, enum export_column column, int64_t number)
+{
+    return parquet_add(export->writer, number_of(export, column),
+                       &(struct parquet_value){.number = number});
+}
+
+static void push(struct list *list, uint32_t entry)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? list->capacity * 2 : 64;
+        list->entries = mem_resize(list->entries, list->capacity, sizeof(*list->entries));
+    }
+    list->entries[list->count++] = entry;
+}
+
+/* ---- a series ---- */
+
+static void find_series(struct export *export, uint32_t number)
+{
+    const uint32_t epoch = parquet_epoch(export->writer);
+    if (export->series_epoch == epoch && export->series == number)
+        return;
+    const struct store_series *series = &export->walk->series[number];
+    const struct store_type *type = &export->walk->types[series->type];
+    export->series = number;
+    export->series_epoch = epoch;
+    export->type[0] = add_text(export, EXPORT_TYPE, span_text(type->name));
+    export->type[1] = add_text(export, EXPORT_SAMPLE_TYPE, type->parts[STORE_TYPE_SAMPLE_TYPE]);
+    export->type[2] = add_text(export, EXPORT_SAMPLE_UNIT, type->parts[STORE_TYPE_SAMPLE_UNIT]);
+    /* Both are sorted by name. */
+    for (uint32_t i = 0, j = 0; i < export->columns.label_count; i++) {
+        export->label[i] = UINT32_MAX;
+        if (j < series->label_count &&
+            span_equal(series->labels[j].name, export->columns.label_names[i]))
+            export->label[i] = add_text(export, export_label_column(i), series->labels[j++].value);
+    }
+}
+
+static void append_series(struct export *export)
+{
+    struct parquet_writer *writer = export->writer;
+    parquet_append(writer, EXPORT_TYPE, &export->type[0], 1);
+    parquet_append(writer, EXPORT_SAMPLE_TYPE, &export->type[1], 1);
+    parquet_append(writer, EXPORT_SAMPLE_UNIT, &export->type[2], 1);
+    for (uint32_t i = 0; i < export->columns.label_count; i++)
+        parquet_append(writer, export_label_column(i), &export->label[i],
+                       export->label[i] != UINT32_MAX);
+}
+
+/* ---- a profile ---- */
+
+static void append_profile(struct export *export, const struct block_profile *profile,
+                           struct known known[3])
+{
+    static const enum export_column columns[3] = {EXPORT_TIME, EXPORT_DURATION, EXPORT_PERIOD};
+    const int64_t numbers[3] = {profile->time_ns, profile->duration_ns, profile->period};
+    const uint32_t epoch = parquet_epoch(export->writer);
+    for (int i = 0; i < 3; i++) {
+        if (known[i].epoch != epoch)
+            known[i] = (struct known){epoch, add_number(export, columns[i], numbers[i])};
+        parquet_append(export->writer, columns[i], &known[i].entry, 1);
+    }
+}
+
+/* ---- a stack ---- */
+
+static enum err_code begin_block(struct export *export, const struct block *block)
+{
+    struct walk *walk = export->walk;
+    if (export->block == block)
+        return ERR_NONE;
+    arena_destroy(export->block_arena);
+    export->block_arena = arena_create();
+    export->block = block;
+    export->stack_epoch = export->label_set_epoch = 0;
+    enum err_code code = frame_names_resolve(walk->resolver, walk->query->tenant_id,
+                                             block_dictionary(block)->tables, export->block_arena,
+                                             &export->tables, &walk->statistics.names, walk->err);
+    if (code)
+        return code;
+    export->of_line = arena_new(export->block_arena, struct known_frame, export->tables.line_count);
+    export->of_location =
+        arena_new(export->block_arena, struct known_frame, export->tables.location_count);
+    return ERR_NONE;
+}
+
+/* Of a location without a function: as reports name it (lib/profile/report/view.h). */
+static struct span name_raw(struct export *export, const struct profile_location *location,
+                            struct span path)
+{
+    char text[RAW_NAME_BYTES];
+    const struct span name = raw_name_write(&export->tables, location, text),
+                      base = raw_name_base(path);
+    if (name.size == 0 && base.size == 0)
+        return SPAN_LITERAL("<unknown>");
+    buf_clear(&export->text);
+    if (name.size)
+        buf_append_span(&export->text, name);
+    else
+        buf_printf(&export->text, "[%.*s]", SPAN_PRINT(base));
+    return buf_span(&export->text);
+}
+
+/* line NULL: the location has none. */
+static void find_frame(struct export *export, const struct profile_location *location,
+                       const struct profile_line *line, struct known_frame *known)
+{
+    const struct profile *tables = &export->tables;
+    const struct span *strings = tables->strings;
+    struct parquet_value values[EXPORT_FRAME_FIELDS] = {
+        [EXPORT_ADDRESS] = {.number = (int64_t)location->address}};
+    if (location->mapping != PROFILE_NONE) {
+        const struct profile_mapping *mapping = &tables->mappings[location->mapping];
+        values[EXPORT_BUILD_ID].text = strings[mapping->build_id];
+        values[EXPORT_BINARY].text = strings[mapping->filename];
+    }
+    if (line && line->function != PROFILE_NONE) {
+        const struct profile_function *function = &tables->functions[line->function];
+        values[EXPORT_FUNCTION].text =
+            strings[function->name ? function->name : function->system_name];
+        values[EXPORT_FILE].text = strings[function->filename];
+    }
+    if (line)
+        values[EXPORT_LINE].number = line->line;
+    struct span name = values[EXPORT_FUNCTION].text;
+    if (!name.size)
+        name = name_raw(export, location, values[EXPORT_BINARY].text);
+    known->name = add_text(export, number_of(export, EXPORT_STACK), name);
+    known->frame = parquet_add(export->writer, number_of(export, EXPORT_FRAMES), values);
+    known->location = location;
+    known->epoch = parquet_epoch(export->writer);
+}
+
+static void push_frame(struct export *export, const struct profile_location *location,
+                       const struct profile_line *line, struct known_frame *known)
+{
+    if (known->epoch != parquet_epoch(export->writer) || known->location != location)
+        find_frame(export, location, line, known);
+    push(&export->names, known->name);
+    push(&export->frames, known->frame);
+}
+
+static void push_location(struct export *export, uint32_t number)
+{
+    const struct profile_location *location = &export->tables.locations[number];
+    if (!location->line_count)
+        push_frame(export, location, NULL, &export->of_location[number]);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const uint32_t line = location->first_line + i;
+        push_frame(export, location, &export->tables.lines[line], &export->of_line[line]);
+    }
+}
+
+static void append_stack(struct export *export, uint32_t stack)
+{
+    const struct stacks *stacks = &block_dictionary(export->block)->stacks;
+    const uint32_t epoch = parquet_epoch(export->writer);
+    if (export->stack_epoch != epoch || export->stack != stack) {
+        export->names.count = export->frames.count = 0;
+        for (struct stack_place place = stacks->ends[stack]; place.node != STACKS_ROOT;
+             place = stacks_caller(stacks, place))
+            push_location(export, stacks->frames[place.node]);
+        export->stack = stack;
+        export->stack_epoch = epoch;
+    }
+    parquet_append(export->writer, number_of(export, EXPORT_STACK), export->names.entries,
+                   export->names.count);
+    parquet_append(export->writer, number_of(export, EXPORT_FRAMES), export->frames.entries,
+                   export->frames.count);
+}
+
+/* ---- labels of a row ---- */
+
+static void find_own_label(struct export *export, const struct profile_label *label)
+{
+    const struct span *strings = block_dictionary(export->block)->tables->strings;
+    struct parquet_value values[2] = {{.text = strings[label->key]},
+                                      {.text = strings[label->text]}};
+    if (label->is_numeric) {
+        buf_clear(&export->text);
+        buf_printf(&export->text, "%" PRId64 "%s", label->number, label->unit ? " " : "");
+        buf_append_span(&export->text, strings[label->unit]);
+        values[1].text = buf_span(&export->text);
+    }
+    push(&export->own_labels,
+         parquet_add(export->writer, number_of(export, EXPORT_SAMPLE_LABELS), values));
+}
+
+/* The first of a key counts: a map has each once. */
+static bool is_repeated(const struct dictionary *dictionary, const struct batch_label_set *set,
+                        uint32_t at)
+{
+    const struct profile_label *labels = &dictionary->sample_labels[set->first_label];
+    for (uint32_t i = 0; i < at; i++) {
+        if (labels[i].key == labels[at].key)
+            return true;
+    }
+    return false;
+}
+
+static void find_id(struct export *export, enum export_column column, const uint8_t *id,
+                    size_t size, struct list *list)
+{
+    static const uint8_t none[16];
+    char hex[2 * DIGEST_BYTES + 1];
+    list->count = 0;
+    if (memcmp(id, none, size) == 0)
+        return;
+    digest_hex(span_of(id, size), hex);
+    push(list, add_text(export, number_of(export, column), span_text(hex)));
+}
+
+static void find_label_set(struct export *export, uint32_t number)
+{
+    const struct dictionary *dictionary = block_dictionary(export->block);
+    const struct batch_label_set *set = &dictionary->label_sets[number];
+    const uint32_t epoch = parquet_epoch(export->writer);
+    if (export->label_set_epoch == epoch && export->label_set == number)
+        return;
+    export->label_set_epoch = epoch;
+    export->label_set = number;
+    export->own_labels.count = 0;
+    for (uint32_t i = 0; i < set->label_count; i++) {
+        if (!is_repeated(dictionary, set, i))
+            find_own_label(export, &dictionary->sample_labels[set->first_label + i]);
+    }
+    find_id(export, EXPORT_TRACE_ID, set->link.trace_id, sizeof(set->link.trace_id),
+            &export->trace_id);
+    find_id(export, EXPORT_SPAN_ID, set->link.span_id, sizeof(set->link.span_id), &export->span_id);
+}
+
+static void append_label_set(struct export *export, uint32_t number)
+{
+    struct parquet_writer *writer = export->writer;
+    find_label_set(export, number);
+    parquet_append(writer, number_of(export, EXPORT_TRACE_ID), export->trace_id.entries,
+                   export->trace_id.count);
+    parquet_append(writer, number_of(export, EXPORT_SPAN_ID), export->span_id.entries,
+                   export->span_id.count);
+    parquet_append(writer, number_of(export, EXPORT_SAMPLE_LABELS), export->own_labels.entries,
+                   export->own_labels.count);
+}
+
+/* ---- rows ---- */
+
+static enum err_code append_row(struct export *export, const struct block_rows *rows, uint32_t row,
+                                uint64_t first_timestamp)
+{
+    const uint32_t ordinal = rows->ordinals[row];
+    const uint32_t timestamps = rows->timestamp_counts ? rows->timestamp_counts[row] : 0;
+    find_series(export, export->series);
+    append_series(export);
+    append_profile(export, &rows->profiles[ordinal], export->of_profile[ordinal]);
+    append_stack(export, rows->stacks[row]);
+    append_label_set(export, rows->label_sets ? rows->label_sets[row] : 0);
+    const uint32_t value = add_number(export, EXPORT_VALUE, rows->values[row]);
+    parquet_append(export->writer, number_of(export, EXPORT_VALUE), &value, 1);
+    export->seen_at.count = 0;
+    for (uint32_t i = 0; i < timestamps; i++)
+        push(&export->seen_at,
+             add_number(export, EXPORT_SEEN_AT, rows->timestamps[first_timestamp + i]));
+    parquet_append(export->writer, number_of(export, EXPORT_SEEN_AT), export->seen_at.entries,
+                   export->seen_at.count);
+    export->walk->statistics.row_count++;
+    return parquet_end_row(export->writer, export->walk->err);
+}
+
+static enum err_code append_rows(struct export *export, const struct walk_task *task,
+                                 const struct block_rows *rows)
+{
+    enum { CHECK_ROWS = 1 << 12 };
+    uint64_t timestamp = 0;
+    enum err_code code = ERR_NONE;
+    if (export->profile_capacity < rows->profile_count) {
+        export->profile_capacity = rows->profile_count;
+        mem_free(export->of_profile);
+        export->of_profile = mem_alloc(rows->profile_count, sizeof(*export->of_profile));
+    }
+    memset(export->of_profile, 0, rows->profile_count * sizeof(*export->of_profile));
+    for (uint32_t i = 0; i < rows->row_count && !code; i++) {
+        const uint64_t first_timestamp = timestamp;
+        const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
+        timestamp += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        if (i % CHECK_ROWS == 0)
+            code = walk_check_limits(export->walk, parquet_memory(export->writer) +
+                                                       row_labels_memory(export->labels));
+        if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
+            row_labels_stays(row_labels_group(export->labels, set)))
+            code = append_row(export, rows, i, first_timestamp);
+    }
+    return code;
+}
+
+static enum err_code add_task(struct export *export, struct walk_task *task)
+{
+    struct walk *walk = export->walk;
+    const uint32_t *bytes = task->granule->extent_bytes;
+    struct block_rows rows;
+    enum err_code code = begin_block(export, task->block);
+    if (code)
+        return code;
+    row_labels_begin(export->labels, task->block, task->granule);
+    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    const bool is_read = !code;
+    code = walk_note_read(walk, task, 0,
+                          bytes[BLOCK_PROFILES] + bytes[BLOCK_TOTALS] + bytes[BLOCK_ROWS] +
+                              bytes[BLOCK_DETAILS],
+                          code);
+    if (code || !is_read)
+        return code;
+    if (export->series != task->series)
+        export->series_epoch = 0;
+    export->series = task->series;
+    return append_rows(export, task, &rows);
+}
+
+/* ---- from beginning to end ---- */
+
+struct job {
+    const struct store_export_sink *sink;
+    struct store_statistics *statistics;
+};
+
+static enum err_code write_all(struct export *export)
+{
+    struct walk *walk = export->walk;
+    const struct parquet_note notes[] = {
+        {"perfolio.query",
+         walk->query->selector_count ? walk->query->selectors[0] : SPAN_LITERAL("{}")},
+        {"perfolio.start_ns",
+         span_text(arena_printf(walk->arena, "%" PRId64, walk->query->start_ns))},
+        {"perfolio.end_ns", span_text(arena_printf(walk->arena, "%" PRId64, walk->query->end_ns))},
+    };
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < walk->task_count && !code; i++)
+        code = add_task(export, &walk->tasks[i]);
+    if (!code)
+        code = row_labels_check(export->labels, walk->err);
+    return code ? code
+                : parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), walk->err);
+}
+
+static void export_fini(struct export *export)
+{
+    struct list *const lists[] = {&export->names,    &export->frames,  &export->own_labels,
+                                  &export->trace_id, &export->span_id, &export->seen_at};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        mem_free(lists[i]->entries);
+    mem_free(export->of_profile);
+    parquet_writer_destroy(export->writer);
+    row_labels_destroy(export->labels);
+    arena_destroy(export->block_arena);
+    buf_fini(&export->text);
+}
+
+static enum err_code answer(struct walk *walk, void *context)
+{
+    enum { TEXT_MAX_BYTES = 1 << 24 };
+    const struct job *job = context;
+    struct export export = {.walk = walk};
+    enum err_code code = walk_open_all_stacks(walk, false);
+    if (!code)
+        code = job->sink->begin(job->sink->context, walk->err);
+    if (!code)
+        code = export_columns_make(walk, &export.columns, walk->err);
+    if (code)
+        return code;
+    buf_init(&export.text, TEXT_MAX_BYTES);
+    export.labels = row_labels_create(walk->arena, walk->query->label_filter, walk->row_selectors,
+                                      NULL, 0, ROW_LABELS_EXACT);
+    export.writer = parquet_writer_create(
+        export.columns.columns, export.columns.count, (struct parquet_limits){0},
+        (struct parquet_sink){.append = job->sink->append, .context = job->sink->context});
+    code = write_all(&export);
+    *job->statistics = walk->statistics;
+    export_fini(&export);
+    return code;
+}
+
+enum err_code export_write(const struct walk_source *source, struct arena *arena,
+                           const struct store_query *query, const struct store_export_sink *sink,
+                           struct store_statistics *ret_statistics, struct err *err)
+{
+    struct store_statistics statistics = {0};
+    struct job job = {.sink = sink, .statistics = &statistics};
+    struct store_query walked = *query;
+    walked.is_of_profiles = true;
+    enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer, &job, err);
+    if (!code && !statistics.profile_count && !statistics.broken_count)
+        code = walk_explain_nothing(source, query, arena, err);
+    if (!code)
+        *ret_statistics = statistics;
+    return code;
+}

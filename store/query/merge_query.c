@@ -1,0 +1,745 @@
+#include "store/query/merge_query.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+#include "store/block/block_read.h"
+#include "store/block/selector.h"
+#include "store/query/counter_increase.h"
+#include "store/query/frame_resolution.h"
+#include "store/query/neighbours.h"
+#include "store/query/partial_sums.h"
+#include "store/query/result_cache.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+#include "store/query/stack_union.h"
+#include "store/query/weights.h"
+
+#include <math.h>
+
+struct merge {
+    struct walk *walk;
+    struct row_labels *labels;
+    struct stack_union *stacks;
+    struct weights weights; /* of gauges */
+    double unit_ns;         /* their sums are in this unit of their values: times 2^scale_bits */
+    int scale_bits;
+    bool has_gains; /* counters have a part of the window */
+    uint32_t *keys; /* of rows: room */
+    uint32_t key_capacity;
+    struct store_answer answer;
+};
+
+/* ---- the sums ---- */
+
+static enum err_code add_parts(struct merge *merge, const struct walk_task *task);
+
+/* A task's rows are read, one way or another. */
+static enum err_code note_read(struct merge *merge, struct walk_task *task, uint64_t bytes,
+                               enum err_code code)
+{
+    if (code && task->parts) /* what its granules say themselves may be whole */
+        return add_parts(merge, task);
+    return walk_note_read(merge->walk, task, task->granule->row_count, bytes, code);
+}
+
+static enum err_code check_limits(const struct merge *merge, size_t bytes)
+{
+    return walk_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
+                                              row_labels_memory(merge->labels));
+}
+
+/* Rows and their labels; the bytes that were read. */
+static enum err_code read_rows(struct merge *merge, const struct walk_task *task, bool wants_labels,
+                               struct block_rows *ret_rows, uint64_t *ret_bytes)
+{
+    const uint32_t *bytes = task->granule->extent_bytes;
+    *ret_bytes = bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0);
+    return block_read_rows(task->block, task->granule, merge->walk->cursor, wants_labels, ret_rows,
+                           merge->walk->err);
+}
+
+/* Rows that do not stay are together in the union: those that are left out count in the whole. */
+static uint32_t number_row(struct merge *merge, const struct walk_task *task, uint32_t stack,
+                           uint32_t group)
+{
+    return stack_union_number(merge->stacks, task->block, row_labels_stays(group) ? stack : 0,
+                              group);
+}
+
+/* No row of the task is of the answer: what its profiles add up to is kept with them. */
+static enum err_code add_left_out(struct merge *merge, struct walk_task *task, uint32_t group)
+{
+    struct walk *walk = merge->walk;
+    const struct block_granule *granule = task->granule;
+    const uint32_t number = number_row(merge, task, 0, group);
+    int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
+    const struct block_profile *profiles;
+    if (task->is_broken)
+        return ERR_NONE;
+    if (walk_is_whole(task)) {
+        *sum += granule->total;
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    for (uint32_t i = task->first; !code && i < task->end; i++)
+        *sum += profiles[i].total;
+    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
+static enum err_code add_rows(struct merge *merge, struct walk_task *task)
+{
+    enum { CHECK_ROWS = 1 << 16 };
+    struct block_rows rows;
+    uint64_t bytes;
+    int64_t left_out = 0;
+    if (task->is_broken)
+        return ERR_NONE;
+    enum err_code code = read_rows(merge, task, true, &rows, &bytes);
+    const bool is_read = !code;
+    code = note_read(merge, task, bytes, code);
+    for (uint32_t i = 0; is_read && !code && i < rows.row_count; i++) {
+        if (i % CHECK_ROWS == 0)
+            code = check_limits(merge, 0);
+        if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
+            continue;
+        const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
+        if (!row_labels_stays(group)) {
+            left_out += group == ROW_LABELS_LEFT_OUT ? rows.values[i] : 0;
+            continue;
+        }
+        const uint32_t number =
+            stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
+        stack_union_sums(merge->stacks, number)[0] += rows.values[i];
+    }
+    if (left_out)
+        stack_union_sums(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT))[0] +=
+            left_out;
+    return code;
+}
+
+/* Each of the granule's stacks goes to the union by itself: nothing costs what the block has. */
+static enum err_code add_entries(struct merge *merge, struct walk_task *task, uint32_t group)
+{
+    struct walk *walk = merge->walk;
+    const struct block_granule *granule = task->granule;
+    struct block_totals totals;
+    if (task->is_broken)
+        return ERR_NONE;
+    enum err_code code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
+    for (uint32_t i = 0; !code && i < totals.count; i++) {
+        if (totals.sums[i])
+            stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i], group))[0] +=
+                totals.sums[i];
+    }
+    return note_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
+}
+
+/* In place of series totals that cannot be read. */
+static enum err_code add_parts(struct merge *merge, const struct walk_task *task)
+{
+    enum err_code code = ERR_NONE;
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const uint32_t group = row_labels_group(merge->labels, 0);
+    for (uint32_t i = 0; i < task->part_count && !code; i++)
+        code = add_entries(merge, &task->parts[i], group);
+    return code;
+}
+
+/* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
+ * not per granule. A pile costs what the block has, so that a granule with a small part of that
+ * begins none: the next one may be of another group, as series have others. */
+struct kind {
+    const struct block *block;
+    uint32_t group;
+};
+
+struct adding {
+    struct merge *merge;
+    struct kind last;  /* of the granule before */
+    struct pile *pile; /* NULL: none is begun */
+    struct kind kind;  /* of the pile */
+};
+
+static bool is_same(const struct kind *a, const struct kind *b)
+{
+    return a->block == b->block && a->group == b->group;
+}
+
+static enum err_code note_added(void *context, struct walk_task *task, enum err_code code)
+{
+    const uint32_t *bytes = task->granule->extent_bytes;
+    return note_read(context, task,
+                     bytes[BLOCK_TOTALS] + (walk_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
+}
+
+static enum err_code add_pile(struct adding *adding)
+{
+    struct merge *merge = adding->merge;
+    enum err_code code = check_limits(merge, pile_memory(adding->pile));
+    return code ? code : pile_add(adding->pile, merge->walk, note_added, merge);
+}
+
+static enum err_code end_pile(struct adding *adding)
+{
+    struct merge *merge = adding->merge;
+    if (!adding->pile)
+        return ERR_NONE;
+    enum err_code code = add_pile(adding);
+    if (code)
+        return code;
+    stack_union_add(merge->stacks, adding->kind.block, pile_sums(adding->pile), 0,
+                    adding->kind.group);
+    pile_destroy(adding->pile);
+    adding->pile = NULL;
+    return check_limits(merge, 0);
+}
+
+/* Is the granule the first of its kind, and little beside its block? */
+static bool is_alone(struct adding *adding, const struct walk_task *task, const struct kind *kind)
+{
+    enum { LITTLE = 16 };
+    const bool is_first = !is_same(&adding->last, kind);
+    adding->last = *kind;
+    return is_first && walk_is_whole(task) &&
+           task->granule->entry_count < block_dictionary(task->block)->stacks.stack_count / LITTLE;
+}
+
+static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, uint32_t group)
+{
+    struct merge *merge = adding->merge;
+    const struct kind kind = {.block = task->block, .group = group};
+    enum err_code code = ERR_NONE;
+    if (task->is_broken)
+        return ERR_NONE;
+    if (is_alone(adding, task, &kind)) {
+        code = add_entries(merge, task, group);
+        return code ? code : check_limits(merge, 0);
+    }
+    if (!is_same(&adding->kind, &kind))
+        code = end_pile(adding);
+    if (code)
+        return code;
+    if (!adding->pile)
+        adding->pile = pile_create(task->block);
+    adding->kind = kind;
+    return pile_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
+}
+
+/* The tasks from `at` on that series totals take the place of: all granules that the series has in
+ * its block, whole, none of whose rows is looked at by itself. 0: there is no such thing. */
+static uint32_t count_parts(const struct merge *merge, uint32_t at,
+                            const struct block_granule **ret_totals)
+{
+    const struct walk *walk = merge->walk;
+    const struct walk_task *first = &walk->tasks[at];
+    const struct block_granule *totals = block_series_totals(first->block, first->granule->series);
+    uint64_t profile_count = 0;
+    uint32_t end = at;
+    if (!totals)
+        return 0;
+    row_labels_begin(merge->labels, first->block, totals);
+    if (row_labels_wants_rows(merge->labels, totals))
+        return 0;
+    for (; end < walk->task_count; end++) {
+        const struct walk_task *task = &walk->tasks[end];
+        if (task->block != first->block || task->granule->series != totals->series)
+            break;
+        if (task->is_broken || !walk_is_whole(task))
+            return 0;
+        profile_count += task->granule->profile_count;
+    }
+    *ret_totals = totals;
+    return profile_count == totals->profile_count ? end - at : 0;
+}
+
+static struct walk_task *make_joined(struct walk *walk, uint32_t at, uint32_t count,
+                                     const struct block_granule *totals)
+{
+    struct walk_task *task = arena_new(walk->arena, struct walk_task, 1);
+    *task = walk->tasks[at];
+    task->granule = totals;
+    task->first = 0;
+    task->end = totals->profile_count;
+    task->parts = &walk->tasks[at];
+    task->part_count = count;
+    return task;
+}
+
+/* The tasks as they are added up; how many. */
+static uint32_t join_tasks(const struct merge *merge, struct walk_task **joined)
+{
+    struct walk *walk = merge->walk;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < walk->task_count;) {
+        struct walk_task *task = &walk->tasks[i];
+        const struct block_granule *totals = NULL;
+        const bool is_first = i == 0 || task->block != task[-1].block ||
+                              task->granule->series != task[-1].granule->series;
+        const uint32_t part_count = is_first ? count_parts(merge, i, &totals) : 0;
+        joined[count++] = part_count ? make_joined(walk, i, part_count, totals) : task;
+        i += part_count ? part_count : 1;
+    }
+    return count;
+}
+
+static enum err_code add_tasks(struct merge *merge)
+{
+    struct walk *walk = merge->walk;
+    struct adding adding = {.merge = merge};
+    struct walk_task **tasks = arena_new_raw(walk->arena, struct walk_task *, walk->task_count);
+    const uint32_t count = join_tasks(merge, tasks);
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        struct walk_task *task = tasks[i];
+        walk_read_ahead_of(walk, tasks, count, i);
+        if (!task->granule->row_count) { /* its series was idle */
+            code = task->is_broken ? ERR_NONE : note_read(merge, task, 0, ERR_NONE);
+            continue;
+        }
+        row_labels_begin(merge->labels, task->block, task->granule);
+        if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
+            code = add_rows(merge, task);
+            continue;
+        }
+        const uint32_t group = row_labels_group(merge->labels, 0);
+        code = row_labels_stays(group) ? add_to_pile(&adding, task, group)
+                                       : add_left_out(merge, task, group);
+    }
+    if (!code)
+        code = end_pile(&adding);
+    pile_destroy(adding.pile);
+    return code;
+}
+
+/* ---- means ---- */
+
+/* The sums of all values stay below 2^62 in the unit, however many there are. */
+static void choose_unit(struct merge *merge)
+{
+    int bits = 0;
+    while (bits < 62 && merge->weights.magnitude >> bits)
+        bits++;
+    merge->scale_bits = 62 - bits < 40 ? 62 - bits : 40;
+    merge->unit_ns = ldexp(1 / (double)merge->weights.covered_ns, merge->scale_bits);
+}
+
+/* The part of the average that a value has which holds for so long. */
+static int64_t weigh(const struct merge *merge, int64_t value, double hold_ns)
+{
+    return llround((double)value * hold_ns * merge->unit_ns);
+}
+
+static void add_weighed(struct merge *merge, const struct walk_task *task, uint32_t stack,
+                        uint32_t group, int64_t value)
+{
+    stack_union_sums(merge->stacks, number_row(merge, task, stack, group))[0] += value;
+}
+
+/* Row by row. */
+static enum err_code weigh_rows(struct merge *merge, struct walk_task *task,
+                                const struct weight *weight, bool wants_labels)
+{
+    struct block_rows rows;
+    uint64_t bytes;
+    enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
+    const bool is_read = !code;
+    code = note_read(merge, task, bytes, code);
+    for (uint32_t i = 0; is_read && i < rows.row_count; i++) {
+        const uint32_t ordinal = rows.ordinals[i];
+        if (ordinal < weight->first || ordinal >= weight->end)
+            continue;
+        const uint32_t set = wants_labels && rows.label_sets ? rows.label_sets[i] : 0;
+        const int64_t hold_ns = weight->holds_ns[ordinal - task->first];
+        add_weighed(merge, task, rows.stacks[i], row_labels_group(merge->labels, set),
+                    weigh(merge, rows.values[i], (double)hold_ns));
+    }
+    return code ? code : check_limits(merge, 0);
+}
+
+/* What its snapshots have together is enough. */
+static enum err_code weigh_totals(struct merge *merge, struct walk_task *task,
+                                  const struct weight *weight, uint32_t group)
+{
+    struct walk *walk = merge->walk;
+    struct block_totals totals;
+    enum err_code code =
+        block_read_totals(task->block, task->granule, walk->cursor, &totals, walk->err);
+    for (uint32_t i = 0; !code && i < totals.count; i++)
+        add_weighed(merge, task, totals.stacks[i], group,
+                    weigh(merge, totals.sums[i], weight->mean_ns));
+    code = note_read(merge, task, task->granule->extent_bytes[BLOCK_TOTALS], code);
+    return code ? code : check_limits(merge, 0);
+}
+
+static enum err_code weigh_task(struct merge *merge, struct walk_task *task,
+                                const struct weight *weight)
+{
+    if (task->is_broken || weight->first == weight->end)
+        return ERR_NONE;
+    enum err_code code = walk_open_stacks(merge->walk, task);
+    if (code || task->is_broken)
+        return code;
+    if (!task->granule->row_count) /* all of it is 0 */
+        return note_read(merge, task, 0, ERR_NONE);
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
+    const bool is_whole = weight->end - weight->first == task->granule->profile_count;
+    if (wants_labels || !weight->is_even || !is_whole)
+        return weigh_rows(merge, task, weight, wants_labels);
+    return weigh_totals(merge, task, weight, row_labels_group(merge->labels, 0));
+}
+
+/* Halves away from 0; parts that add up to a half may lack a millionth. */
+static int64_t round_scaled(int64_t sum, int scale_bits)
+{
+    const int64_t unit = INT64_C(1) << scale_bits, half = unit / 2 + (unit >> 20);
+    return (sum + (sum < 0 ? -half : half)) / unit;
+}
+
+static enum err_code add_means_once(struct merge *merge)
+{
+    struct walk *walk = merge->walk;
+    enum err_code code = weights_find(walk, &merge->weights);
+    merge->answer.wanted_reach_ns = merge->weights.wanted_reach_ns;
+    if (code || !merge->weights.covered_ns)
+        return code;
+    choose_unit(merge);
+    stack_union_destroy(merge->stacks);
+    merge->stacks = stack_union_create(1);
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        walk_read_ahead(walk, i);
+        code = weigh_task(merge, &walk->tasks[i], &merge->weights.tasks[i]);
+    }
+    for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
+        int64_t *sum = stack_union_sums(merge->stacks, i);
+        *sum = round_scaled(*sum, merge->scale_bits);
+    }
+    return code;
+}
+
+/* Again without what could not be read. */
+static enum err_code add_means(struct merge *merge)
+{
+    struct store_statistics *statistics = &merge->walk->statistics;
+    const uint64_t opening_bytes = statistics->bytes_read;
+    enum err_code code;
+    uint32_t broken_count;
+    do {
+        statistics->granule_count = 0;
+        statistics->row_count = 0;
+        statistics->bytes_read = opening_bytes;
+        broken_count = statistics->broken_count;
+        code = add_means_once(merge);
+    } while (!code && statistics->broken_count != broken_count);
+    return code;
+}
+
+/* ---- differences ---- */
+
+/* keys[i]: what row i is in the union. Of rows without labels each stack is looked up once. */
+static void find_keys(struct merge *merge, const struct walk_task *task,
+                      const struct block_rows *rows)
+{
+    if (rows->row_count > merge->key_capacity) {
+        merge->key_capacity = rows->row_count;
+        merge->keys = mem_resize(merge->keys, merge->key_capacity, sizeof(*merge->keys));
+    }
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
+        const uint32_t group = row_labels_group(merge->labels, set);
+        const bool is_same = i && !rows->label_sets && rows->stacks[i] == rows->stacks[i - 1];
+        merge->keys[i] =
+            is_same ? merge->keys[i - 1] : number_row(merge, task, rows->stacks[i], group);
+    }
+}
+
+static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
+                                   struct differences *differences, struct neighbours *neighbours)
+{
+    struct block_rows rows;
+    uint64_t bytes;
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
+    enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
+    const bool is_read = !code;
+    code = note_read(merge, task, bytes, code);
+    if (!is_read)
+        return code;
+    if (!wants_labels)
+        rows.label_sets = NULL;
+    find_keys(merge, task, &rows);
+    differences_add(differences, task->block, &rows, task->first, task->end, merge->keys);
+    for (uint32_t i = task->first; i < task->end; i++)
+        neighbours_note(neighbours, rows.profiles[i].time_ns);
+    return check_limits(merge, differences_memory(differences));
+}
+
+/* The first part_ns of duration_ns have this of a value. */
+static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
+{
+    return (int64_t)((__int128)value * part_ns / duration_ns);
+}
+
+/* A gain is spread evenly over the time between its snapshots; the window has its part. */
+static void add_gain(void *context, const struct difference_gain *gained)
+{
+    struct merge *merge = context;
+    const struct store_query *query = merge->walk->query;
+    const int64_t duration_ns = cadence_distance(gained->since_ns, gained->time_ns);
+    const int64_t from_ns = gained->since_ns > query->start_ns
+                                ? 0
+                                : cadence_distance(gained->since_ns, query->start_ns);
+    const int64_t to_ns = gained->time_ns < query->end_ns
+                              ? duration_ns
+                              : cadence_distance(gained->since_ns, query->end_ns);
+    if (from_ns >= to_ns)
+        return;
+    merge->has_gains = true;
+    stack_union_sums(merge->stacks, gained->key)[0] +=
+        first_part(gained->value, to_ns, duration_ns) -
+        first_part(gained->value, from_ns, duration_ns);
+}
+
+static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
+                                    bool is_before, struct differences *differences,
+                                    struct neighbours *neighbours)
+{
+    struct walk *walk = merge->walk;
+    struct walk_task *task;
+    enum err_code code;
+    do {
+        code = neighbours_next(neighbours, walk->tasks, begin, end, is_before, &task);
+        if (code || !task || task->first == task->end)
+            continue;
+        code = walk_open_stacks(walk, task);
+        if (!code && !task->is_broken)
+            code = add_snapshots(merge, task, differences, neighbours);
+    } while (!code && task);
+    return code;
+}
+
+static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint32_t end,
+                                      struct neighbours *neighbours)
+{
+    struct walk *walk = merge->walk;
+    struct differences differences = {0};
+    uint32_t count;
+    enum err_code code = ERR_NONE;
+    neighbours_begin_series(neighbours);
+    for (uint32_t i = begin; i < end && !code; i++) {
+        walk_read_ahead(walk, i);
+        if (!walk->tasks[i].is_neighbour)
+            code = add_snapshots(merge, &walk->tasks[i], &differences, neighbours);
+    }
+    if (!code)
+        code = add_neighbours(merge, begin, end, true, &differences, neighbours);
+    if (!code)
+        code = add_neighbours(merge, begin, end, false, &differences, neighbours);
+    if (!code) {
+        differences_tell(&differences, NULL, add_gain, merge);
+        const int64_t *times_ns = differences_times(&differences, &count);
+        neighbours_end_series(neighbours, times_ns, count);
+    }
+    differences_fini(&differences);
+    return code;
+}
+
+/* Series by series. */
+static enum err_code add_differences(struct merge *merge)
+{
+    struct walk *walk = merge->walk;
+    struct neighbours neighbours;
+    enum err_code code = ERR_NONE;
+    neighbours_init(&neighbours, walk);
+    walk_sort_by_series(walk);
+    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
+        for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
+            end++;
+        code = add_series_gains(merge, i, end, &neighbours);
+    }
+    merge->answer.wanted_reach_ns = neighbours.wanted_reach_ns;
+    return code;
+}
+
+/* ---- the answer ---- */
+
+static const char *text_of(struct walk *walk, struct span text)
+{
+    return arena_strndup(walk->arena, text.data, text.size);
+}
+
+/* Of what was found, else as the question names it: into named. */
+static const struct span *find_type(struct walk *walk, struct span *named)
+{
+    const struct store_query *query = walk->query;
+    struct selector *selector;
+    struct err err;
+    if (walk->type_count)
+        return walk->types[0].parts;
+    const bool is_one = query->selector_count == 1 &&
+                        !selector_parse(walk->arena, query->selectors[0], &selector, &err);
+    return is_one && selector_find_type(selector, named) ? named : NULL;
+}
+
+static enum err_code make_profile(struct merge *merge)
+{
+    struct walk *walk = merge->walk;
+    struct store_answer *answer = &merge->answer;
+    struct stack_union_type type = {
+        .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
+    struct span named[SELECTOR_TYPE_PARTS];
+    const struct span *parts = find_type(walk, named);
+    if (parts) {
+        type = (struct stack_union_type){
+            .sample_type = text_of(walk, parts[STORE_TYPE_SAMPLE_TYPE]),
+            .sample_unit = text_of(walk, parts[STORE_TYPE_SAMPLE_UNIT]),
+            .period_type = text_of(walk, parts[STORE_TYPE_PERIOD_TYPE]),
+            .period_unit = text_of(walk, parts[STORE_TYPE_PERIOD_UNIT]),
+        };
+    }
+    const bool has_own = walk->first_ns <= walk->last_ns; /* not only neighbours */
+    if (walk->type_count) {
+        type.time_ns = has_own ? walk->first_ns : walk->query->start_ns;
+        type.duration_ns = has_own ? walk->last_ns - walk->first_ns
+                                   : cadence_distance(walk->query->start_ns, walk->query->end_ns);
+    }
+    type.labels = merge->labels;
+    const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
+    answer->type = walk->type_count && has_data ? walk->types[0].name : "";
+    struct profile *profile;
+    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, walk->err);
+    if (code)
+        return code;
+    code = frame_names_resolve(walk->resolver, walk->query->tenant_id, profile, profile->arena,
+                               profile, &walk->statistics.names, walk->err);
+    answer->statistics = walk->statistics;
+    if (code)
+        profile_destroy(profile);
+    else
+        answer->profile = answer->own_profile = profile;
+    return code;
+}
+
+/* A single profile is shown as it is, whatever several would become. */
+static enum store_rule rule_of_answer(const struct walk *walk)
+{
+    return walk->type_count && !walk->query->profile ? walk->types[0].rule : STORE_SUM;
+}
+
+static enum err_code add_all(struct merge *merge)
+{
+    enum err_code code = ERR_NONE;
+    merge->answer.rule = rule_of_answer(merge->walk);
+    merge->stacks = stack_union_create(1);
+    if (merge->answer.rule == STORE_MEAN)
+        code = add_means(merge);
+    else
+        code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
+    if (!code)
+        code = row_labels_check(merge->labels, merge->walk->err);
+    uint32_t count;
+    merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
+    if (!code && count)
+        merge->answer.absent_label = row_labels_describe_absent(merge->labels);
+    return code ? code : make_profile(merge);
+}
+
+static enum err_code make_answer(struct walk *walk, struct store_answer *ret_answer)
+{
+    const struct store_query *query = walk->query;
+    struct merge merge = {.walk = walk};
+    merge.labels = row_labels_create(walk->arena, query->label_filter, walk->row_selectors,
+                                     query->label_names, query->label_name_count,
+                                     query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
+    enum err_code code = walk_open_all_stacks(walk, true);
+    if (!code)
+        code = add_all(&merge);
+    *ret_answer = merge.answer;
+    stack_union_destroy(merge.stacks);
+    row_labels_destroy(merge.labels);
+    mem_free(merge.keys);
+    return code;
+}
+
+struct asking {
+    struct answers *answers;
+    struct store_answer answer;
+    bool lacks_neighbours; /* the query has to run again, with them */
+};
+
+/* Snapshots count with what they have in the window, wherever they are. */
+static bool lacks_neighbours(const struct walk *walk)
+{
+    return !walk->query->ahead_ns && !walk->query->profile && !walk->query->is_of_profiles &&
+           (!walk->type_count || walk->types[0].rule != STORE_SUM);
+}
+
+/* Deltas are those of the window, so that neighbours alone are none. */
+static void forget_deltas_outside(struct walk *walk)
+{
+    if (walk->query->ahead_ns && walk->type_count && walk->types[0].rule == STORE_SUM)
+        walk->task_count = walk->type_count = 0;
+}
+
+static enum err_code answer_question(struct walk *walk, void *context)
+{
+    struct asking *asking = context;
+    struct store_answer *answer = &asking->answer;
+    const struct store_query *query = walk->query;
+    char identity[STORE_IDENTITY_BYTES];
+    *answer = (struct store_answer){0};
+    enum err_code code = walk_check_types(walk);
+    if (!code)
+        code = walk_check_magnitude(walk);
+    if (code)
+        return code;
+    asking->lacks_neighbours = lacks_neighbours(walk);
+    if (asking->lacks_neighbours)
+        return ERR_NONE;
+    forget_deltas_outside(walk);
+    walk_count_unlabelled(walk, query->label_names, query->label_name_count);
+    answers_identify(walk, identity);
+    if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
+        answer->is_known = true;
+        answer->type = walk->types[0].name;
+        return ERR_NONE;
+    }
+    code = *identity && !query->wants_own_profile
+               ? walk_explain_wait(
+                     walk, answers_ref(asking->answers, walk, identity, make_answer, answer))
+               : make_answer(walk, answer);
+    if (!code && !answer->statistics.broken_count && !answer->statistics.oversized_count)
+        memcpy(answer->identity, identity, sizeof(identity));
+    return code;
+}
+
+enum err_code execute_merge(const struct walk_source *source, struct arena *arena,
+                            const struct store_query *query, struct store_answer *ret_answer,
+                            struct err *err)
+{
+    struct asking asking = {.answers = source->answers};
+    struct store_query reaching = *query;
+    enum err_code code;
+    bool is_again;
+    do {
+        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_question, &asking, err);
+        const int64_t wanted_ns =
+            asking.lacks_neighbours ? NEIGHBOURS_REACH_NS : asking.answer.wanted_reach_ns;
+        is_again = !code && neighbours_extend(&reaching, wanted_ns);
+        if (is_again)
+            store_answer_fini(&asking.answer);
+    } while (is_again);
+    if (code)
+        return code;
+    if (!*asking.answer.type && !asking.answer.statistics.broken_count)
+        code = walk_explain_nothing(source, query, arena, err);
+    if (code)
+        store_answer_fini(&asking.answer);
+    else
+        *ret_answer = asking.answer;
+    return code;
+}

@@ -1,0 +1,17 @@
+/*
+ * execute: all that a question finds as one profile, from totals or from rows.
+ *
+ * Private to the room; store/store.h describes what it does (store_merge).
+ */
+#ifndef STORE_QUERY_MERGE_QUERY_H
+#define STORE_QUERY_MERGE_QUERY_H
+
+#include "store/store.h"
+
+struct walk_source;
+
+enum err_code execute_merge(const struct walk_source *source, struct arena *arena,
+                            const struct store_query *query, struct store_answer *ret_answer,
+                            struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,146 @@
+#include "store/query/neighbours.h"
+
+#include "lib/base/mem.h"
+
+void neighbours_init(struct neighbours *neighbours, struct walk *walk)
+{
+    *neighbours = (struct neighbours){.walk = walk};
+}
+
+void neighbours_begin_series(struct neighbours *neighbours)
+{
+    neighbours->before.count = neighbours->after.count = 0;
+}
+
+static bool is_nearer(int64_t time_ns, int64_t other_ns, bool is_before)
+{
+    return is_before ? time_ns > other_ns : time_ns < other_ns;
+}
+
+static void note_in_edge(struct neighbours_edge *edge, int64_t time_ns, bool is_before)
+{
+    int at = 0;
+    while (at < edge->count && is_nearer(edge->times_ns[at], time_ns, is_before))
+        at++;
+    if (at == CADENCE_NEIGHBOURS || (at < edge->count && edge->times_ns[at] == time_ns))
+        return;
+    edge->count += edge->count < CADENCE_NEIGHBOURS;
+    for (int i = edge->count - 1; i > at; i--)
+        edge->times_ns[i] = edge->times_ns[i - 1];
+    edge->times_ns[at] = time_ns;
+}
+
+void neighbours_note(struct neighbours *neighbours, int64_t time_ns)
+{
+    const struct store_query *query = neighbours->walk->query;
+    if (time_ns < query->start_ns)
+        note_in_edge(&neighbours->before, time_ns, true);
+    else if (time_ns >= query->end_ns)
+        note_in_edge(&neighbours->after, time_ns, false);
+}
+
+/* The unread neighbour on one side that is nearest to the window. */
+static struct walk_task *find_nearest(const struct neighbours *neighbours, struct walk_task *tasks,
+                                      uint32_t begin, uint32_t end, bool is_before)
+{
+    struct walk_task *nearest = NULL;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct block_granule *granule = tasks[i].granule;
+        if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
+            is_before != (granule->end_ns < neighbours->walk->query->start_ns))
+            continue;
+        if (!nearest || (is_before ? granule->end_ns > nearest->granule->end_ns
+                                   : granule->begin_ns < nearest->granule->begin_ns))
+            nearest = &tasks[i];
+    }
+    return nearest;
+}
+
+/* Its profiles that are needed; those beyond the reach are none. */
+static enum err_code take_profiles(struct walk *walk, struct walk_task *task, bool is_before)
+{
+    const struct store_query *query = walk->query;
+    const uint32_t count = task->granule->profile_count;
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    code = walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+    if (code || task->is_broken)
+        return code;
+    task->first = is_before ? walk_find_before(profiles, count) : 0;
+    task->end = is_before ? count : walk_find_after(profiles, 0, count);
+    while (task->first < task->end &&
+           cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
+        task->first++;
+    while (task->first < task->end &&
+           cadence_distance(query->end_ns, profiles[task->end - 1].time_ns) >= query->ahead_ns)
+        task->end--;
+    struct block_profile *kept =
+        arena_new_raw(walk->arena, struct block_profile, task->end - task->first);
+    for (uint32_t i = task->first; i < task->end; i++)
+        kept[i - task->first] = profiles[i];
+    task->profiles = kept;
+    return ERR_NONE;
+}
+
+enum err_code neighbours_next(struct neighbours *neighbours, struct walk_task *tasks,
+                              uint32_t begin, uint32_t end, bool is_before,
+                              struct walk_task **ret_task)
+{
+    const struct neighbours_edge *edge = is_before ? &neighbours->before : &neighbours->after;
+    struct walk_task *task;
+    *ret_task = NULL;
+    while ((task = find_nearest(neighbours, tasks, begin, end, is_before))) {
+        const int64_t time_ns = is_before ? task->granule->end_ns : task->granule->begin_ns;
+        if (edge->count == CADENCE_NEIGHBOURS &&
+            !is_nearer(time_ns, edge->times_ns[CADENCE_NEIGHBOURS - 1], is_before))
+            return ERR_NONE;
+        enum err_code code = take_profiles(neighbours->walk, task, is_before);
+        if (code)
+            return code;
+        if (task->is_broken)
+            continue;
+        task->is_needed = true;
+        *ret_task = task;
+        return ERR_NONE;
+    }
+    return ERR_NONE;
+}
+
+/* May there be a neighbour beyond the reach that is needed? distance_ns is from the last one that
+ * was found to the window's edge, below 0 inside. */
+static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
+                        __int128 distance_ns, int64_t interval_ns)
+{
+    const int64_t next_ns = interval_ns ? cadence_longest(interval_ns) : NEIGHBOURS_REACH_NS;
+    if (edge->count == CADENCE_NEIGHBOURS ||
+        distance_ns + next_ns <= neighbours->walk->query->ahead_ns)
+        return;
+    __int128 wanted_ns = interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2)
+                                     : (__int128)NEIGHBOURS_REACH_NS;
+    if (wanted_ns > NEIGHBOURS_REACH_MAX_NS)
+        wanted_ns = NEIGHBOURS_REACH_MAX_NS;
+    if (wanted_ns > neighbours->wanted_reach_ns)
+        neighbours->wanted_reach_ns = (int64_t)wanted_ns;
+}
+
+/* Nothing lies in the future. */
+void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
+{
+    const struct store_query *query = neighbours->walk->query;
+    if (!count || !query->ahead_ns)
+        return;
+    note_hidden(neighbours, &neighbours->before, (__int128)query->start_ns - times_ns[0],
+                cadence_interval(times_ns, count, 0));
+    if ((__int128)query->end_ns + query->ahead_ns < clock_wall_ns())
+        note_hidden(neighbours, &neighbours->after, (__int128)times_ns[count - 1] - query->end_ns,
+                    cadence_interval(times_ns, count, count - 1));
+}
+
+bool neighbours_extend(struct store_query *query, int64_t reach_ns)
+{
+    const bool is_longer = reach_ns > query->reach_ns || reach_ns > query->ahead_ns;
+    query->reach_ns = reach_ns > query->reach_ns ? reach_ns : query->reach_ns;
+    query->ahead_ns = reach_ns > query->ahead_ns ? reach_ns : query->ahead_ns;
+    return is_longer;
+}

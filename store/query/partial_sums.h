@@ -1,0 +1,45 @@
+/*
+ * pile: what granules of one block add up to, per stack of the block, added by several threads.
+ *
+ * Tasks are put on it until there is enough for a crew (lib/base/parallel.h); each of its threads
+ * adds up a part of them by itself, and all are put together when the sums are asked for. Little is
+ * added up by the caller alone. Threads: a pile belongs to one. Private to the room.
+ */
+#ifndef STORE_QUERY_PARTIAL_SUMS_H
+#define STORE_QUERY_PARTIAL_SUMS_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block;
+struct pile;
+struct walk;
+struct walk_task;
+
+/* The block is borrowed. */
+struct pile *pile_create(const struct block *block);
+void pile_destroy(struct pile *pile); /* NULL is a no-op */
+
+/* Tasks of the block that are not broken; they are borrowed until the next pile_add. True: there
+ * are enough, it is time for it. */
+bool pile_put(struct pile *pile, struct walk_task *task);
+
+/* Of a task that was read, or could not be: then code is not ERR_NONE, and the walk's err says why.
+ */
+typedef enum err_code pile_note(void *context, struct walk_task *task, enum err_code code);
+
+/* Adds up all that was put there, and calls note for each task, in their order, until it gives
+ * something else than ERR_NONE, which is returned. Of what could not be read nothing is added. */
+enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note,
+                       void *context) MUST_USE;
+
+/* Per stack of the block; all that was put there was added. */
+const int64_t *pile_sums(struct pile *pile);
+
+/* With what pile_add is going to need. */
+size_t pile_memory(const struct pile *pile);
+
+#endif

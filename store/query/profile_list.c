@@ -1,0 +1,211 @@
+#include "store/query/profile_list.h"
+
+#include "lib/base/mem.h"
+#include "store/block/block_read.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+
+#include <stdlib.h>
+
+struct listing {
+    const struct store_profile_query *query;
+    struct walk *walk;
+    struct row_labels *labels;           /* which samples match where series do not have a label */
+    struct store_profile_entry *entries; /* room for twice as many as are wanted */
+    uint32_t count;
+    uint32_t wanted; /* one more than are shown: is there a next page? */
+    bool is_full;    /* the first `wanted` are the newest of what was read */
+    struct store_profile_list list;
+};
+
+/* The newest first; those of one moment by the hash of their series, the largest first. */
+static int compare_ids(const struct store_profile_id *a, const struct store_profile_id *b)
+{
+    if (a->time_ns != b->time_ns)
+        return a->time_ns > b->time_ns ? -1 : 1;
+    return (a->series < b->series) - (a->series > b->series);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct store_profile_entry *x = a, *y = b;
+    return compare_ids(&x->id, &y->id);
+}
+
+/* What a series has at one moment is one entry, though it came as several profiles. */
+static void join_equal(struct listing *listing)
+{
+    struct store_profile_entry *entries = listing->entries;
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < listing->count; i++) {
+        if (compare_ids(&entries[kept].id, &entries[i].id) != 0) {
+            entries[++kept] = entries[i];
+            continue;
+        }
+        entries[kept].total += entries[i].total;
+        if (entries[i].duration_ns > entries[kept].duration_ns)
+            entries[kept].duration_ns = entries[i].duration_ns;
+    }
+    listing->count = listing->count ? kept + 1 : 0;
+}
+
+/* Keeps the newest. */
+static void cut(struct listing *listing)
+{
+    if (listing->count)
+        qsort(listing->entries, listing->count, sizeof(*listing->entries), compare_entries);
+    join_equal(listing);
+    listing->is_full = listing->count >= listing->wanted;
+    if (listing->is_full)
+        listing->count = listing->wanted;
+}
+
+/* Older than all that are wanted? */
+static bool is_too_old(const struct listing *listing, int64_t time_ns)
+{
+    return listing->is_full && time_ns < listing->entries[listing->wanted - 1].id.time_ns;
+}
+
+static void add(struct listing *listing, uint32_t series, const struct block_profile *profile)
+{
+    const struct store_profile_entry entry = {
+        .id = {.time_ns = profile->time_ns, .series = listing->walk->series[series].hash},
+        .series = series,
+        .duration_ns = profile->duration_ns,
+        .total = profile->total,
+    };
+    const struct store_profile_id *after = listing->query->after;
+    if (after && compare_ids(&entry.id, after) <= 0)
+        return;
+    listing->entries[listing->count++] = entry;
+    if (listing->count == 2 * listing->wanted)
+        cut(listing);
+}
+
+static enum err_code read_profiles(struct listing *listing, struct walk_task *task)
+{
+    struct walk *walk = listing->walk;
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    for (uint32_t i = task->end; !code && i > task->first; i--) {
+        if (is_too_old(listing, profiles[i - 1].time_ns))
+            break;
+        add(listing, task->series, &profiles[i - 1]);
+    }
+    return walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
+static bool is_match(const struct listing *listing, uint32_t label_set)
+{
+    return row_labels_stays(row_labels_group(listing->labels, label_set));
+}
+
+/* Those with a sample whose labels match. */
+static enum err_code read_rows(struct listing *listing, struct walk_task *task)
+{
+    struct walk *walk = listing->walk;
+    const uint32_t *bytes = task->granule->extent_bytes;
+    struct block_rows rows;
+    enum err_code code = walk_open_stacks(walk, task);
+    if (code || task->is_broken)
+        return code;
+    row_labels_begin(listing->labels, task->block, task->granule); /* the block is opened anew */
+    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    if (code)
+        return walk_note_read(walk, task, 0, 0, code);
+    /* A snapshot of nothing is as a row without labels. */
+    enum found { NO_ROW, OTHER_ROWS, MATCH };
+    const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
+    enum found *found = mem_new(enum found, rows.profile_count);
+    for (uint32_t i = 0; i < rows.row_count; i++) {
+        if (found[rows.ordinals[i]] != MATCH)
+            found[rows.ordinals[i]] = is_match(listing, rows.label_sets[i]) ? MATCH : OTHER_ROWS;
+    }
+    for (uint32_t i = task->end; i > task->first; i--) {
+        if ((found[i - 1] ? found[i - 1] : of_none) == MATCH)
+            add(listing, task->series, &rows.profiles[i - 1]);
+    }
+    mem_free(found);
+    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+}
+
+static enum err_code read_task(struct listing *listing, struct walk_task *task)
+{
+    row_labels_begin(listing->labels, task->block, task->granule);
+    if (row_labels_wants_rows(listing->labels, task->granule))
+        return read_rows(listing, task);
+    return is_match(listing, 0) ? read_profiles(listing, task) : ERR_NONE;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const int64_t x = ((const struct walk_task *)a)->granule->end_ns;
+    const int64_t y = ((const struct walk_task *)b)->granule->end_ns;
+    return (x < y) - (x > y);
+}
+
+static void make_list(struct listing *listing)
+{
+    const struct walk *walk = listing->walk;
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    struct store_series *series = arena_new(walk->arena, struct store_series, walk->series_count);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        types[i] = walk->types[i];
+    for (uint32_t i = 0; i < walk->series_count; i++)
+        series[i] = walk->series[i];
+    const bool has_more = listing->count == listing->wanted;
+    listing->list = (struct store_profile_list){
+        .types = types,
+        .series = series,
+        .profiles = listing->entries,
+        .profile_count = listing->count - has_more,
+        .has_more = has_more,
+        .statistics = walk->statistics,
+    };
+}
+
+static enum err_code answer_list(struct walk *walk, void *context)
+{
+    struct listing *listing = context;
+    enum err_code code = ERR_NONE;
+    listing->walk = walk;
+    listing->labels =
+        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+    listing->count = 0;
+    listing->is_full = false;
+    listing->entries =
+        arena_new(walk->arena, struct store_profile_entry, 2 * (size_t)listing->wanted);
+    if (walk->task_count)
+        qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        if (is_too_old(listing, walk->tasks[i].granule->end_ns))
+            break;
+        code = read_task(listing, &walk->tasks[i]);
+        if (!code)
+            code = walk_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries) +
+                                               row_labels_memory(listing->labels));
+    }
+    if (!code)
+        code = row_labels_check(listing->labels, walk->err);
+    row_labels_destroy(listing->labels);
+    cut(listing);
+    if (!code)
+        make_list(listing);
+    return code;
+}
+
+enum err_code profile_list_make(const struct walk_source *source, struct arena *arena,
+                                const struct store_profile_query *query,
+                                struct store_profile_list *ret_list, struct err *err)
+{
+    struct listing listing = {.query = query, .wanted = query->max_profiles + 1};
+    struct store_query walked = query->query;
+    walked.is_of_profiles = true;
+    if (query->after && query->after->time_ns < walked.end_ns)
+        walked.end_ns = query->after->time_ns + 1;
+    enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer_list, &listing, err);
+    if (!code)
+        *ret_list = listing.list;
+    return code;
+}

@@ -1,0 +1,17 @@
+/*
+ * profile_list: the single profiles of a window, newest first, without their rows.
+ *
+ * Private to the room; store/store.h describes what it does (store_list_profiles).
+ */
+#ifndef STORE_QUERY_PROFILE_LIST_H
+#define STORE_QUERY_PROFILE_LIST_H
+
+#include "store/store.h"
+
+struct walk_source;
+
+enum err_code profile_list_make(const struct walk_source *source, struct arena *arena,
+                                const struct store_profile_query *query,
+                                struct store_profile_list *ret_list, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,1226 @@
+#include "store/query/range_query.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/report/label_filter.h"
+#include "store/query/cadence.h"
+#include "store/query/counter_increase.h"
+#include "store/query/neighbours.h"
+#include "store/query/range_groups.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+#include "store/query/spread.h"
+#include "store/query/stack_filter.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
+
+/* Which groups the samples of a series are in: one, or one of these. */
+#define NO_GROUP UINT32_MAX
+#define SEVERAL_GROUPS (UINT32_MAX - 1)
+
+/* Memory for steps of groups that may turn out not to be among the largest: 2,000 groups of 250
+ * steps. A query with more groups reads the largest ones a second time. */
+enum { CELL_BUDGET_BYTES = 32 << 20 };
+
+/* What the profile of an ordinal has in a group. */
+struct row_sum {
+    int64_t value;
+    uint32_t group;
+    uint32_t ordinal;
+};
+
+/* What an hour of which totals alone are kept has in a group: of gauges. */
+struct hour_sum {
+    int64_t sum;
+    int32_t hour;
+    uint32_t group;
+};
+
+struct range {
+    struct walk *walk;
+    const struct store_range_query *query;
+    enum store_rule rule;
+    struct spread_steps steps;
+    uint32_t step_count;
+    struct stack_filters *filters;
+    struct stack_filter_question question;
+    const bool **keeps; /* per block in use: per stack; NULL: not yet known */
+    struct flight_entry **keeps_entries;
+    uint32_t keeps_count; /* blocks in use */
+    size_t keeps_bytes;
+    struct row_labels *labels;
+    struct range_groups *groups; /* by the number of the labels */
+    uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
+    bool is_second_pass;
+    bool lacks_neighbours;  /* the query has to run again, with them */
+    uint64_t unknown_count; /* spread.unknown_count after the first pass */
+    int64_t *intervals_ns;  /* of the series whose interval is known; see note_series_interval */
+    uint32_t interval_count;
+    uint64_t checked_at; /* spread.add_count when the limits were checked last */
+    struct neighbours neighbours;
+    /* The series in hand: */
+    struct spread spread;
+    bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
+    bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
+    struct differences differences;
+    struct map_u64 cut_hours; /* totals alone, of more than one step */
+    struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
+    struct hour_sum *hour_sums;
+    uint32_t hour_sum_count;
+    uint32_t hour_sum_capacity;
+    /* The granule in hand: */
+    int64_t *values; /* per profile, of one group */
+    uint32_t value_capacity;
+    struct map_u64 row_numbers; /* of the other groups, by group and ordinal */
+    struct row_sum *row_sums;
+    uint32_t row_sum_count;
+    uint32_t row_sum_capacity;
+    uint32_t *keys; /* per row */
+    uint32_t key_capacity;
+    struct store_range answer;
+};
+
+static size_t memory_of(const struct range *range)
+{
+    return range_groups_memory(range->groups) + range->keeps_bytes +
+           row_labels_memory(range->labels) +
+           range->walk->series_count *
+               (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
+           spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
+           range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
+           range->key_capacity * sizeof(*range->keys) +
+           range->hour_sum_capacity * sizeof(*range->hour_sums) +
+           differences_memory(&range->differences);
+}
+
+static enum err_code check_limits(const struct range *range)
+{
+    return walk_check_limits(range->walk, memory_of(range));
+}
+
+/* Between two tasks the limits are checked anyway; a profile can be in thousands of steps. */
+static enum err_code check_work(struct range *range)
+{
+    enum { CHECK_EVERY = 1 << 18 };
+    if (range->spread.add_count - range->checked_at < CHECK_EVERY)
+        return ERR_NONE;
+    range->checked_at = range->spread.add_count;
+    return check_limits(range);
+}
+
+static uint32_t step_of(const struct range *range, int64_t time_ns)
+{
+    return spread_step_of(&range->spread.steps, time_ns);
+}
+
+static enum err_code find_keeps(struct range *range, const struct walk_task *task,
+                                const bool **ret_keeps)
+{
+    const bool **keeps = &range->keeps[task->block_index];
+    enum err_code code = ERR_NONE;
+    if (!*keeps) {
+        code = stack_filters_ref(range->filters, &range->question, task->block,
+                                 &range->walk->statistics.names,
+                                 &range->keeps_entries[task->block_index], keeps, range->walk->err);
+        range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
+    }
+    *ret_keeps = *keeps;
+    return walk_explain_wait(range->walk, code);
+}
+
+/* All that the granule's profiles cover lies in one step. */
+static bool is_in_one_step(const struct range *range, const struct walk_task *task)
+{
+    const struct store_query *query = &range->query->query;
+    const struct block_granule *granule = task->granule;
+    return granule->begin_ns >= query->start_ns && granule->reach_ns > granule->begin_ns &&
+           granule->reach_ns <= query->end_ns &&
+           step_of(range, granule->begin_ns) == step_of(range, granule->reach_ns - 1);
+}
+
+/* What the granule's profiles have together is enough: all deltas together are as one that covers
+ * their time. One that reaches into the next step has its part there by itself. */
+static bool is_enough(const struct range *range, const struct walk_task *task)
+{
+    return range->rule == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
+           walk_is_whole(task) &&
+           (task->granule->profile_count == 1 || is_in_one_step(range, task));
+}
+
+/* What is known of an hour as a whole alone is of no step when steps divide it. */
+static bool is_cut(const struct range *range, const struct walk_task *task)
+{
+    int64_t first_ns, last_ns;
+    walk_find_hour(task->granule, &first_ns, &last_ns);
+    return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
+}
+
+/* ---- reading ---- */
+
+static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const bool *keeps = NULL;
+    struct block_totals totals = {0};
+    int64_t value = granule->total;
+    enum err_code code = ERR_NONE;
+    if (range->query->filter) {
+        code = find_keeps(range, task, &keeps);
+        if (code)
+            return code;
+        code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
+        value = 0;
+    }
+    for (uint32_t i = 0; !code && i < totals.count; i++)
+        value += keeps[totals.stacks[i]] ? totals.sums[i] : 0;
+    if (!code) {
+        spread_add(&range->spread, group, granule->begin_ns, granule->reach_ns - granule->begin_ns,
+                   value);
+        spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
+                          granule->longest_ns);
+    }
+    return walk_note_read(walk, task, keeps ? granule->row_count : 0,
+                          keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
+}
+
+static void reserve_values(struct range *range, uint32_t count)
+{
+    if (range->value_capacity < count) {
+        range->value_capacity = count;
+        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
+    }
+}
+
+/* values[i]: what the filter keeps of profile i. */
+static enum err_code read_values(struct range *range, const struct walk_task *task)
+{
+    const struct block_granule *granule = task->granule;
+    const bool *keeps;
+    struct block_rows rows;
+    enum err_code code = find_keeps(range, task, &keeps);
+    if (!code)
+        code = block_read_rows(task->block, granule, range->walk->cursor, false, &rows,
+                               range->walk->err);
+    if (code)
+        return code;
+    reserve_values(range, granule->profile_count);
+    memset(range->values, 0, granule->profile_count * sizeof(*range->values));
+    for (uint32_t i = 0; i < rows.row_count; i++)
+        range->values[rows.ordinals[i]] += keeps[rows.stacks[i]] ? rows.values[i] : 0;
+    return ERR_NONE;
+}
+
+/* A snapshot has none, whatever it was sent with. */
+static int64_t duration_of(const struct range *range, const struct block_profile *profile)
+{
+    return range->rule == STORE_SUM ? profile->duration_ns : 0;
+}
+
+/* Here and below, profiles are those of the task: from the ordinal task->first on. */
+static void cover_profiles(struct range *range, const struct walk_task *task,
+                           const struct block_profile *profiles)
+{
+    for (uint32_t i = task->first; i < task->end; i++) {
+        const struct block_profile *profile = &profiles[i - task->first];
+        const int64_t duration_ns = duration_of(range, profile);
+        spread_cover(&range->spread, profile->time_ns, duration_ns);
+        if (duration_ns <= 0)
+            neighbours_note(&range->neighbours, profile->time_ns);
+    }
+}
+
+static int32_t hour_of(int64_t time_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    return (int32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
+}
+
+/* Of an hour's snapshots only their sums are known, by granule: they are shared when all are. */
+static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int64_t sum)
+{
+    for (uint32_t i = 0; i < range->hour_sum_count; i++) {
+        struct hour_sum *one = &range->hour_sums[i];
+        if (one->group == group && one->hour == hour) {
+            one->sum += sum;
+            return;
+        }
+    }
+    if (range->hour_sum_count == range->hour_sum_capacity) {
+        range->hour_sum_capacity = range->hour_sum_capacity ? range->hour_sum_capacity * 2 : 64;
+        range->hour_sums =
+            mem_resize(range->hour_sums, range->hour_sum_capacity, sizeof(*range->hour_sums));
+    }
+    range->hour_sums[range->hour_sum_count++] =
+        (struct hour_sum){.group = group, .hour = hour, .sum = sum};
+}
+
+/* Each moment of the hour has an equal part. */
+static void share_hour_sum(struct range *range, const struct hour_sum *hour)
+{
+    const struct spread *spread = &range->spread;
+    uint32_t first = 0, count = 0;
+    while (first < spread->time_count && hour_of(spread->times_ns[first]) < hour->hour)
+        first++;
+    while (first + count < spread->time_count &&
+           hour_of(spread->times_ns[first + count]) == hour->hour)
+        count++;
+    for (uint32_t i = 0; i < count; i++) {
+        const __int128 before = (__int128)hour->sum * i / count;
+        const __int128 after = (__int128)hour->sum * (i + 1) / count;
+        spread_add(&range->spread, hour->group, spread->times_ns[first + i], 0,
+                   (int64_t)(after - before));
+    }
+}
+
+static void share_hour_sums(struct range *range)
+{
+    struct spread *spread = &range->spread;
+    if (!range->hour_sum_count)
+        return;
+    spread->time_count = cadence_order(spread->times_ns, spread->time_count);
+    for (uint32_t i = 0; i < range->hour_sum_count; i++)
+        share_hour_sum(range, &range->hour_sums[i]);
+    range->hour_sum_count = 0;
+}
+
+/* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
+ * such an hour as a whole, so that where a duration is missing the sum is in that step. */
+static void share_sum(struct range *range, const struct walk_task *task, uint32_t group,
+                      const struct block_profile *profiles, int64_t sum)
+{
+    __int128 all_ns = 0, done_ns = 0;
+    bool is_known = true;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        const int64_t duration_ns = profiles[i - task->first].duration_ns;
+        is_known = is_known && duration_ns > 0;
+        all_ns += duration_ns;
+    }
+    if (!is_known) {
+        spread_put(&range->spread, group, profiles->time_ns, sum);
+        return;
+    }
+    /* Durations of an hour's profiles are below 2^63 each, but their product with a sum may not
+     * fit: then a profile's part is found with fewer digits. */
+    const __int128 unit_ns = all_ns > INT64_MAX ? all_ns / INT64_MAX + 1 : 1;
+    int64_t before = 0;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        const struct block_profile *profile = &profiles[i - task->first];
+        done_ns += profile->duration_ns;
+        const bool is_last = i + 1 == task->end;
+        const int64_t after =
+            is_last ? sum : (int64_t)(sum * (done_ns / unit_ns) / (all_ns / unit_ns));
+        spread_add(&range->spread, group, profile->time_ns, profile->duration_ns, after - before);
+        before = after;
+    }
+}
+
+/* values[i] are of the profile of ordinal i; NULL: all of it. */
+static enum err_code add_profiles(struct range *range, const struct walk_task *task, uint32_t group,
+                                  const struct block_profile *profiles, const int64_t *values)
+{
+    enum err_code code = ERR_NONE;
+    int64_t sum = 0;
+    for (uint32_t i = task->first; i < task->end && !code; i++) {
+        const struct block_profile *profile = &profiles[i - task->first];
+        const int64_t value = values ? values[i] : profile->total;
+        if (task->are_totals)
+            sum += value;
+        else
+            spread_add(&range->spread, group, profile->time_ns, duration_of(range, profile), value);
+        code = check_work(range);
+    }
+    if (task->are_totals && range->rule == STORE_SUM)
+        share_sum(range, task, group, profiles, sum);
+    else if (task->are_totals)
+        add_hour_sum(range, group, task->granule->hour, sum);
+    return code;
+}
+
+/* Those that the walk has read to find them, else now. */
+static enum err_code find_profiles(struct range *range, const struct walk_task *task,
+                                   const struct block_profile **ret_profiles)
+{
+    struct walk *walk = range->walk;
+    const struct block_profile *profiles;
+    if (task->profiles) {
+        *ret_profiles = task->profiles;
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    if (!code)
+        *ret_profiles = profiles + task->first;
+    return code;
+}
+
+static enum err_code read_profiles(struct range *range, struct walk_task *task, uint32_t group)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const bool has_filter = range->query->filter != NULL;
+    const struct block_profile *profiles = NULL;
+    enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
+    if (!code)
+        code = find_profiles(range, task, &profiles);
+    code = walk_note_read(walk, task, has_filter ? granule->row_count : 0,
+                          granule->extent_bytes[BLOCK_PROFILES] +
+                              (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
+                          code);
+    if (code || task->is_broken)
+        return code;
+    cover_profiles(range, task, profiles);
+    return add_profiles(range, task, group, profiles, has_filter ? range->values : NULL);
+}
+
+/* It has no rows, or the labels of none are wanted: the time that its profiles cover counts. */
+static enum err_code read_times(struct range *range, struct walk_task *task)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const struct block_profile *profiles = NULL;
+    if (is_enough(range, task)) {
+        spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
+                          granule->longest_ns);
+        return walk_note_read(walk, task, 0, 0, ERR_NONE);
+    }
+    enum err_code code = find_profiles(range, task, &profiles);
+    if (!code)
+        cover_profiles(range, task, profiles);
+    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
+/* ---- row by row ---- */
+
+static bool keeps_row(const bool *keeps, const struct block_rows *rows, uint32_t row)
+{
+    return !keeps || keeps[rows->stacks[row]];
+}
+
+static uint32_t group_of_row(struct range *range, const struct block_rows *rows, uint32_t row)
+{
+    return row_labels_group(range->labels, rows->label_sets ? rows->label_sets[row] : 0);
+}
+
+/* A row's key is its group and whether the filter keeps it: what it does not keep still tells that
+ * the group is there. */
+static void add_snapshots(struct range *range, const struct walk_task *task,
+                          const struct block_rows *rows, const bool *keeps)
+{
+    if (rows->row_count > range->key_capacity) {
+        range->key_capacity = rows->row_count;
+        range->keys = mem_resize(range->keys, range->key_capacity, sizeof(*range->keys));
+    }
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t group = group_of_row(range, rows, i);
+        range->keys[i] =
+            row_labels_stays(group) ? group * 2 + keeps_row(keeps, rows, i) : DIFFERENCES_LEFT_OUT;
+    }
+    differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
+    for (uint32_t i = task->first; i < task->end; i++)
+        neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
+}
+
+/* In equal parts that add up to the value. */
+static void add_moments(struct range *range, uint32_t group, int64_t value, const int64_t *moments,
+                        uint32_t count)
+{
+    const struct store_query *query = &range->query->query;
+    for (uint32_t i = 0; i < count; i++) {
+        const __int128 before = (__int128)value * i / count;
+        const __int128 after = (__int128)value * (i + 1) / count;
+        if (moments[i] >= query->start_ns && moments[i] < query->end_ns)
+            spread_put(&range->spread, group, moments[i], (int64_t)(after - before));
+    }
+}
+
+static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal, int64_t value)
+{
+    const uint64_t key = (uint64_t)group << 32 | ordinal;
+    const uint32_t number = map_u64_add(&range->row_numbers, key, range->row_sum_count);
+    if (number == range->row_sum_count) {
+        if (range->row_sum_count == range->row_sum_capacity) {
+            range->row_sum_capacity = range->row_sum_capacity ? range->row_sum_capacity * 2 : 256;
+            range->row_sums =
+                mem_resize(range->row_sums, range->row_sum_capacity, sizeof(*range->row_sums));
+        }
+        range->row_sums[range->row_sum_count++] =
+            (struct row_sum){.group = group, .ordinal = ordinal};
+    }
+    range->row_sums[number].value += value;
+}
+
+/* The rows of a profile count together, as they do without labels. values has what the first group
+ * had of each. */
+static enum err_code spread_row_sums(struct range *range, const struct block_profile *profiles)
+{
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < range->row_sum_count && !code; i++) {
+        const struct row_sum *sum = &range->row_sums[i];
+        const struct block_profile *profile = &profiles[sum->ordinal];
+        int64_t *before = &range->values[sum->ordinal];
+        if (profile->duration_ns > 0)
+            spread_add_part(&range->spread, sum->group, profile->time_ns, profile->duration_ns,
+                            *before, sum->value);
+        else
+            spread_add(&range->spread, sum->group, profile->time_ns, 0, sum->value);
+        *before += sum->value;
+        code = check_work(range);
+    }
+    map_u64_fini(&range->row_numbers);
+    range->row_numbers = (struct map_u64){0};
+    range->row_sum_count = 0;
+    return code;
+}
+
+/* Most granules have one group: the first one's values need no look-up. Rows that a filter leaves
+ * out still count as 0, so that their group is there. */
+static enum err_code add_deltas(struct range *range, const struct walk_task *task,
+                                const struct block_rows *rows, const bool *keeps)
+{
+    const int64_t *next = rows->timestamps;
+    uint32_t first_group = ROW_LABELS_LEFT_OUT;
+    enum err_code code = ERR_NONE;
+    reserve_values(range, task->granule->profile_count);
+    memset(range->values, 0, task->granule->profile_count * sizeof(*range->values));
+    for (uint32_t i = 0; i < rows->row_count && !code; i++) {
+        const uint32_t ordinal = rows->ordinals[i];
+        const uint32_t moment_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        const int64_t *moments = next;
+        next = moment_count ? next + moment_count : next;
+        if (ordinal < task->first || ordinal >= task->end)
+            continue;
+        const uint32_t group = group_of_row(range, rows, i);
+        const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
+        if (!row_labels_stays(group)) {
+            range->has_lost_rows = true;
+            continue;
+        }
+        if (moment_count && range->query->is_by_moments) {
+            add_moments(range, group, value, moments, moment_count);
+            code = check_work(range);
+            continue;
+        }
+        if (first_group == ROW_LABELS_LEFT_OUT)
+            first_group = group;
+        if (group == first_group)
+            range->values[ordinal] += value;
+        else
+            add_to_profile(range, group, ordinal, value);
+    }
+    cover_profiles(range, task, rows->profiles + task->first);
+    if (!code && first_group != ROW_LABELS_LEFT_OUT)
+        code = add_profiles(range, task, first_group, rows->profiles + task->first, range->values);
+    return code ? code : spread_row_sums(range, rows->profiles);
+}
+
+static void add_gauges(struct range *range, const struct walk_task *task,
+                       const struct block_rows *rows, const bool *keeps)
+{
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t ordinal = rows->ordinals[i];
+        if (ordinal < task->first || ordinal >= task->end)
+            continue;
+        const uint32_t group = group_of_row(range, rows, i);
+        if (row_labels_stays(group))
+            spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
+                       keeps_row(keeps, rows, i) ? rows->values[i] : 0);
+    }
+    cover_profiles(range, task, rows->profiles + task->first);
+}
+
+static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,
+                               bool wants_moments)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const uint32_t *bytes = granule->extent_bytes;
+    const bool *keeps = NULL;
+    struct block_rows rows;
+    enum err_code code = range->query->filter ? find_keeps(range, task, &keeps) : ERR_NONE;
+    if (code)
+        return code;
+    const bool wants_details = wants_labels || wants_moments;
+    code = block_read_rows(task->block, granule, walk->cursor, wants_details, &rows, walk->err);
+    if (!wants_labels)
+        rows.label_sets = NULL;
+    code = walk_note_read(walk, task, granule->row_count,
+                          bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
+    if (code || task->is_broken)
+        return code;
+    if (range->rule == STORE_SUM)
+        return add_deltas(range, task, &rows, keeps);
+    if (range->rule == STORE_MEAN)
+        add_gauges(range, task, &rows, keeps);
+    else
+        add_snapshots(range, task, &rows, keeps);
+    return ERR_NONE;
+}
+
+/* Deltas without a row say nothing of labels that rows have: they are time in which the groups of
+ * the series have 0, whichever those are. */
+static bool is_idle(const struct range *range, const struct walk_task *task)
+{
+    return range->rule == STORE_SUM && !task->granule->row_count;
+}
+
+static enum err_code read_task(struct range *range, struct walk_task *task)
+{
+    if (is_cut(range, task)) {
+        if (!range->is_second_pass)
+            walk_note_cut(range->walk, task);
+        if (range->rule != STORE_DIFFERENCE)
+            return ERR_NONE;
+        map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
+    }
+    if (is_idle(range, task)) {
+        range->has_left_out = true;
+        return ERR_NONE;
+    }
+    row_labels_begin(range->labels, task->block, task->granule);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
+    const bool wants_moments = !task->are_totals && range->query->is_by_moments &&
+                               (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
+    const bool wants_rows = wants_labels || wants_moments || range->rule == STORE_DIFFERENCE;
+    if (wants_rows || range->query->filter) {
+        enum err_code code = walk_open_stacks(range->walk, task);
+        if (code || task->is_broken)
+            return code;
+    }
+    if (wants_rows)
+        return read_rows(range, task, wants_labels, wants_moments);
+    const uint32_t group = row_labels_group(range->labels, 0);
+    if (!row_labels_stays(group) && range->rule == STORE_MEAN)
+        return read_times(range, task);
+    if (!row_labels_stays(group)) {
+        range->has_left_out = true;
+        return ERR_NONE;
+    }
+    return is_enough(range, task) ? read_whole(range, task, group)
+                                  : read_profiles(range, task, group);
+}
+
+/* ---- series by series ---- */
+
+/* Snapshots of an hour that is left out tell what later ones are to be compared with. */
+static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
+{
+    return map_u64_find(&range->cut_hours, (uint32_t)hour_of(time_ns)) != MAP_ABSENT;
+}
+
+static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
+{
+    struct range *range = context;
+    if (!is_in_cut_hour(range, time_ns))
+        spread_cover(&range->spread, since_ns, time_ns - since_ns);
+}
+
+/* What groups had before of the gains until a moment. */
+static int64_t *find_gained(struct range *range, int64_t time_ns)
+{
+    const uint32_t count = range->gained.count;
+    const uint32_t number = map_u64_add(&range->gained, (uint64_t)time_ns, count);
+    if (range->value_capacity <= number) {
+        range->value_capacity = number < 32 ? 64 : number * 2;
+        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
+    }
+    if (number == count)
+        range->values[number] = 0;
+    return &range->values[number];
+}
+
+static void add_gain(void *context, const struct difference_gain *gained)
+{
+    struct range *range = context;
+    if (is_in_cut_hour(range, gained->time_ns))
+        return;
+    const int64_t value = gained->key % 2 ? gained->value : 0;
+    int64_t *before = find_gained(range, gained->time_ns);
+    spread_add_part(&range->spread, gained->key / 2, gained->since_ns,
+                    gained->time_ns - gained->since_ns, *before, value);
+    *before += value;
+}
+
+/* A group has data wherever its series have, whether its labels occur there or not. */
+static void add_to_groups(struct range *range, uint32_t series)
+{
+    uint32_t *groups = &range->groups_of_series[series];
+    for (uint32_t i = 0; i < range->spread.sum_count; i++) {
+        const struct spread_sum *sum = &range->spread.sums[i];
+        range_groups_add(range->groups, sum->group, sum->step, sum->sum);
+        range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
+        *groups = *groups == NO_GROUP || *groups == sum->group ? sum->group : SEVERAL_GROUPS;
+    }
+}
+
+static void begin_series(struct range *range)
+{
+    spread_begin_series(&range->spread);
+    map_u64_fini(&range->cut_hours);
+    range->cut_hours = (struct map_u64){0};
+    map_u64_fini(&range->gained);
+    range->gained = (struct map_u64){0};
+    range->has_left_out = range->has_lost_rows = false;
+    neighbours_begin_series(&range->neighbours);
+    range->hour_sum_count = 0;
+}
+
+/* No row of the granule is wanted, or it has none. */
+static bool is_left_out(struct range *range, const struct walk_task *task)
+{
+    if (neighbours_is_unread(task) || is_cut(range, task))
+        return false;
+    if (is_idle(range, task))
+        return true;
+    row_labels_begin(range->labels, task->block, task->granule);
+    return (task->are_totals || !row_labels_wants_rows(range->labels, task->granule)) &&
+           !row_labels_stays(row_labels_group(range->labels, 0));
+}
+
+/* Where some rows of the series are wanted, its other granules are time in which there were none.
+ * A series without any row in the window is in the group of its own labels. */
+static enum err_code read_left_out(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                   uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
+    for (uint32_t i = begin; i < end && !code && range->has_left_out; i++) {
+        struct walk_task *task = &tasks[i];
+        if (is_left_out(range, task) && (is_there || is_idle(range, task)))
+            code = read_times(range, task);
+    }
+    return code;
+}
+
+/* Its profiles have no rows in the window: the first moment that they cover has its group. */
+static void add_idle_series(struct range *range, const struct walk_task *task)
+{
+    const struct coverage *covered = &range->spread.covered;
+    if (range->rule != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
+        !covered->count)
+        return;
+    row_labels_begin(range->labels, task->block, task->granule);
+    const uint32_t group = row_labels_group(range->labels, 0);
+    const struct coverage_span *first = &covered->spans[0];
+    if (row_labels_stays(group))
+        spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
+}
+
+/* Series of deltas whose profiles all have a duration have an interval of 0: nothing is unknown
+ * within a step. A profile without a duration that is alone has no interval. */
+static void note_series_interval(struct range *range)
+{
+    const struct spread *spread = &range->spread;
+    const bool is_known = spread->interval_ns || !spread->time_count;
+    if (range->rule == STORE_SUM && !range->is_second_pass && is_known && spread->sum_count)
+        range->intervals_ns[range->interval_count++] = spread->interval_ns;
+}
+
+static enum err_code read_neighbours(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                     uint32_t end, bool is_before)
+{
+    struct walk_task *task;
+    enum err_code code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
+    while (!code && task) {
+        if (task->first < task->end)
+            code = read_task(range, task);
+        if (!code)
+            code = check_limits(range);
+        if (!code)
+            code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
+    }
+    return code;
+}
+
+static void end_series(struct range *range, const struct walk_task *task)
+{
+    uint32_t count = 0;
+    const int64_t *times_ns = differences_times(&range->differences, &count);
+    share_hour_sums(range);
+    spread_end_series(&range->spread);
+    add_idle_series(range, task);
+    if (range->rule == STORE_DIFFERENCE)
+        neighbours_end_series(&range->neighbours, times_ns, count);
+    else
+        neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
+    differences_fini(&range->differences);
+    note_series_interval(range);
+}
+
+static enum err_code read_tasks(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = begin; i < end && !code; i++) {
+        if (neighbours_is_unread(&tasks[i]))
+            continue;
+        if (range->query->filter)
+            walk_read_ahead(range->walk, i);
+        code = read_task(range, &tasks[i]);
+        if (!code)
+            code = check_limits(range);
+    }
+    if (!code)
+        code = read_neighbours(range, tasks, begin, end, true);
+    return code ? code : read_neighbours(range, tasks, begin, end, false);
+}
+
+static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
+                                 uint32_t end)
+{
+    begin_series(range);
+    enum err_code code = read_tasks(range, tasks, begin, end);
+    if (!code && range->rule == STORE_DIFFERENCE)
+        differences_tell(&range->differences, cover_gains, add_gain, range);
+    else if (!code)
+        code = read_left_out(range, tasks, begin, end);
+    end_series(range, &tasks[begin]);
+    if (!code)
+        add_to_groups(range, tasks[begin].series);
+    return code;
+}
+
+/* Deltas without a duration are found when they are read. */
+static bool lacks_neighbours(const struct range *range)
+{
+    return !range->walk->query->ahead_ns && range->walk->type_count &&
+           (range->rule != STORE_SUM || range->spread.unknown_count);
+}
+
+static bool is_needed(const struct range *range, uint32_t series)
+{
+    const uint32_t group = range->groups_of_series[series];
+    return !range->is_second_pass || group == SEVERAL_GROUPS ||
+           range_groups_wants(range->groups, group);
+}
+
+static enum err_code read_pass(struct range *range)
+{
+    const struct walk *walk = range->walk;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0, end; i < walk->task_count && !code && !lacks_neighbours(range); i = end) {
+        const uint32_t series = walk->tasks[i].series;
+        for (end = i; end < walk->task_count && walk->tasks[end].series == series;)
+            end++;
+        if (is_needed(range, series))
+            code = read_series(range, walk->tasks, i, end);
+    }
+    return code ? code : check_limits(range);
+}
+
+static struct span find_text(const struct range *range, uint32_t number, struct span name)
+{
+    uint32_t count;
+    const struct label_words *words = row_labels_get(range->labels, number, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(words[i].key, name))
+            return words[i].text;
+    }
+    return (struct span){0};
+}
+
+static int compare_groups(void *context, uint32_t one, uint32_t other)
+{
+    const struct range *range = context;
+    int order = 0;
+    for (size_t i = 0; !order && i < range->query->group_by_count; i++) {
+        const struct span name = range->query->group_by[i];
+        order = span_compare(find_text(range, one, name), find_text(range, other, name));
+    }
+    return order;
+}
+
+/* Data that is read again counts once, in the statistics and against the limit of bytes. */
+static enum err_code read_again(struct range *range, uint64_t opening_bytes)
+{
+    struct store_statistics *statistics = &range->walk->statistics;
+    const struct store_statistics first = *statistics;
+    range->is_second_pass = true;
+    statistics->bytes_read = opening_bytes;
+    const enum err_code code = read_pass(range);
+    statistics->granule_count = first.granule_count;
+    statistics->row_count = first.row_count;
+    statistics->bytes_read = first.bytes_read;
+    return code;
+}
+
+static enum err_code read_all(struct range *range)
+{
+    const uint64_t opening_bytes = range->walk->statistics.bytes_read;
+    walk_sort_by_series(range->walk);
+    enum err_code code = read_pass(range);
+    range->unknown_count = range->rule == STORE_SUM ? range->spread.unknown_count : 0;
+    if (code || lacks_neighbours(range) ||
+        !range_groups_choose(range->groups, compare_groups, range))
+        return code;
+    return read_again(range, opening_bytes);
+}
+
+/* ---- the answer ---- */
+
+/* Sums per covered time: of deltas in 1 / SPREAD_UNIT, of levels times ns. */
+static double average_of(const struct range *range, __int128 sum, uint64_t covered_ns)
+{
+    const double unit = range->rule == STORE_MEAN ? 1 : SPREAD_UNIT;
+    return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
+}
+
+/* Halves away from 0. */
+static int64_t round_level(__int128 sum, uint64_t covered_ns)
+{
+    if (!covered_ns)
+        return 0;
+    const __int128 half = covered_ns / 2;
+    return (int64_t)((sum < 0 ? sum - half : sum + half) / (__int128)covered_ns);
+}
+
+static __int128 round_sum(__int128 sum)
+{
+    return (sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS;
+}
+
+/* Whole values of steps are differences of running sums that are rounded, so that they add up to
+ * the total. *running is the sum of the steps before, in 1 / SPREAD_UNIT. */
+static int64_t round_value(__int128 *running, __int128 value)
+{
+    const __int128 before = *running;
+    *running += value;
+    return (int64_t)(round_sum(*running) - round_sum(before));
+}
+
+static void add_point(const struct range *range, struct store_range_series *series,
+                      struct store_point *points, uint32_t step, int64_t value, __int128 sum,
+                      uint64_t covered_ns)
+{
+    int64_t begin_ns, end_ns;
+    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
+    const uint64_t length_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
+    points[series->point_count++] = (struct store_point){
+        .step = step,
+        .value = value,
+        .average = average_of(range, sum, covered_ns ? covered_ns : length_ns),
+        .covered_ns = covered_ns,
+    };
+    series->covered_ns += covered_ns;
+    if (range->rule != STORE_MEAN)
+        series->total += value;
+}
+
+static uint64_t covered_in_step(const struct range *range, const struct coverage *covered,
+                                uint32_t *cursor, uint32_t step)
+{
+    int64_t begin_ns, end_ns;
+    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
+    return coverage_within(covered, cursor, begin_ns, end_ns);
+}
+
+/* rest: per step, what is left for other groups; NULL: of levels. */
+static void make_points(const struct range *range, uint32_t group, int64_t *rest,
+                        struct store_range_series *series)
+{
+    const struct coverage *covered = range_groups_covered(range->groups, group);
+    struct store_point *points =
+        arena_new_raw(range->walk->arena, struct store_point, range->step_count);
+    const bool are_levels = range->rule == STORE_MEAN;
+    __int128 running = 0, total = 0;
+    uint32_t cursor = 0;
+    for (uint32_t i = 0; i < range->step_count; i++) {
+        __int128 sum = 0;
+        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
+        if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
+            continue;
+        const int64_t value =
+            are_levels ? round_level(sum, covered_ns) : round_value(&running, sum);
+        total += sum;
+        add_point(range, series, points, i, value, sum, covered_ns);
+        if (rest)
+            rest[i] -= value;
+    }
+    series->points = points;
+    series->average = average_of(range, total, series->covered_ns);
+}
+
+/* What all groups have together, in whole numbers: as without groups. Levels have no sums. */
+static int64_t *make_rest(const struct range *range)
+{
+    if (range->rule == STORE_MEAN)
+        return NULL;
+    int64_t *rest = arena_new(range->walk->arena, int64_t, range->step_count);
+    __int128 running = 0;
+    for (uint32_t i = 0; i < range->step_count; i++) {
+        __int128 sum = 0;
+        range_groups_all(range->groups, i, &sum);
+        rest[i] = round_value(&running, sum);
+    }
+    return rest;
+}
+
+/* Where all groups are chosen, whole numbers still may lack a little of the sum, or exceed it: in
+ * each step the group of the largest value has that. */
+static void give_rest(const struct range *range, const int64_t *rest,
+                      struct store_range_series *series, uint32_t count)
+{
+    struct store_point **largest =
+        arena_new(range->walk->arena, struct store_point *, range->step_count);
+    uint32_t *owners = arena_new(range->walk->arena, uint32_t, range->step_count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct store_point *points = series[i].points;
+        for (uint32_t j = 0; j < series[i].point_count; j++) {
+            const uint32_t step = points[j].step;
+            if (!largest[step] || points[j].value > largest[step]->value) {
+                largest[step] = &points[j];
+                owners[step] = i;
+            }
+        }
+    }
+    for (uint32_t step = 0; step < range->step_count; step++) {
+        if (!rest[step] || !largest[step])
+            continue;
+        largest[step]->value += rest[step];
+        series[owners[step]].total += rest[step];
+    }
+}
+
+/* The groups that are not chosen have data where any group has. */
+static void make_other(const struct range *range, const int64_t *rest,
+                       struct store_range_series *series)
+{
+    const struct coverage *covered = range_groups_all_covered(range->groups);
+    struct store_point *points =
+        arena_new_raw(range->walk->arena, struct store_point, range->step_count);
+    __int128 total = 0;
+    uint32_t cursor = 0;
+    for (uint32_t i = 0; i < range->step_count; i++) {
+        __int128 sum = 0;
+        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
+        if (!range_groups_rest(range->groups, i, &sum) && !covered_ns)
+            continue;
+        add_point(range, series, points, i, rest ? rest[i] : round_level(sum, covered_ns), sum,
+                  covered_ns);
+        total += sum;
+    }
+    series->points = points;
+    series->average = average_of(range, total, series->covered_ns);
+}
+
+static void make_labels(const struct range *range, uint32_t group,
+                        struct store_range_series *ret_series)
+{
+    const struct store_range_query *query = range->query;
+    struct store_label *labels =
+        arena_new(range->walk->arena, struct store_label, query->group_by_count);
+    for (size_t i = 0; i < query->group_by_count; i++)
+        labels[i] = (struct store_label){.name = query->group_by[i],
+                                         .value = find_text(range, group, query->group_by[i])};
+    ret_series->labels = labels;
+}
+
+static int compare_intervals(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Steps suit most series: a few rare ones do not make them long for all. */
+static void describe_intervals(const struct range *range, struct store_range *answer)
+{
+    const uint32_t count = range->interval_count;
+    if (!count)
+        return;
+    qsort(range->intervals_ns, count, sizeof(*range->intervals_ns), compare_intervals);
+    answer->interval_ns = range->intervals_ns[(count - 1) / 2];
+    answer->longest_interval_ns = range->intervals_ns[count - 1];
+    for (uint32_t i = 0; i < count; i++)
+        answer->longer_count += range->intervals_ns[i] > range->steps.step_ns;
+}
+
+/* Neighbours alone are no data. */
+static bool has_data(const struct range *range)
+{
+    const struct store_statistics *statistics = &range->walk->statistics;
+    return range->walk->type_count && (statistics->profile_count || statistics->cut_count ||
+                                       range_groups_count(range->groups));
+}
+
+static void make_answer(struct range *range)
+{
+    struct walk *walk = range->walk;
+    const uint32_t *chosen;
+    const uint32_t count = range_groups_chosen(range->groups, &chosen);
+    const uint32_t other_count = range_groups_count(range->groups) - count;
+    struct store_type *type = has_data(range) ? arena_new(walk->arena, struct store_type, 1) : NULL;
+    if (type)
+        *type = walk->types[0];
+    struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
+    int64_t *rest = make_rest(range);
+    for (uint32_t i = 0; i < count; i++) {
+        make_labels(range, chosen[i], &series[i]);
+        make_points(range, chosen[i], rest, &series[i]);
+    }
+    if (rest && !other_count)
+        give_rest(range, rest, series, count);
+    struct store_range_series *other =
+        other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
+    if (other)
+        make_other(range, rest, other);
+    range->answer = (struct store_range){.type = type,
+                                         .series = series,
+                                         .series_count = count,
+                                         .other = other,
+                                         .other_count = other_count,
+                                         .unknown_count = range->unknown_count,
+                                         .statistics = walk->statistics};
+    describe_intervals(range, &range->answer);
+}
+
+static void range_fini(struct range *range)
+{
+    for (uint32_t i = 0; i < range->keeps_count; i++)
+        flight_cache_unref(range->keeps_entries[i]);
+    range->keeps_count = 0;
+    row_labels_destroy(range->labels);
+    range->labels = NULL;
+    range_groups_destroy(range->groups);
+    range->groups = NULL;
+    map_u64_fini(&range->row_numbers);
+    range->row_numbers = (struct map_u64){0};
+    range->row_sum_count = 0;
+    spread_fini(&range->spread);
+    map_u64_fini(&range->cut_hours);
+    range->cut_hours = (struct map_u64){0};
+    map_u64_fini(&range->gained);
+    range->gained = (struct map_u64){0};
+    differences_fini(&range->differences);
+}
+
+static enum err_code answer_range(struct walk *walk, void *context)
+{
+    struct range *range = context;
+    enum err_code code = walk_check_types(walk);
+    if (!code)
+        code = walk_check_magnitude(walk);
+    if (code)
+        return code;
+    walk_count_unlabelled(walk, range->query->group_by, range->query->group_by_count);
+    range->walk = walk;
+    range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
+    if (range->query->is_by_moments && range->rule != STORE_SUM)
+        return err_set(walk->err, ERR_INVALID,
+                       "moments: %s is no delta: what it tells is of its profiles' begins",
+                       walk->types[0].name);
+    if (range->query->is_rate && range->rule == STORE_MEAN)
+        return err_set(walk->err, ERR_INVALID, "rate: %s is a level, which has none",
+                       walk->types[0].name);
+    range_fini(range); /* of another try */
+    spread_init(&range->spread, &range->steps);
+    range->spread.are_levels = range->rule == STORE_MEAN;
+    range->checked_at = 0;
+    neighbours_init(&range->neighbours, walk);
+    range->intervals_ns = arena_new_raw(walk->arena, int64_t, walk->series_count);
+    range->interval_count = 0;
+    range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
+    range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
+    range->keeps_count = walk->block_count;
+    range->keeps_bytes = 0;
+    range->groups =
+        range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
+    range->groups_of_series = arena_new_raw(walk->arena, uint32_t, walk->series_count);
+    memset(range->groups_of_series, 0xff, walk->series_count * sizeof(*range->groups_of_series));
+    range->is_second_pass = false;
+    range->labels =
+        row_labels_create(walk->arena, range->query->query.label_filter, walk->row_selectors,
+                          range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
+    code = read_all(range);
+    range->lacks_neighbours = lacks_neighbours(range);
+    if (!code && !range->lacks_neighbours)
+        code = row_labels_check(range->labels, walk->err);
+    if (!code && !range->lacks_neighbours)
+        make_answer(range);
+    return code;
+}
+
+static int64_t longer_of(int64_t one_ns, int64_t other_ns)
+{
+    return one_ns > other_ns ? one_ns : other_ns;
+}
+
+/* Does the query have to run again, since it did not read far enough? Which durations the profiles
+ * have that begin before the window, and at which intervals they come, is known when some are. */
+static bool extend_reach(const struct range *range, struct store_query *query)
+{
+    int64_t wanted_ns = range->neighbours.wanted_reach_ns;
+    if (range->lacks_neighbours || !range->answer.type)
+        wanted_ns = longer_of(wanted_ns, NEIGHBOURS_REACH_NS);
+    bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
+    if (range->rule == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
+        query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {
+        query->reach_ns = range->spread.longest_ns < NEIGHBOURS_REACH_MAX_NS
+                              ? range->spread.longest_ns
+                              : NEIGHBOURS_REACH_MAX_NS;
+        is_longer = true;
+    }
+    return is_longer;
+}
+
+static enum err_code run(const struct walk_source *source, struct arena *arena,
+                         const struct store_query *query, struct range *range, struct err *err)
+{
+    struct store_query reaching = *query;
+    enum err_code code;
+    /* Deltas that begin before the window count with what they have in it. Short ones of another
+     * series do not show that there is none of ten minutes; blocks state how far theirs reach, so
+     * those that do not reach the window cost nothing more. Where durations longer than an hour are
+     * found, the query runs again with a longer reach. */
+    reaching.reach_ns = NEIGHBOURS_REACH_NS;
+    reaching.ahead_ns = 0;
+    do {
+        range->answer = (struct store_range){0};
+        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_range, range, err);
+    } while (!code && extend_reach(range, &reaching));
+    return code;
+}
+
+enum err_code range_make(const struct walk_source *source, struct arena *arena,
+                         const struct store_range_query *query, struct store_range *ret_range,
+                         struct err *err)
+{
+    const struct spread_steps steps = {.start_ns = query->query.start_ns,
+                                       .end_ns = query->query.end_ns,
+                                       .lead_ns = query->lead_ns,
+                                       .step_ns = query->step_ns};
+    const uint64_t step_count = spread_count_steps(&steps);
+    if (step_count > STORE_RANGE_STEPS_MAX)
+        return err_set(err, ERR_TOO_LARGE,
+                       "step: the window has more than %d of them; make steps longer",
+                       STORE_RANGE_STEPS_MAX);
+    struct range range = {
+        .query = query,
+        .steps = steps,
+        .step_count = (uint32_t)step_count,
+        .filters = source->filters,
+        .question = {.filter = query->filter,
+                     .resolver = source->resolver,
+                     .tenant_id = query->query.tenant_id,
+                     .patience = &query->query.patience},
+    };
+    if (query->filter)
+        range.question.rules = stack_filter_tell(arena, query->filter);
+    enum err_code code = run(source, arena, &query->query, &range, err);
+    range_fini(&range);
+    mem_free(range.values);
+    mem_free(range.row_sums);
+    mem_free(range.keys);
+    mem_free(range.hour_sums);
+    if (!code && !range.answer.type && !range.answer.statistics.broken_count)
+        code = walk_explain_nothing(source, &query->query, arena, err);
+    if (!code)
+        *ret_range = range.answer;
+    return code;
+}

@@ -1,0 +1,185 @@
+#include "store/query/result_cache.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/mem.h"
+#include "lib/base/wait_limit.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/report/label_filter.h"
+#include "store/block/selector.h"
+#include "store/query/scan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { WORDS_MAX_BYTES = 1 << 24 };
+
+struct answers {
+    struct flight_cache *cache;
+};
+
+static void destroy_answer(void *value)
+{
+    struct store_answer *answer = value;
+    profile_destroy(answer->own_profile);
+    mem_free(answer);
+}
+
+struct answers *answers_create(size_t max_bytes)
+{
+    struct answers *answers = mem_new(struct answers, 1);
+    answers->cache = flight_cache_create(max_bytes, destroy_answer);
+    return answers;
+}
+
+void answers_destroy(struct answers *answers)
+{
+    if (!answers)
+        return;
+    flight_cache_destroy(answers->cache);
+    mem_free(answers);
+}
+
+size_t answers_bytes(struct answers *answers)
+{
+    return flight_cache_bytes(answers->cache);
+}
+
+/* ---- what an answer is known by ---- */
+
+static void append_word(struct buf *words, struct span word)
+{
+    buf_append_u64(words, word.size);
+    buf_append_span(words, word);
+}
+
+/* All but the tasks. */
+static void append_question(const struct walk *walk, struct buf *words)
+{
+    const struct store_query *query = walk->query;
+    buf_append_u64(words, walk->statistics.names.generation);
+    buf_append_u32(words, query->profile != NULL);
+    buf_append_u32(words, walk->statistics.cut_count); /* which the answer tells */
+    buf_append_u32(words, query->wants_all_labels);
+    buf_append_u64(words, query->label_name_count);
+    for (size_t i = 0; i < query->label_name_count; i++)
+        append_word(words, query->label_names[i]);
+    buf_append_u64(words, (uint64_t)query->ahead_ns);
+    if (query->ahead_ns) { /* parts of what lies at the window's edges count */
+        buf_append_u64(words, (uint64_t)query->start_ns);
+        buf_append_u64(words, (uint64_t)query->end_ns);
+    }
+    if (query->label_filter)
+        label_filter_append_rules(query->label_filter, words);
+    for (size_t i = 0; walk->row_selectors && i < walk->row_selectors->count; i++)
+        selector_append_canonical(walk->row_selectors->selectors[i], words);
+}
+
+/* A block by its name when it changes, else which of a granule's profiles. */
+static void append_tasks(const struct walk *walk, struct digest_stream *stream)
+{
+    const struct block *block = NULL;
+    uint32_t count;
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        const char *name = block_name(task->block);
+        const struct block_granule *first = block_granules(task->block, &count);
+        const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
+                                    task->are_totals};
+        if (task->block != block) {
+            const uint32_t size[] = {0, (uint32_t)strlen(name), 0, 0};
+            digest_stream_append(stream, span_of(size, sizeof(size)));
+            digest_stream_append(stream, span_of(name, strlen(name)));
+        }
+        block = task->block;
+        digest_stream_append(stream, span_of(numbers, sizeof(numbers)));
+    }
+}
+
+void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_BYTES])
+{
+    uint8_t hash[DIGEST_BYTES];
+    char hex[DIGEST_HEX_BYTES];
+    buf_auto words;
+    buf_init(&words, WORDS_MAX_BYTES);
+    append_question(walk, &words);
+    ret_identity[0] = '\0';
+    if (!walk->task_count || walk->statistics.broken_count || walk->statistics.oversized_count ||
+        buf_failed(&words))
+        return;
+    struct digest_stream *stream = digest_stream_create();
+    const uint64_t size = words.size;
+    digest_stream_append(stream, span_of(&size, sizeof(size)));
+    digest_stream_append(stream, buf_span(&words));
+    append_tasks(walk, stream);
+    digest_stream_finish(stream, hash);
+    digest_stream_destroy(stream);
+    digest_hex(span_of(hash, DIGEST_BYTES), hex);
+    snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", walk->query->tenant_id, hex);
+}
+
+/* ---- answers ---- */
+
+struct making {
+    struct walk *walk;
+    bool has_begun; /* by this question, not by others */
+    enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer);
+};
+
+/* Its texts outlive the question that it was made for. */
+static void own_texts(struct store_answer *answer)
+{
+    struct arena *arena = answer->own_profile->arena;
+    answer->type = arena_strdup(arena, answer->type);
+    if (answer->absent_label)
+        answer->absent_label = arena_strdup(arena, answer->absent_label);
+    if (answer->statistics.broken_message)
+        answer->statistics.broken_message = arena_strdup(arena, answer->statistics.broken_message);
+    if (answer->statistics.oversized_message)
+        answer->statistics.oversized_message =
+            arena_strdup(arena, answer->statistics.oversized_message);
+}
+
+/* What of it could not be read may be another time: it goes to those who wait alone. */
+static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    struct making *making = context;
+    making->has_begun = true;
+    struct store_answer *answer = mem_new(struct store_answer, 1);
+    enum err_code code = making->make(making->walk, answer);
+    if (code) {
+        if (err != making->walk->err)
+            *err = *making->walk->err;
+        mem_free(answer);
+        return code;
+    }
+    own_texts(answer);
+    *ret_value = answer;
+    *ret_bytes = answer->statistics.broken_count || answer->statistics.oversized_count
+                     ? SIZE_MAX
+                     : sizeof(*answer) + arena_bytes(answer->own_profile->arena);
+    return ERR_NONE;
+}
+
+enum err_code answers_ref(struct answers *answers, struct walk *walk, const char *identity,
+                          enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer),
+                          struct store_answer *ret_answer)
+{
+    const struct patience *patience = &walk->query->patience;
+    struct making making = {.walk = walk, .make = make};
+    struct flight_entry *entry;
+    enum err_code code;
+    /* Who made it may have gone away, had no room or other limits: what became of that is not this
+     * question's. Of those who waited one makes it then, and the others wait for that one. */
+    do {
+        code = flight_cache_ref_within(answers->cache, identity, patience, make_answer, &making,
+                                       &entry, walk->err);
+    } while (code && !making.has_begun && !patience_is_over(patience));
+    if (code)
+        return making.has_begun ? code : ERR_CANCELLED;
+    *ret_answer = *(const struct store_answer *)flight_cache_get(entry);
+    ret_answer->own_profile = NULL;
+    ret_answer->kept = entry;
+    return ERR_NONE;
+}

@@ -1,0 +1,519 @@
+#include "store/query/row_labels.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "store/block/block_read.h"
+#include "store/block/selector.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* A text is as long as that of a report of shares (lib/profile/report/view.h). */
+enum { TEXT_MAX_BYTES = 4096, NUMBER_BYTES = 22, NAMES_SHOWN = 12, NAME_BYTES_SHOWN = 60 };
+#define NOT_KNOWN (UINT32_MAX - 1)
+
+static const char trace_id_name[] = "trace_id", span_id_name[] = "span_id";
+
+struct group {
+    const struct label_words *labels;
+    uint32_t count;
+};
+
+struct row_labels {
+    struct arena *arena;
+    const struct label_filter *filter;
+    const struct selector_set *selectors;
+    const struct span *names;
+    size_t name_count;
+    enum row_labels_kind kind;
+    enum err_code code; /* of the first row that could not be compared */
+    struct err err;
+    bool *is_seen;      /* per name */
+    struct span *shown; /* names that there are, for messages */
+    uint32_t shown_count;
+    struct map_bytes groups; /* by what tells them apart */
+    struct group *group;     /* by number */
+    uint32_t group_capacity;
+    size_t bytes; /* in the arena */
+    /* The series in hand: */
+    const struct dictionary *dictionary;
+    uint32_t series;
+    bool has_own;           /* may samples of the block have one of the labels that count? */
+    bool goes_by_series;    /* what counts is the same for all its rows */
+    bool is_open;           /* selectors find it, by labels of samples alone */
+    uint32_t *group_of_set; /* NOT_KNOWN: not yet looked at */
+    uint32_t set_capacity;
+    uint32_t *known_sets; /* those that are known */
+    uint32_t known_count;
+    struct label_words *words;  /* of the label set in hand */
+    struct label_words *chosen; /* of them those that are asked for; room for as many */
+    uint32_t word_count;
+    uint32_t word_capacity;
+    char link_text[2][2 * DIGEST_BYTES + 1];
+    struct buf key;
+};
+
+/* ---- groups ---- */
+
+static void append_sized(struct buf *key, struct span text)
+{
+    buf_append_u32(key, (uint32_t)text.size);
+    buf_append_span(key, text);
+}
+
+static struct span keep(struct row_labels *labels, struct span text)
+{
+    labels->bytes += text.size + 1;
+    return span_of(arena_strndup(labels->arena, text.data, text.size), text.size);
+}
+
+static uint32_t add_group(struct row_labels *labels, const struct label_words *words,
+                          uint32_t count)
+{
+    const struct span key = buf_span(&labels->key);
+    const uint32_t number = labels->groups.count;
+    const uint32_t known = map_bytes_find(&labels->groups, key);
+    if (known != MAP_ABSENT)
+        return known;
+    if (number == labels->group_capacity) {
+        labels->group_capacity = labels->group_capacity ? labels->group_capacity * 2 : 16;
+        labels->group = mem_resize(labels->group, labels->group_capacity, sizeof(*labels->group));
+    }
+    struct label_words *kept = arena_new(labels->arena, struct label_words, count);
+    for (uint32_t i = 0; i < count; i++) {
+        kept[i] = words[i];
+        kept[i].text = keep(labels, words[i].text);
+        kept[i].unit = keep(labels, words[i].unit);
+        if (labels->kind == ROW_LABELS_ALL)
+            kept[i].key = keep(labels, words[i].key);
+    }
+    labels->bytes += count * sizeof(*kept);
+    labels->group[number] = (struct group){.labels = kept, .count = count};
+    return map_bytes_add(&labels->groups, keep(labels, key), number);
+}
+
+struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
+                                     const struct selector_set *selectors, const struct span *names,
+                                     size_t name_count, enum row_labels_kind kind)
+{
+    assert(name_count <= ROW_LABELS_NAMES_MAX);
+    struct row_labels *labels = arena_new(arena, struct row_labels, 1);
+    *labels = (struct row_labels){.arena = arena,
+                                  .filter = filter,
+                                  .selectors = selectors,
+                                  .names = names,
+                                  .name_count = name_count,
+                                  .kind = kind,
+                                  .is_seen = arena_new(arena, bool, name_count),
+                                  .shown = arena_new(arena, struct span, NAMES_SHOWN)};
+    buf_init(&labels->key, UINT32_MAX);
+    add_group(labels, NULL, 0);
+    return labels;
+}
+
+void row_labels_destroy(struct row_labels *labels)
+{
+    if (!labels)
+        return;
+    map_bytes_fini(&labels->groups);
+    mem_free(labels->group);
+    mem_free(labels->group_of_set);
+    mem_free(labels->known_sets);
+    mem_free(labels->words);
+    mem_free(labels->chosen);
+    buf_fini(&labels->key);
+}
+
+/* ---- what a row has ---- */
+
+static bool is_id_name(struct span key)
+{
+    return span_equal_text(key, trace_id_name) || span_equal_text(key, span_id_name);
+}
+
+static bool has_key(const struct span *keys, size_t count, struct span key)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (span_equal(keys[i], key))
+            return true;
+    }
+    return false;
+}
+
+/* Ids are of samples alone. */
+static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
+{
+    struct span keys[ROW_LABELS_NAMES_MAX + LABEL_RULES_MAX];
+    size_t count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
+    for (size_t i = 0; i < labels->name_count; i++)
+        keys[count++] = labels->names[i];
+    for (size_t i = 0; i < count; i++) {
+        if (is_id_name(keys[i]))
+            return true;
+    }
+    for (uint32_t i = 0; count && i < dictionary->label_key_count; i++) {
+        if (has_key(keys, count, dictionary->tables->strings[dictionary->label_keys[i]]))
+            return true;
+    }
+    for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
+        if (selector_is_of_samples(labels->selectors->selectors[i], dictionary, false))
+            return true;
+    }
+    return false;
+}
+
+/* Where a name is nowhere, the message tells which there are in rows. */
+static bool has_all_names(const struct row_labels *labels)
+{
+    const struct dictionary *dictionary = labels->dictionary;
+    const struct batch_series *series = &dictionary->series[labels->series];
+    size_t found = 0;
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
+        found +=
+            has_key(labels->names, labels->name_count, dictionary->tables->strings[label->name]);
+    }
+    return found == labels->name_count;
+}
+
+static void begin_dictionary(struct row_labels *labels, const struct dictionary *dictionary)
+{
+    labels->dictionary = dictionary;
+    labels->has_own = labels->kind == ROW_LABELS_ALL || may_be_own(labels, dictionary);
+    if (labels->set_capacity >= dictionary->label_set_count)
+        return;
+    labels->set_capacity = dictionary->label_set_count;
+    mem_free(labels->group_of_set);
+    mem_free(labels->known_sets);
+    labels->group_of_set = mem_new(uint32_t, labels->set_capacity);
+    labels->known_sets = mem_new(uint32_t, labels->set_capacity);
+    labels->known_count = 0;
+    for (uint32_t i = 0; i < labels->set_capacity; i++)
+        labels->group_of_set[i] = NOT_KNOWN;
+}
+
+static void note_failure(struct row_labels *labels, enum err_code code, const struct err *err)
+{
+    if (!code || labels->code)
+        return;
+    labels->code = code;
+    labels->err = *err;
+}
+
+/* A series that a selector finds by its own labels needs no labels of samples. */
+static bool find_open(struct row_labels *labels)
+{
+    struct err err;
+    for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
+        struct selector *selector = labels->selectors->selectors[i];
+        bool matches = false;
+        if (selector_is_open(selector, labels->dictionary, labels->series))
+            continue;
+        note_failure(labels,
+                     selector_matches(selector, labels->dictionary, labels->series, &matches, &err),
+                     &err);
+        if (matches)
+            return false;
+    }
+    return labels->selectors;
+}
+
+void row_labels_begin(struct row_labels *labels, const struct block *block,
+                      const struct block_granule *granule)
+{
+    const struct dictionary *dictionary = block_dictionary(block);
+    if (labels->dictionary == dictionary && labels->series == granule->series)
+        return;
+    if (labels->dictionary != dictionary)
+        begin_dictionary(labels, dictionary);
+    labels->series = granule->series;
+    labels->is_open = find_open(labels);
+    labels->goes_by_series =
+        !labels->has_own && (labels->kind == ROW_LABELS_TEXTS || has_all_names(labels));
+    for (uint32_t i = 0; i < labels->known_count; i++)
+        labels->group_of_set[labels->known_sets[i]] = NOT_KNOWN;
+    labels->known_count = 0;
+}
+
+bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule)
+{
+    return (labels->filter || labels->is_open || labels->name_count ||
+            labels->kind == ROW_LABELS_ALL) &&
+           (granule->flags & BLOCK_HAS_LABEL_SETS) && !labels->goes_by_series;
+}
+
+static void add_word(struct row_labels *labels, const struct label_words *word)
+{
+    if (labels->word_count == labels->word_capacity) {
+        labels->word_capacity = labels->word_capacity ? labels->word_capacity * 2 : 16;
+        labels->words = mem_resize(labels->words, labels->word_capacity, sizeof(*labels->words));
+        labels->chosen = mem_resize(labels->chosen, labels->word_capacity, sizeof(*labels->chosen));
+    }
+    labels->words[labels->word_count++] = *word;
+}
+
+static void add_id(struct row_labels *labels, size_t place, const char *name, const uint8_t *id,
+                   size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *text = labels->link_text[place];
+    bool is_there = false;
+    for (size_t i = 0; i < size; i++) {
+        text[2 * i] = digits[id[i] >> 4];
+        text[2 * i + 1] = digits[id[i] & 15];
+        is_there |= id[i] != 0;
+    }
+    if (is_there)
+        add_word(labels,
+                 &(struct label_words){.key = span_text(name), .text = span_of(text, 2 * size)});
+}
+
+static void add_own(struct row_labels *labels, uint32_t set_number)
+{
+    const struct dictionary *dictionary = labels->dictionary;
+    const struct batch_label_set *set = &dictionary->label_sets[set_number];
+    const struct span *strings = dictionary->tables->strings;
+    for (uint32_t i = 0; i < set->label_count; i++) {
+        const struct profile_label *label = &dictionary->sample_labels[set->first_label + i];
+        add_word(labels, &(struct label_words){.key = strings[label->key],
+                                               .text = strings[label->text],
+                                               .number = label->number,
+                                               .unit = strings[label->unit],
+                                               .is_numeric = label->is_numeric});
+    }
+    add_id(labels, 0, trace_id_name, set->link.trace_id, sizeof(set->link.trace_id));
+    add_id(labels, 1, span_id_name, set->link.span_id, sizeof(set->link.span_id));
+}
+
+static bool has_word(const struct row_labels *labels, struct span key, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(labels->words[i].key, key))
+            return true;
+    }
+    return false;
+}
+
+static void add_of_series(struct row_labels *labels)
+{
+    const struct dictionary *dictionary = labels->dictionary;
+    const struct batch_series *series = &dictionary->series[labels->series];
+    const struct span *strings = dictionary->tables->strings;
+    const uint32_t own_count = labels->word_count;
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
+        if (!has_word(labels, strings[label->name], own_count))
+            add_word(labels, &(struct label_words){.key = strings[label->name],
+                                                   .text = strings[label->value]});
+    }
+}
+
+/* ---- its group ---- */
+
+/* Blocks may be gone when the message is made. */
+static void note_shown(struct row_labels *labels)
+{
+    for (uint32_t i = 0; i < labels->word_count && labels->shown_count < NAMES_SHOWN; i++) {
+        bool is_known = false;
+        for (uint32_t j = 0; j < labels->shown_count; j++)
+            is_known |= span_equal(labels->shown[j], labels->words[i].key);
+        if (!is_known)
+            labels->shown[labels->shown_count++] = keep(labels, labels->words[i].key);
+    }
+}
+
+static void append_number(struct buf *key, const struct label_words *word)
+{
+    buf_printf(key, "%" PRId64 "%s", word->number, word->unit.size ? " " : "");
+    buf_append_span(key, word->unit);
+}
+
+static void append_value(struct buf *key, const struct label_words *word)
+{
+    buf_append_byte(key, word->is_numeric);
+    buf_append_u64(key, (uint64_t)word->number);
+    append_sized(key, word->text);
+    append_sized(key, word->unit);
+}
+
+static uint32_t find_exact(struct row_labels *labels)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < labels->name_count; i++) {
+        for (uint32_t j = 0; j < labels->word_count; j++) {
+            const struct label_words *word = &labels->words[j];
+            if (!span_equal(word->key, labels->names[i]))
+                continue;
+            labels->is_seen[i] = true;
+            buf_append_byte(&labels->key, (uint8_t)i);
+            append_value(&labels->key, word);
+            labels->chosen[count] = *word;
+            labels->chosen[count++].key = labels->names[i];
+        }
+    }
+    return add_group(labels, labels->chosen, count);
+}
+
+static bool is_named(struct row_labels *labels, struct span key)
+{
+    for (size_t i = 0; i < labels->name_count; i++) {
+        if (span_equal(labels->names[i], key))
+            return labels->is_seen[i] = true;
+    }
+    return false;
+}
+
+static uint32_t find_all(struct row_labels *labels)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < labels->word_count; i++) {
+        const struct label_words *word = &labels->words[i];
+        const bool is_id =
+            span_equal_text(word->key, trace_id_name) || span_equal_text(word->key, span_id_name);
+        if (!is_named(labels, word->key) && is_id)
+            continue;
+        append_sized(&labels->key, word->key);
+        append_value(&labels->key, word);
+        labels->chosen[count++] = *word;
+    }
+    return add_group(labels, labels->chosen, count);
+}
+
+/* Several values stand one after the other; what would not fit becomes "…". */
+static void append_text(const struct row_labels *labels, struct span name, struct buf *text)
+{
+    static const char cut[] = "\xe2\x80\xa6";
+    for (uint32_t i = 0; i < labels->word_count; i++) {
+        const struct label_words *word = &labels->words[i];
+        if (!span_equal(word->key, name))
+            continue;
+        buf_append_text(text, text->size ? "," : "");
+        if (text->size &&
+            text->size + word->text.size + word->unit.size + NUMBER_BYTES > TEXT_MAX_BYTES) {
+            buf_append_text(text, cut);
+            return;
+        }
+        if (word->is_numeric)
+            append_number(text, word);
+        else
+            buf_append_span(text, word->text);
+    }
+}
+
+static uint32_t find_texts(struct row_labels *labels)
+{
+    struct label_words chosen[ROW_LABELS_NAMES_MAX];
+    struct buf texts[ROW_LABELS_NAMES_MAX];
+    uint32_t count = 0;
+    for (size_t i = 0; i < labels->name_count; i++) {
+        buf_init(&texts[i], UINT32_MAX);
+        append_text(labels, labels->names[i], &texts[i]);
+        if (!texts[i].size)
+            continue;
+        labels->is_seen[i] = true;
+        chosen[count++] =
+            (struct label_words){.key = labels->names[i], .text = buf_span(&texts[i])};
+        buf_append_byte(&labels->key, (uint8_t)i);
+        append_sized(&labels->key, buf_span(&texts[i]));
+    }
+    const uint32_t group = add_group(labels, chosen, count);
+    for (size_t i = 0; i < labels->name_count; i++)
+        buf_fini(&texts[i]);
+    return group;
+}
+
+/* By the row's own labels, which are the words in hand. */
+static bool is_selected(struct row_labels *labels)
+{
+    struct err err;
+    bool matches = false;
+    for (size_t i = 0; !matches && i < labels->selectors->count; i++) {
+        struct selector *selector = labels->selectors->selectors[i];
+        enum err_code code =
+            selector_matches_known(selector, labels->dictionary, labels->series, &matches, &err);
+        if (!code && matches)
+            code = selector_matches_samples(selector, labels->dictionary, labels->series,
+                                            labels->words, labels->word_count, &matches, &err);
+        note_failure(labels, code, &err);
+        matches &= !code;
+    }
+    return matches;
+}
+
+static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
+{
+    labels->word_count = 0;
+    add_own(labels, label_set);
+    const bool is_chosen = !labels->is_open || is_selected(labels);
+    add_of_series(labels);
+    note_shown(labels);
+    if (!is_chosen)
+        return ROW_LABELS_NOT_FOUND;
+    if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
+        return ROW_LABELS_LEFT_OUT;
+    buf_clear(&labels->key);
+    switch (labels->kind) {
+    case ROW_LABELS_TEXTS:
+        return find_texts(labels);
+    case ROW_LABELS_ALL:
+        return find_all(labels);
+    case ROW_LABELS_EXACT:
+        break;
+    }
+    return find_exact(labels);
+}
+
+uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set)
+{
+    uint32_t *group = &labels->group_of_set[label_set];
+    if (*group != NOT_KNOWN)
+        return *group;
+    labels->known_sets[labels->known_count++] = label_set;
+    return *group = find_group(labels, label_set);
+}
+
+/* ---- for answers ---- */
+
+const struct label_words *row_labels_get(const struct row_labels *labels, uint32_t group,
+                                         uint32_t *ret_count)
+{
+    *ret_count = labels->group[group].count;
+    return labels->group[group].labels;
+}
+
+size_t row_labels_memory(const struct row_labels *labels)
+{
+    return labels->bytes + labels->group_capacity * sizeof(*labels->group) +
+           labels->groups.capacity * sizeof(struct map_bytes_slot) +
+           labels->set_capacity * 2 * sizeof(uint32_t);
+}
+
+enum err_code row_labels_check(const struct row_labels *labels, struct err *err)
+{
+    if (labels->code)
+        *err = labels->err;
+    return labels->code;
+}
+
+const char *row_labels_describe_absent(const struct row_labels *labels)
+{
+    for (size_t i = 0; i < labels->name_count; i++) {
+        if (labels->is_seen[i])
+            continue;
+        buf_auto known;
+        buf_init(&known, NAMES_SHOWN * (NAME_BYTES_SHOWN + 16));
+        for (uint32_t j = 0; j < labels->shown_count; j++) {
+            const struct span name = labels->shown[j];
+            buf_printf(&known, "%s'%.*s'", j ? ", " : ", which has ",
+                       name.size > NAME_BYTES_SHOWN ? NAME_BYTES_SHOWN : (int)name.size,
+                       (const char *)name.data);
+        }
+        const struct span name = labels->names[i];
+        return arena_printf(labels->arena, "'%.*s' is no label of what the query finds%.*s",
+                            name.size > NAME_BYTES_SHOWN ? NAME_BYTES_SHOWN : (int)name.size,
+                            (const char *)name.data, SPAN_PRINT(buf_span(&known)));
+    }
+    return NULL;
+}

@@ -1,0 +1,1310 @@
+#include "store/query/scan.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/parallel.h"
+#include "lib/profile/report/label_filter.h"
+#include "store/block/aggregation.h"
+#include "store/block/oversized.h"
+#include "store/block/selector.h"
+#include "store/catalogue/catalogue.h"
+#include "store/catalogue/deletion_set.h"
+#include "store/catalogue/reachability.h"
+#include "store/catalogue/retention.h"
+#include "store/query/block_cache.h"
+#include "store/query/cadence.h"
+#include "store/query/series_hash.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A disk that many read of at once has a hundred reads on their way. */
+enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
+
+struct walk_state {
+    const struct walk_source *source;
+    enum walk_kind kind;
+    struct selector_set set;  /* none: every series */
+    bool are_known_enough;    /* a series matches without labels that samples may have */
+    bool is_open;             /* a series does not have a label that is compared */
+    bool is_block_of_samples; /* samples of the block in hand may have a required label */
+    bool is_of_samples;  /* a series lacks a required label that samples of its block may have */
+    bool looks_again;    /* the walk has to begin again, with are_known_enough */
+    uint64_t bytes_read; /* by the walk that had to begin again */
+    struct flight_entry **entries; /* of open blocks in use */
+    struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
+    bool *have_no_stacks;          /* of these: they could not be opened with them */
+    bool *are_left_out;            /* of these: store/block/oversized.h; entries has NULL */
+    size_t oversized_bytes;        /* that oversized blocks take, which are not left out */
+    size_t largest_left_out;       /* strings of the largest of those that are */
+    const struct catalogue_place **places; /* of these, and of the block in hand */
+    struct deleted *deleted;
+    struct map_bytes type_numbers; /* by whole name */
+    struct map_bytes series_numbers;
+    uint32_t type_capacity;
+    uint32_t series_capacity;
+    uint32_t task_capacity;
+    size_t text_bytes;    /* of types and series, in the arena */
+    size_t block_bytes;   /* of the blocks in use */
+    struct buf text;      /* of the series in hand */
+    size_t granted_bytes; /* of the memory of all questions */
+    size_t needed_bytes;  /* more than there was room for; 0: there was */
+    uint32_t match_count; /* of series with selectors */
+    uint32_t ahead;       /* tasks that the disk was asked for */
+    bool is_last_try;     /* what is still missing now was not swapped */
+    bool has_witness;     /* an object was read, so what cannot be is alone */
+};
+
+/* Where one other can be read, that is so for all of the question. */
+static bool is_alone(struct walk *walk, const char *object_key)
+{
+    struct walk_state *state = walk->state;
+    const struct witness witness = {.database = state->source->database,
+                                    .tenant_id = walk->query->tenant_id,
+                                    .objects = open_blocks_objects(state->source->blocks),
+                                    .patience = &walk->query->patience};
+    if (walk->err->is_unreadable && !state->has_witness)
+        state->has_witness = witness_is_alone(&witness, object_key, walk->err);
+    return walk->err->is_unreadable && state->has_witness;
+}
+
+/* Is it something of this object that cannot be read, and not the disk? */
+static bool is_broken(struct walk *walk, const char *object_key, enum err_code code)
+{
+    return code == ERR_CORRUPT || (code == ERR_IO && is_alone(walk, object_key));
+}
+
+static void report_damage(const struct walk *walk, const char *object_key)
+{
+    const struct walk_source *source = walk->state->source;
+    const struct store_damage damage = {.tenant_id = walk->query->tenant_id,
+                                        .object_key = object_key,
+                                        .code = walk->err->code,
+                                        .message = walk->err->message};
+    if (source->damaged)
+        source->damaged(source->damaged_context, &damage);
+}
+
+/* What cannot be read harms nobody else: the answer is without it, and says so. */
+static enum err_code pass_over(struct walk *walk, const char *object_key, enum err_code code)
+{
+    if (!is_broken(walk, object_key, code))
+        return code;
+    report_damage(walk, object_key);
+    if (walk->statistics.broken_count++ == 0)
+        walk->statistics.broken_message = arena_strdup(walk->arena, walk->err->message);
+    return ERR_NONE;
+}
+
+static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity ? *capacity * 2 : 64;
+    return mem_resize(array, *capacity, size);
+}
+
+static size_t max_memory(const struct store_query *query)
+{
+    return query->max_memory ? query->max_memory : MEMORY_DEFAULT;
+}
+
+/* ---- which series ---- */
+
+static struct span keep_text(struct walk *walk, struct span text)
+{
+    walk->state->text_bytes += text.size + 1;
+    return span_of(arena_strndup(walk->arena, text.data, text.size), text.size);
+}
+
+static struct span string_of(const struct dictionary *dictionary, uint32_t string)
+{
+    return dictionary->tables->strings[string];
+}
+
+static uint32_t number_type(struct walk *walk, const struct dictionary *dictionary, uint32_t index,
+                            struct span name)
+{
+    struct walk_state *state = walk->state;
+    const struct batch_type *type = &dictionary->series[index].type;
+    const uint32_t known = map_bytes_find(&state->type_numbers, name);
+    if (known != MAP_ABSENT)
+        return known;
+    name = keep_text(walk, name);
+    walk->types = grow(walk->types, walk->type_count, &state->type_capacity, sizeof(*walk->types));
+    const uint32_t strings[STORE_TYPE_PARTS] = {type->name, type->sample_type.type,
+                                                type->sample_type.unit, type->period_type.type,
+                                                type->period_type.unit};
+    struct store_type *made = &walk->types[walk->type_count];
+    *made = (struct store_type){.name = (const char *)name.data,
+                                .is_delta = type->is_delta,
+                                .rule = rule_of_type(dictionary, index)};
+    for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
+        made->parts[i] = keep_text(walk, string_of(dictionary, strings[i]));
+    return map_bytes_add(&state->type_numbers, name, walk->type_count++);
+}
+
+static struct span take_sized(const uint8_t **at)
+{
+    uint32_t size;
+    memcpy(&size, *at, sizeof(size));
+    const struct span text = span_of(*at + sizeof(size), size);
+    *at += sizeof(size) + size;
+    return text;
+}
+
+/* Its type and labels were found to be no longer than they may. */
+static uint32_t number_series(struct walk *walk, const struct dictionary *dictionary,
+                              uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    buf_clear(&state->text);
+    const size_t type_size = series_hash_append_text(dictionary, index, &state->text);
+    assert(!buf_failed(&state->text));
+    const uint32_t known = map_bytes_find(&state->series_numbers, buf_span(&state->text));
+    if (known != MAP_ABSENT)
+        return known;
+    const struct span text = keep_text(walk, buf_span(&state->text));
+    const uint32_t label_count = dictionary->series[index].label_count;
+    struct store_label *labels = arena_new(walk->arena, struct store_label, label_count);
+    const uint8_t *at = text.data + type_size + 1;
+    for (uint32_t i = 0; i < label_count; i++) {
+        labels[i].name = take_sized(&at);
+        labels[i].value = take_sized(&at);
+    }
+    state->text_bytes += label_count * sizeof(*labels);
+    walk->series =
+        grow(walk->series, walk->series_count, &state->series_capacity, sizeof(*walk->series));
+    walk->series[walk->series_count] = (struct store_series){
+        .labels = labels,
+        .label_count = label_count,
+        .type = number_type(walk, dictionary, index, span_of(text.data, type_size)),
+        .hash = series_hash_of(text),
+    };
+    walk->statistics.series_count++;
+    return map_bytes_add(&state->series_numbers, text, walk->series_count++);
+}
+
+static enum err_code refuse_cost(const struct walk *walk, const char *what, const char *limit)
+{
+    return err_set(walk->err, ERR_LIMIT,
+                   "this question %s: ask for fewer series or less time%s%s%s", what,
+                   limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
+}
+
+/* Names the series of the largest block, where that has a good part of the memory. */
+static enum err_code refuse_memory(const struct walk *walk, size_t max_bytes)
+{
+    enum { PART_WORTH_NAMING = 8 };
+    const struct walk_state *state = walk->state;
+    const struct block *largest = NULL;
+    for (uint32_t i = 0; i < walk->block_count; i++) {
+        struct flight_entry *entry = state->stacks[i] ? state->stacks[i] : state->entries[i];
+        const struct block *block = entry ? open_blocks_get(entry) : NULL;
+        if (block && (!largest || block_memory(block) > block_memory(largest)))
+            largest = block;
+    }
+    const char *what = "needs more memory than it may";
+    if (largest && block_memory(largest) > max_bytes / PART_WORTH_NAMING)
+        what = arena_printf(walk->arena, "%s, of which one block takes %s", what,
+                            oversized_describe(walk->arena, largest, block_memory(largest)));
+    return refuse_cost(walk, what, walk->query->texts.memory);
+}
+
+static enum err_code check_cpu(const struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    if (query->cpu_deadline_ns && crew_cpu_ns() > query->cpu_deadline_ns)
+        return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
+    return ERR_NONE;
+}
+
+/* A series that no selector finds: would its samples' labels be enough for one? */
+static enum err_code note_samples(struct walk *walk, const struct dictionary *dictionary,
+                                  uint32_t series)
+{
+    struct walk_state *state = walk->state;
+    enum err_code code = ERR_NONE;
+    if (state->are_known_enough || !state->is_block_of_samples)
+        return code;
+    for (size_t i = 0; !state->is_of_samples && !code && i < state->set.count; i++)
+        code = selector_matches_known(state->set.selectors[i], dictionary, series,
+                                      &state->is_of_samples, walk->err);
+    return code;
+}
+
+static enum err_code find_match(struct walk *walk, const struct dictionary *dictionary,
+                                uint32_t series, bool *ret_matches)
+{
+    struct walk_state *state = walk->state;
+    const struct selector_set *set = &state->set;
+    /* An expression may take long where a block holds many series. */
+    enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(walk);
+    *ret_matches = set->count == 0;
+    for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
+        code = (state->are_known_enough ? selector_matches_known : selector_matches)(
+            set->selectors[i], dictionary, series, ret_matches, walk->err);
+        state->is_open |= *ret_matches && selector_is_open(set->selectors[i], dictionary, series);
+    }
+    if (code || !*ret_matches)
+        return code ? code : note_samples(walk, dictionary, series);
+    buf_clear(&state->text);
+    series_hash_append_text(dictionary, series, &state->text);
+    if (buf_failed(&state->text))
+        return err_set(walk->err, ERR_TOO_LARGE,
+                       "the type and labels of a stored series are longer than %d bytes",
+                       SERIES_TEXT_MAX);
+    if (!walk->query->profile)
+        return ERR_NONE;
+    *ret_matches = series_hash_of(buf_span(&state->text)) == walk->query->profile->series;
+    return ERR_NONE;
+}
+
+/* ---- which granules ---- */
+
+static void note_time(struct walk *walk, int64_t first_ns, int64_t last_ns)
+{
+    walk->first_ns = first_ns < walk->first_ns ? first_ns : walk->first_ns;
+    walk->last_ns = last_ns > walk->last_ns ? last_ns : walk->last_ns;
+}
+
+/* The first ordinal whose profile begins at moment or later. */
+static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t count, int64_t moment)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (profiles[middle].time_ns < moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Granules are in order of series: whether one matches, and its number, is found once. */
+struct series_in_hand {
+    uint32_t index; /* in the block */
+    uint32_t number;
+    bool matches;
+    bool has_number;
+    enum store_rule rule;
+    int64_t from_ns;  /* earlier profiles do not count: start_ns, less the query's reach */
+    int64_t until_ns; /* nor do these, and later ones: end_ns, and what the query has ahead */
+    struct deleted_windows deleted;
+};
+
+static int64_t end_of(const struct block_profile *profile)
+{
+    int64_t end_ns;
+    return __builtin_add_overflow(profile->time_ns, profile->duration_ns, &end_ns) ? INT64_MAX
+                                                                                   : end_ns;
+}
+
+uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end)
+{
+    uint32_t first = end;
+    for (int i = 0; i < CADENCE_NEIGHBOURS && first; i++) {
+        const int64_t time_ns = profiles[first - 1].time_ns;
+        while (first && profiles[first - 1].time_ns == time_ns)
+            first--;
+    }
+    return first;
+}
+
+uint32_t walk_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count)
+{
+    for (int i = 0; i < CADENCE_NEIGHBOURS && first < count; i++) {
+        const int64_t time_ns = profiles[first].time_ns;
+        while (first < count && profiles[first].time_ns == time_ns)
+            first++;
+    }
+    return first;
+}
+
+/* Which of the granule's profiles a query has. */
+struct found_profiles {
+    uint32_t first;
+    uint32_t end;
+    uint32_t own_first; /* begin in the window, or reach into it */
+    uint32_t own_end;
+};
+
+/* Neighbours are at most those within the reach. */
+static void add_neighbours(const struct series_in_hand *hand, const struct block_profile *profiles,
+                           uint32_t count, uint32_t start, struct found_profiles *found)
+{
+    const uint32_t earliest = find_ordinal(profiles, count, hand->from_ns);
+    const uint32_t latest = find_ordinal(profiles, count, hand->until_ns);
+    const uint32_t first = walk_find_before(profiles, start);
+    const uint32_t end = walk_find_after(profiles, found->own_end, count);
+    found->first = first > earliest ? first : earliest;
+    found->first = found->own_first < found->first ? found->own_first : found->first;
+    found->end = end < latest ? end : latest;
+}
+
+static struct found_profiles find_range(const struct walk *walk, const struct series_in_hand *hand,
+                                        const struct block_profile *profiles, uint32_t count)
+{
+    const struct store_query *query = walk->query;
+    const uint32_t start = find_ordinal(profiles, count, query->start_ns);
+    uint32_t first = hand->rule == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
+    while (first < start && end_of(&profiles[first]) <= query->start_ns)
+        first++;
+    struct found_profiles found = {.own_first = first,
+                                   .own_end = find_ordinal(profiles, count, query->end_ns)};
+    found.first = found.own_first;
+    found.end = found.own_end;
+    if (query->ahead_ns)
+        add_neighbours(hand, profiles, count, start, &found);
+    return found;
+}
+
+/* Values over time read the profiles of granules that the window cuts: so they are not read twice.
+ */
+static void keep_profiles(struct walk *walk, struct walk_task *task,
+                          const struct block_profile *profiles)
+{
+    const uint32_t count = task->end - task->first;
+    if (!walk->query->reach_ns || walk->state->kind != WALK_TASKS)
+        return;
+    struct block_profile *kept = arena_new_raw(walk->arena, struct block_profile, count);
+    memcpy(kept, profiles + task->first, count * sizeof(*kept));
+    walk->state->text_bytes += count * sizeof(*kept);
+    task->profiles = kept;
+}
+
+/* The profiles first <= ordinal < end of those that were found are the task's. */
+static void take_found(struct walk *walk, const struct found_profiles *found, uint32_t first,
+                       uint32_t end, struct walk_task *task, const struct block_profile *profiles)
+{
+    const uint32_t own_first = first > found->own_first ? first : found->own_first;
+    const uint32_t own_end = end < found->own_end ? end : found->own_end;
+    const uint32_t own_count = own_first < own_end ? own_end - own_first : 0;
+    task->first = first;
+    task->end = end;
+    task->outside_count = end - first - own_count;
+    if (own_count)
+        note_time(walk, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
+    if (first < end)
+        keep_profiles(walk, task, profiles);
+}
+
+/* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
+static bool is_neighbour(const struct walk *walk, const struct series_in_hand *hand,
+                         const struct block_granule *granule)
+{
+    const struct store_query *query = walk->query;
+    if (!query->ahead_ns)
+        return false;
+    if (granule->begin_ns >= query->end_ns)
+        return true;
+    return granule->end_ns < query->start_ns &&
+           (hand->rule != STORE_SUM ||
+            (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
+}
+
+/* Which of the granule's profiles are of the window: none is first == end. */
+static enum err_code find_profiles(struct walk *walk, const struct series_in_hand *hand,
+                                   struct walk_task *task)
+{
+    const struct store_query *query = walk->query;
+    const struct block_granule *granule = task->granule;
+    const char *object_key = walk->state->places[task->block_index]->object_key;
+    task->first = task->end = task->outside_count = 0;
+    task->profiles = NULL;
+    task->is_neighbour = is_neighbour(walk, hand, granule);
+    if (task->is_neighbour) {
+        task->end = granule->profile_count;
+        return ERR_NONE;
+    }
+    if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
+        note_time(walk, granule->begin_ns, granule->end_ns);
+        task->end = granule->profile_count;
+        return ERR_NONE;
+    }
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return pass_over(walk, object_key, code);
+    const struct found_profiles found = find_range(walk, hand, profiles, granule->profile_count);
+    take_found(walk, &found, found.first, found.end, task, profiles);
+    return ERR_NONE;
+}
+
+static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk_task *task)
+{
+    if (!hand->has_number)
+        hand->number = number_series(walk, block_dictionary(task->block), hand->index);
+    hand->has_number = true;
+    task->series = hand->number;
+    walk->statistics.profile_count += walk_profile_count(task);
+    if (walk->state->kind == WALK_SERIES)
+        return;
+    walk->statistics.totals_count += task->are_totals;
+    walk->tasks =
+        grow(walk->tasks, walk->task_count, &walk->state->task_capacity, sizeof(*walk->tasks));
+    walk->tasks[walk->task_count++] = *task;
+}
+
+static bool has_label(const struct store_series *series, struct span name)
+{
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        if (span_equal(series->labels[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+static bool has_labels(const struct store_series *series, const struct span *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!has_label(series, names[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Series that match with labels of samples lack one that the only selector requires. */
+static bool has_required(const struct walk *walk, const struct store_series *series)
+{
+    struct span names[SELECTOR_MAX_MATCHERS];
+    const struct walk_state *state = walk->state;
+    if (!state->are_known_enough || state->set.count != 1)
+        return true;
+    return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
+}
+
+void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count)
+{
+    const struct store_query *query = walk->query;
+    struct span keys[LABEL_RULES_MAX];
+    const size_t key_count = query->label_filter ? label_filter_keys(query->label_filter, keys) : 0;
+    walk->statistics.unlabelled_count = 0;
+    for (uint32_t i = 0; i < walk->task_count && walk->statistics.totals_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        const struct store_series *series = &walk->series[task->series];
+        const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
+                                 has_labels(series, names, name_count) &&
+                                 has_required(walk, series);
+        walk->statistics.unlabelled_count += task->are_totals && !is_complete;
+    }
+}
+
+/* A task for each run of profiles in the window that are not deleted. */
+static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk_task *task,
+                     const struct block_profile *profiles)
+{
+    const uint32_t count = task->granule->profile_count;
+    const struct found_profiles found = find_range(walk, hand, profiles, count);
+    uint32_t at = found.first;
+    task->is_neighbour = false;
+    for (uint32_t i = 0; at < found.end; i++) {
+        const bool is_last = i == hand->deleted.count;
+        const struct deleted_window *window = &hand->deleted.windows[i];
+        uint32_t stop = is_last ? found.end : find_ordinal(profiles, count, window->start_ns);
+        stop = stop < found.end ? stop : found.end;
+        if (at < stop) {
+            take_found(walk, &found, at, stop, task, profiles);
+            add_task(walk, hand, task);
+        }
+        const uint32_t next = is_last ? found.end : find_ordinal(profiles, count, window->end_ns);
+        at = next > at ? next : at;
+    }
+}
+
+/* Some of the granule's profiles may be deleted. */
+static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand,
+                                  struct walk_task *task)
+{
+    const struct block_granule *granule = task->granule;
+    const struct block_profile *profiles;
+    if (deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
+        return ERR_NONE;
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return pass_over(walk, walk->state->places[task->block_index]->object_key, code);
+    add_runs(walk, hand, task, profiles);
+    return ERR_NONE;
+}
+
+/* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
+ * a part of it; that there are any is told of all the time from a block's first to its last. */
+static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *hand,
+                                    struct walk_task *task)
+{
+    const struct store_query *query = walk->query;
+    const struct block_granule *granule = task->granule;
+    int64_t first_ns, last_ns;
+    walk_find_hour(granule, &first_ns, &last_ns);
+    if (granule->end_ns < query->start_ns || granule->begin_ns >= query->end_ns)
+        return ERR_NONE; /* what reaches into the window is not known apart from the hour */
+    const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
+    const bool is_cut = deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
+    if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
+                   deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
+        return ERR_NONE;
+    if (walk->state->kind == WALK_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
+        walk->statistics.cut_count++;
+        return ERR_NONE;
+    }
+    if (is_cut)
+        return look_at_rest(walk, hand, task);
+    note_time(walk, granule->begin_ns, granule->end_ns);
+    task->first = task->outside_count = 0;
+    task->end = granule->profile_count;
+    task->is_neighbour = false;
+    task->profiles = NULL;
+    add_task(walk, hand, task);
+    return ERR_NONE;
+}
+
+static int64_t reach_back(const struct store_query *query)
+{
+    int64_t from_ns;
+    return __builtin_sub_overflow(query->start_ns, query->reach_ns, &from_ns) ? INT64_MIN : from_ns;
+}
+
+static int64_t reach_ahead(const struct store_query *query)
+{
+    int64_t until_ns;
+    return __builtin_add_overflow(query->end_ns, query->ahead_ns, &until_ns) ? INT64_MAX : until_ns;
+}
+
+/* It lies beyond the reach, or ends before the window begins, by what the block says of its
+ * durations. A neighbour may be one without a duration: not where none lacks one. */
+static bool is_outside(const struct walk *walk, const struct series_in_hand *hand,
+                       const struct block_granule *granule)
+{
+    const struct store_query *query = walk->query;
+    if (granule->end_ns < hand->from_ns || granule->begin_ns >= hand->until_ns)
+        return true;
+    if (hand->rule != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
+        return false;
+    return granule->begin_ns >= query->end_ns ||
+           (granule->end_ns < query->start_ns && granule->flags & BLOCK_HAS_REACH &&
+            granule->reach_ns <= query->start_ns);
+}
+
+static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
+                                  const struct walk_task *task, struct series_in_hand *hand)
+{
+    const struct dictionary *dictionary = block_dictionary(task->block);
+    const struct store_query *query = walk->query;
+    *hand = (struct series_in_hand){.index = task->granule->series,
+                                    .rule = rule_of_type(dictionary, task->granule->series),
+                                    .from_ns = query->start_ns,
+                                    .until_ns = reach_ahead(query)};
+    enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
+    if (hand->rule == STORE_SUM || query->ahead_ns)
+        hand->from_ns = reach_back(query);
+    if (code || !hand->matches ||
+        !deleted_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
+        return code;
+    return deleted_find(walk->state->deleted, deletions, dictionary, hand->index, &hand->deleted,
+                        walk->err);
+}
+
+static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids *deletions,
+                                     struct series_in_hand *hand, struct walk_task *task)
+{
+    const struct block_granule *granule = task->granule;
+    enum err_code code = ERR_NONE;
+    if (granule->series != hand->index)
+        code = take_in_hand(walk, deletions, task, hand);
+    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number) ||
+        is_outside(walk, hand, granule))
+        return code;
+    task->are_totals = deleted_leaves_totals(&hand->deleted, granule);
+    if (task->are_totals)
+        return look_at_totals(walk, hand, task);
+    if (deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
+        return look_at_rest(walk, hand, task);
+    code = find_profiles(walk, hand, task);
+    if (!code && task->first < task->end)
+        add_task(walk, hand, task);
+    return code;
+}
+
+static void note_sample_labels(struct walk *walk, const struct dictionary *dictionary)
+{
+    struct walk_state *state = walk->state;
+    state->is_block_of_samples = false;
+    for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
+        state->is_block_of_samples =
+            selector_is_of_samples(state->set.selectors[i], dictionary, true);
+    walk->may_be_of_samples |= state->is_block_of_samples && state->kind == WALK_SERIES;
+}
+
+static enum err_code look_at_block(struct walk *walk, const struct block *block,
+                                   const struct deleted_ids *deletions)
+{
+    const struct store_query *query = walk->query;
+    struct series_in_hand hand = {.index = UINT32_MAX};
+    struct walk_task task = {.block = block, .block_index = walk->block_count};
+    uint32_t count;
+    enum err_code code = ERR_NONE;
+    const struct block_granule *granules = block_granules(block, &count);
+    const int64_t from_ns = reach_back(query), until_ns = reach_ahead(query);
+    note_sample_labels(walk, block_dictionary(block));
+    for (uint32_t i = 0; i < count && !code; i++) {
+        task.granule = &granules[i];
+        if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
+            code = look_at_granule(walk, deletions, &hand, &task);
+    }
+    return code ? code : walk_check_limits(walk, 0);
+}
+
+static void note_left_out(struct walk *walk, uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    struct store_statistics *statistics = &walk->statistics;
+    const struct block *block = open_blocks_get(state->entries[index]);
+    const size_t string_bytes = block_dictionary(block)->string_bytes;
+    if (string_bytes > state->largest_left_out) {
+        state->largest_left_out = string_bytes;
+        statistics->oversized_message = oversized_describe(walk->arena, block, string_bytes);
+    }
+    statistics->oversized_count++;
+    statistics->block_count--;
+}
+
+/* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
+static bool take_oversized(struct walk *walk, size_t bytes)
+{
+    const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
+    size_t *taken = &walk->state->oversized_bytes;
+    if (*taken + bytes > most)
+        return false;
+    *taken += bytes;
+    return true;
+}
+
+/* A block whose strings do not fit is not opened with its stacks. */
+static bool leaves_out_stacks(struct walk *walk, uint32_t index)
+{
+    const struct block *block = open_blocks_get(walk->state->entries[index]);
+    if (!oversized_in_query(block) || take_oversized(walk, block_dictionary(block)->string_bytes))
+        return false;
+    walk->state->have_no_stacks[index] = true;
+    note_left_out(walk, index);
+    return true;
+}
+
+/* What cannot be opened is told of once. */
+static enum err_code accept_stacks(struct walk *walk, uint32_t index,
+                                   const struct open_outcome *outcome)
+{
+    struct walk_state *state = walk->state;
+    const enum err_code code = outcome->code;
+    if (code)
+        *walk->err = outcome->err;
+    if (code == ERR_CANCELLED)
+        return walk_explain_wait(walk, code);
+    if (code) {
+        state->have_no_stacks[index] = true;
+        walk->statistics.block_count--;
+        return pass_over(walk, state->places[index]->object_key,
+                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+    }
+    state->stacks[index] = outcome->entry;
+    state->block_bytes += block_memory(open_blocks_get(outcome->entry));
+    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(outcome->entry));
+    return walk_check_limits(walk, 0);
+}
+
+/* Of the blocks of these numbers, CREW_MOST at most. */
+static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, size_t count,
+                                 enum open_part part)
+{
+    struct walk_state *state = walk->state;
+    const struct catalogue_place *places[CREW_MOST] = {0};
+    struct open_outcome outcomes[CREW_MOST];
+    for (size_t i = 0; i < count; i++)
+        places[i] = state->places[indexes[i]];
+    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
+                            &walk->query->patience, outcomes);
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < count; i++) {
+        if (!code)
+            code = accept_stacks(walk, indexes[i], &outcomes[i]);
+        else if (!outcomes[i].code)
+            flight_cache_unref(outcomes[i].entry);
+    }
+    return code;
+}
+
+/* The next blocks of tasks from `at` on that are not open with their stacks. */
+static size_t find_unopened(struct walk *walk, uint32_t at, uint32_t *indexes, size_t most)
+{
+    const struct walk_state *state = walk->state;
+    size_t count = 0;
+    for (; at < walk->task_count && count < most; at++) {
+        const uint32_t index = walk->tasks[at].block_index;
+        if (walk->tasks[at].is_neighbour)
+            continue;
+        const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
+        if (!is_known && !state->stacks[index] && !state->have_no_stacks[index] &&
+            !leaves_out_stacks(walk, index))
+            indexes[count++] = index;
+    }
+    return count;
+}
+
+enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
+{
+    struct walk_state *state = walk->state;
+    const uint32_t index = task->block_index;
+    enum err_code code = ERR_NONE;
+    if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(walk, index))
+        code = open_stacks(walk, &index, 1, OPEN_STACKS);
+    if (code)
+        return code;
+    if (state->stacks[index]) {
+        uint32_t count;
+        const ptrdiff_t number = task->granule - block_granules(task->block, &count);
+        task->block = open_blocks_get(state->stacks[index]);
+        task->granule = block_granules(task->block, &count) + number;
+        return ERR_NONE;
+    }
+    task->is_broken = true;
+    walk->statistics.profile_count -= walk_profile_count(task);
+    walk->statistics.totals_count -= task->are_totals;
+    return ERR_NONE;
+}
+
+/* With the task's block those that come next, as many as a crew has in hand at once: what they take
+ * is known, and may be too much, when they are open. */
+static enum err_code open_stacks_from(struct walk *walk, uint32_t at, enum open_part part)
+{
+    const uint32_t index = walk->tasks[at].block_index;
+    uint32_t indexes[CREW_MOST];
+    if (walk->state->stacks[index] || walk->state->have_no_stacks[index])
+        return ERR_NONE;
+    const size_t count = find_unopened(walk, at, indexes, crew_size());
+    return count ? open_stacks(walk, indexes, count, part) : ERR_NONE;
+}
+
+enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
+{
+    uint32_t kept = 0;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        if (task->is_neighbour) { /* few of them are needed */
+            walk->tasks[kept++] = *task;
+            continue;
+        }
+        if (i == 0 || task[-1].is_neighbour || task->block_index != task[-1].block_index)
+            code = open_stacks_from(walk, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
+        if (!code)
+            code = walk_open_stacks(walk, task);
+        if (!task->is_broken)
+            walk->tasks[kept++] = *task;
+    }
+    walk->task_count = kept;
+    return code;
+}
+
+/* ---- blocks that are left out ---- */
+
+static void leave_out(struct walk *walk, uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    state->block_bytes -= block_memory(open_blocks_get(state->entries[index]));
+    state->are_left_out[index] = true;
+    note_left_out(walk, index);
+    flight_cache_unref(state->entries[index]);
+    state->entries[index] = NULL;
+}
+
+static void remove_tasks_of_left_out(struct walk *walk)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walk->task_count && walk->statistics.oversized_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        if (!walk->state->are_left_out[task->block_index]) {
+            walk->tasks[kept++] = *task;
+            continue;
+        }
+        walk->statistics.profile_count -= walk_profile_count(task);
+        walk->statistics.totals_count -= task->are_totals;
+    }
+    if (walk->statistics.oversized_count)
+        walk->task_count = kept;
+}
+
+static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place,
+                                   const struct open_outcome *outcome)
+{
+    struct walk_state *state = walk->state;
+    const uint32_t index = walk->block_count;
+    struct flight_entry *entry = outcome->entry;
+    enum err_code code = outcome->code;
+    if (code)
+        *walk->err = outcome->err;
+    if (code == ERR_CANCELLED)
+        return walk_explain_wait(walk, code);
+    if (code)
+        return pass_over(walk, place->object_key,
+                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+    state->places[index] = place;
+    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
+    const uint64_t profiles_before = walk->statistics.profile_count;
+    const uint32_t tasks_before = walk->task_count;
+    code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
+    const bool is_used =
+        walk->statistics.profile_count > profiles_before || walk->task_count > tasks_before;
+    walk->statistics.block_count += is_used;
+    if (!is_used || state->kind != WALK_TASKS) {
+        flight_cache_unref(entry);
+        return code;
+    }
+    state->entries[walk->block_count++] = entry;
+    state->block_bytes += block_memory(open_blocks_get(entry));
+    if (oversized_in_query(open_blocks_get(entry)) &&
+        !take_oversized(walk, block_memory(open_blocks_get(entry))))
+        leave_out(walk, index);
+    return code ? code : walk_check_limits(walk, 0);
+}
+
+/* CREW_MOST at most. */
+static enum err_code look_at_several(struct walk *walk, const struct catalogue_place *places,
+                                     size_t count)
+{
+    struct walk_state *state = walk->state;
+    const struct catalogue_place *wanted[CREW_MOST] = {0};
+    struct open_outcome outcomes[CREW_MOST];
+    enum err_code code = walk_check_limits(walk, 0);
+    if (code)
+        return code;
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = &places[i];
+    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
+                            OPEN_SERIES, &walk->query->patience, outcomes);
+    for (size_t i = 0; i < count; i++) {
+        if (!code)
+            code = look_at_place(walk, wanted[i], &outcomes[i]);
+        else if (!outcomes[i].code)
+            flight_cache_unref(outcomes[i].entry);
+    }
+    return code;
+}
+
+static enum err_code look_at_places(struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    struct catalogue_found found;
+    struct retention *retention = NULL;
+    const struct walk_source *source = walk->state->source;
+    enum err_code code =
+        catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
+                       reach_back(query), reach_ahead(query), &found, walk->err);
+    if (!code)
+        code = retention_create(walk->arena, &found.rules, &retention, walk->err);
+    if (!code)
+        code = deleted_create(walk->arena, found.deletions, found.deletion_count, retention,
+                              &walk->state->deleted, walk->err);
+    if (code)
+        return code;
+    walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
+    walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
+    walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
+    walk->state->are_left_out = arena_new(walk->arena, bool, found.count);
+    walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
+    const uint32_t at_once = (uint32_t)crew_size();
+    for (uint32_t i = 0; i < found.count && !code; i += at_once) {
+        const uint32_t left = found.count - i;
+        code = look_at_several(walk, &found.places[i], left < at_once ? left : at_once);
+    }
+    remove_tasks_of_left_out(walk);
+    return code;
+}
+
+/*
+ * A series that lacks a required label may have samples with it. Which series match is decided for
+ * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
+ * the walk begins again, and takes the series that match but for such labels. Others that match by
+ * their own labels stay as they are.
+ */
+static enum err_code look(struct walk *walk)
+{
+    struct walk_state *state = walk->state;
+    walk->statistics.bytes_read = state->bytes_read;
+    enum err_code code = look_at_places(walk);
+    state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
+    state->bytes_read = walk->statistics.bytes_read;
+    if (state->is_open)
+        walk->row_selectors = &state->set;
+    return code;
+}
+
+/* ---- for answers ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct store_type *)a)->name, ((const struct store_type *)b)->name);
+}
+
+/* The types by name, as many as a message holds. */
+static const char *list_types(const struct walk *walk)
+{
+    enum { ROOM = ERR_MESSAGE_BYTES / 2 };
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    buf_auto list;
+    buf_init(&list, SERIES_TEXT_MAX);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        types[i] = walk->types[i];
+    if (walk->type_count)
+        qsort(types, walk->type_count, sizeof(*types), compare_names);
+    uint32_t shown = 0;
+    for (; shown < walk->type_count; shown++) {
+        if (shown && list.size + strlen(types[shown].name) > ROOM)
+            break;
+        buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
+    }
+    if (shown < walk->type_count)
+        buf_printf(&list, " and %" PRIu32 " more", walk->type_count - shown);
+    return arena_strndup(walk->arena, list.data, list.size);
+}
+
+/* Which types have a profile before the window's end. Those that begin later, and were found as
+ * neighbours of the window, have no value in it. */
+static bool *find_types_there(const struct walk *walk, bool *ret_are_all)
+{
+    bool *are_there = arena_new(walk->arena, bool, walk->type_count);
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        are_there[walk->series[task->series].type] |= task->granule->begin_ns < walk->query->end_ns;
+    }
+    *ret_are_all = true;
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        *ret_are_all &= are_there[i];
+    return are_there;
+}
+
+/* Numbers of series and types that stay change; series that go have UINT32_MAX. */
+static uint32_t *keep_series(struct walk *walk, const bool *are_there)
+{
+    uint32_t *types = arena_new(walk->arena, uint32_t, walk->type_count);
+    uint32_t *numbers = arena_new(walk->arena, uint32_t, walk->series_count);
+    uint32_t type_count = 0, series_count = 0;
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        types[i] = type_count;
+        if (are_there[i])
+            walk->types[type_count++] = walk->types[i];
+    }
+    for (uint32_t i = 0; i < walk->series_count; i++) {
+        struct store_series series = walk->series[i];
+        numbers[i] = are_there[series.type] ? series_count : UINT32_MAX;
+        series.type = types[series.type];
+        if (numbers[i] != UINT32_MAX)
+            walk->series[series_count++] = series;
+    }
+    walk->type_count = type_count;
+    walk->series_count = walk->statistics.series_count = series_count;
+    return numbers;
+}
+
+static void drop_later_types(struct walk *walk)
+{
+    bool are_all;
+    const bool *are_there = find_types_there(walk, &are_all);
+    if (are_all)
+        return;
+    const uint32_t *numbers = keep_series(walk, are_there);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        task->series = numbers[task->series];
+        if (task->series != UINT32_MAX)
+            walk->tasks[kept++] = *task;
+    }
+    walk->task_count = kept;
+}
+
+enum err_code walk_check_types(struct walk *walk)
+{
+    if (walk->type_count > 1)
+        drop_later_types(walk);
+    if (walk->type_count <= 1)
+        return ERR_NONE;
+    return err_set(walk->err, ERR_INVALID,
+                   "query: %" PRIu32 " profile types match, ask for one of them: %s",
+                   walk->type_count, list_types(walk));
+}
+
+enum err_code walk_check_magnitude(const struct walk *walk)
+{
+    uint64_t magnitude = 0;
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        magnitude += walk->tasks[i].granule->magnitude;
+        if (magnitude >= INT64_MAX)
+            return err_set(
+                walk->err, ERR_TOO_LARGE,
+                "the values add up to more than 2^63: ask for fewer series or less time");
+    }
+    return ERR_NONE;
+}
+
+/* What it may hold was asked for before, or is asked for now. */
+static enum err_code take_memory(const struct walk *walk, size_t bytes)
+{
+    const struct store_memory *memory = walk->query->memory;
+    struct walk_state *state = walk->state;
+    if (!memory || bytes <= state->granted_bytes)
+        return ERR_NONE;
+    state->granted_bytes = memory->grow(memory->context, bytes);
+    if (bytes <= state->granted_bytes)
+        return ERR_NONE;
+    state->needed_bytes = bytes;
+    return err_set(walk->err, ERR_BUSY, "other questions need the memory");
+}
+
+enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
+{
+    const struct store_query *query = walk->query;
+    const struct walk_state *state = walk->state;
+    bytes += state->block_bytes + state->text_bytes +
+             state->series_capacity * sizeof(*walk->series) +
+             state->task_capacity * sizeof(*walk->tasks);
+    if (patience_is_cancelled(&query->patience))
+        return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
+    if (bytes > max_memory(query))
+        return refuse_memory(walk, max_memory(query));
+    if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
+        return refuse_cost(walk, "reads more than it may", query->texts.read);
+    enum err_code code = check_cpu(walk);
+    if (code)
+        return code;
+    if (patience_is_late(&query->patience))
+        return refuse_cost(walk, "is not answered within the time that it may take",
+                           query->texts.time);
+    return take_memory(walk, bytes);
+}
+
+enum err_code walk_explain_wait(const struct walk *walk, enum err_code code)
+{
+    const enum err_code why = code == ERR_CANCELLED ? walk_check_limits(walk, 0) : ERR_NONE;
+    return why ? why : code;
+}
+
+void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+                    int64_t *ret_last_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    *ret_first_ns = granule->hour < INT64_MIN / hour_ns ? INT64_MIN : granule->hour * hour_ns;
+    *ret_last_ns = granule->hour >= INT64_MAX / hour_ns
+                       ? INT64_MAX
+                       : (granule->hour + INT64_C(1)) * hour_ns - 1;
+}
+
+void walk_note_cut(struct walk *walk, const struct walk_task *task)
+{
+    walk->statistics.cut_count++;
+    walk->statistics.totals_count--;
+    walk->statistics.profile_count -= walk_profile_count(task);
+}
+
+enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
+                             uint64_t bytes, enum err_code code)
+{
+    const char *object_key = walk->state->places[task->block_index]->object_key;
+    struct store_statistics *statistics = &walk->statistics;
+    if (!code) {
+        statistics->granule_count++;
+        statistics->row_count += row_count;
+        statistics->bytes_read += bytes;
+    } else if (is_broken(walk, object_key, code)) {
+        task->is_broken = true;
+        statistics->profile_count -= walk_profile_count(task);
+    }
+    return pass_over(walk, object_key, code);
+}
+
+/* tasks NULL: the walk's. */
+static void read_ahead(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+                       uint32_t at)
+{
+    uint32_t *next = &walk->state->ahead;
+    *next = *next > at ? *next : at;
+    for (; *next < task_count && *next < at + TASKS_AHEAD; ++*next) {
+        const struct walk_task *task = tasks ? tasks[*next] : &walk->tasks[*next];
+        const bool is_whole = walk_is_whole(task);
+        block_read_ahead(task->block, task->granule, is_whole ? BLOCK_TOTALS : BLOCK_PROFILES,
+                         is_whole ? BLOCK_TOTALS : BLOCK_ROWS);
+    }
+}
+
+void walk_read_ahead(struct walk *walk, uint32_t at)
+{
+    read_ahead(walk, NULL, walk->task_count, at);
+}
+
+void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+                        uint32_t at)
+{
+    read_ahead(walk, tasks, task_count, at);
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct walk_task *x = a, *y = b;
+    if (x->series != y->series)
+        return x->series < y->series ? -1 : 1;
+    if (x->block_index != y->block_index)
+        return x->block_index < y->block_index ? -1 : 1;
+    if (x->granule != y->granule)
+        return x->granule < y->granule ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+void walk_sort_by_series(struct walk *walk)
+{
+    if (walk->task_count)
+        qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
+}
+
+/* ---- from beginning to end ---- */
+
+static enum err_code parse_selectors(struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    struct walk_state *state = walk->state;
+    enum err_code code = ERR_NONE;
+    struct selector **selectors = arena_new(walk->arena, struct selector *, query->selector_count);
+    state->set = (struct selector_set){.selectors = selectors, .count = query->selector_count};
+    for (size_t i = 0; i < query->selector_count && !code; i++) {
+        const char *name = query->selectors_name
+                               ? arena_printf(walk->arena, "%s %zu", query->selectors_name, i + 1)
+                               : "query";
+        code =
+            selector_parse_named(walk->arena, name, query->selectors[i], &selectors[i], walk->err);
+    }
+    return code;
+}
+
+static void walk_fini(struct walk *walk)
+{
+    for (uint32_t i = walk->block_count; i > 0; i--) { /* not all may stay: those merged last do */
+        flight_cache_unref(walk->state->stacks[i - 1]);
+        flight_cache_unref(walk->state->entries[i - 1]);
+    }
+    map_bytes_fini(&walk->state->type_numbers);
+    map_bytes_fini(&walk->state->series_numbers);
+    buf_fini(&walk->state->text);
+    mem_free(walk->types);
+    mem_free(walk->series);
+    mem_free(walk->tasks);
+    block_cursor_destroy(walk->cursor);
+}
+
+static enum err_code run_once(struct walk_state *state, const struct store_query *query,
+                              struct arena *arena,
+                              enum err_code (*answer)(struct walk *walk, void *context),
+                              void *context, struct err *err)
+{
+    const struct frame_resolver *resolver =
+        query->resolver ? query->resolver : state->source->resolver;
+    struct walk walk = {.query = query,
+                        .arena = arena,
+                        .first_ns = INT64_MAX,
+                        .last_ns = INT64_MIN,
+                        .cursor = block_cursor_create(),
+                        .resolver = resolver,
+                        .err = err,
+                        .state = state};
+    if (resolver && resolver->generation)
+        walk.statistics.names.generation =
+            resolver->generation(resolver->context, query->tenant_id);
+    buf_init(&state->text, SERIES_TEXT_MAX);
+    enum err_code code = parse_selectors(&walk);
+    if (!code)
+        code = look(&walk);
+    if (!code && !state->looks_again)
+        code = answer(&walk, context);
+    walk_fini(&walk);
+    return code;
+}
+
+enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
+                       enum walk_kind kind, struct arena *arena,
+                       enum err_code (*answer)(struct walk *walk, void *context), void *context,
+                       struct err *err)
+{
+    enum { TRIES = 3 };
+    enum err_code code = ERR_NOT_FOUND;
+    struct walk_state state = {.looks_again = false};
+    for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
+        state = (struct walk_state){.source = source,
+                                    .kind = kind,
+                                    .are_known_enough = state.are_known_enough || state.looks_again,
+                                    .bytes_read = state.looks_again ? state.bytes_read : 0,
+                                    .is_last_try = i == TRIES - 1};
+        code = run_once(&state, query, arena, answer, context, err);
+        if (!code && state.looks_again)
+            code = ERR_NOT_FOUND; /* again */
+        else if (code == ERR_BUSY && state.needed_bytes) {
+            code = query->memory->wait(query->memory->context, state.needed_bytes,
+                                       max_memory(query), err);
+            code = code ? code : ERR_NOT_FOUND; /* again */
+        } else {
+            i++;
+        }
+    }
+    return code;
+}
+
+/* ---- a type that is not there ---- */
+
+struct explanation {
+    const struct store_query *query;
+    const char *types; /* that there are; NULL: one of them is meant */
+};
+
+static enum err_code explain(struct walk *walk, void *context)
+{
+    struct explanation *explanation = context;
+    const struct store_query *query = explanation->query;
+    explanation->types = NULL;
+    for (size_t i = 0; i < query->selector_count; i++) {
+        struct selector *selector;
+        enum err_code code = selector_parse(walk->arena, query->selectors[i], &selector, walk->err);
+        if (code)
+            return code;
+        for (uint32_t j = 0; j < walk->type_count; j++) {
+            bool matches;
+            code = selector_matches_type(selector, walk->types[j].parts, walk->types[j].is_delta,
+                                         &matches, walk->err);
+            if (code || matches)
+                return code;
+        }
+    }
+    if (walk->type_count)
+        explanation->types = list_types(walk);
+    return ERR_NONE;
+}
+
+enum err_code walk_explain_nothing(const struct walk_source *source,
+                                   const struct store_query *query, struct arena *arena,
+                                   struct err *err)
+{
+    struct explanation explanation = {.query = query};
+    struct store_query all = *query;
+    all.reach_ns = all.ahead_ns = 0;
+    if (!query->selector_count || query->profile)
+        return ERR_NONE;
+    all.selectors = NULL;
+    all.selector_count = 0;
+    enum err_code code = walk_run(source, &all, WALK_SERIES, arena, explain, &explanation, err);
+    if (code || !explanation.types)
+        return code;
+    return err_set(err, ERR_NOT_FOUND,
+                   "query: no profile of this window is of that type; there are: %s",
+                   explanation.types);
+}

@@ -1,0 +1,332 @@
+#include "store/query/series_list.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "store/block/block_read.h"
+#include "store/block/selector.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MAX_BYTES = 4 << 20 };
+
+struct job {
+    struct store_series_list list;
+    bool may_be_of_samples; /* samples may have labels that selectors require */
+};
+
+/* ---- series ---- */
+
+struct named_type {
+    struct store_type type;
+    uint32_t number; /* in the walk */
+};
+
+struct named_series {
+    struct store_series series;
+    const char *text;
+};
+
+static int compare_types(const void *a, const void *b)
+{
+    const struct named_type *x = a, *y = b;
+    return strcmp(x->type.name, y->type.name);
+}
+
+/* Types by name; type_numbers: per type of the walk, its place in that order. */
+static void order_types(const struct walk *walk, struct store_series_list *list,
+                        uint32_t *type_numbers)
+{
+    struct named_type *order = mem_new(struct named_type, walk->type_count + (size_t)1);
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        order[i] = (struct named_type){.type = walk->types[i], .number = i};
+    qsort(order, walk->type_count, sizeof(*order), compare_types);
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        types[i] = order[i].type;
+        type_numbers[order[i].number] = i;
+    }
+    mem_free(order);
+    list->types = types;
+    list->type_count = walk->type_count;
+}
+
+/* As store/block/selector.h reads it. */
+static void append_quoted(struct buf *text, struct span value)
+{
+    buf_append_byte(text, '"');
+    for (size_t i = 0; i < value.size; i++) {
+        const uint8_t byte = value.data[i];
+        if (byte == '"' || byte == '\\')
+            buf_append_byte(text, '\\');
+        if (byte == '\n')
+            buf_append_text(text, "\\n");
+        else if (byte == 0)
+            buf_append_text(text, "\\x00");
+        else
+            buf_append_byte(text, byte);
+    }
+    buf_append_byte(text, '"');
+}
+
+/* In front of the labels, or among them where it has to be quoted. */
+static void append_type(const char *name, struct buf *text)
+{
+    const bool is_quoted = !*name || strpbrk(name, SELECTOR_QUOTED_SIGNS "{ ");
+    if (!is_quoted)
+        buf_append_text(text, name);
+    buf_append_byte(text, '{');
+    if (!is_quoted)
+        return;
+    buf_append_text(text, "__profile_type__=");
+    append_quoted(text, span_text(name));
+}
+
+static const char *make_text(const struct walk *walk, const struct store_series *series,
+                             struct buf *text)
+{
+    buf_clear(text);
+    append_type(walk->types[series->type].name, text);
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        if (text->data[text->size - 1] != '{')
+            buf_append_byte(text, ',');
+        buf_append_span(text, series->labels[i].name);
+        buf_append_byte(text, '=');
+        append_quoted(text, series->labels[i].value);
+    }
+    buf_append_byte(text, '}');
+    return arena_strndup(walk->arena, text->data, text->size);
+}
+
+static int compare_series(const void *a, const void *b)
+{
+    const struct named_series *x = a, *y = b;
+    return strcmp(x->text, y->text);
+}
+
+static void order_series(const struct walk *walk, struct store_series_list *list,
+                         const uint32_t *type_numbers)
+{
+    const uint32_t count = walk->series_count;
+    struct named_series *order = mem_new(struct named_series, count + (size_t)1);
+    struct store_series *series = arena_new(walk->arena, struct store_series, count);
+    const char **texts = arena_new(walk->arena, const char *, count);
+    buf_auto text;
+    buf_init(&text, TEXT_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        order[i].series = walk->series[i];
+        order[i].text = make_text(walk, &walk->series[i], &text);
+    }
+    qsort(order, count, sizeof(*order), compare_series);
+    for (uint32_t i = 0; i < count; i++) {
+        series[i] = order[i].series;
+        series[i].type = type_numbers[series[i].type];
+        texts[i] = order[i].text;
+    }
+    mem_free(order);
+    list->series = series;
+    list->texts = texts;
+    list->series_count = count;
+}
+
+static enum err_code make_list(struct walk *walk, void *context)
+{
+    struct job *job = context;
+    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
+    order_types(walk, &job->list, type_numbers);
+    order_series(walk, &job->list, type_numbers);
+    job->list.statistics = walk->statistics;
+    job->may_be_of_samples = walk->may_be_of_samples;
+    return ERR_NONE;
+}
+
+/* ---- series whose samples match ---- */
+
+static enum err_code look_at_rows(struct walk *walk, struct row_labels *labels,
+                                  struct walk_task *task, bool *ret_has)
+{
+    const uint32_t *bytes = task->granule->extent_bytes;
+    struct block_rows rows;
+    enum err_code code = walk_open_stacks(walk, task);
+    if (code || task->is_broken)
+        return code;
+    row_labels_begin(labels, task->block, task->granule); /* the block is opened another time */
+    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
+        *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
+                   row_labels_stays(row_labels_group(labels, rows.label_sets[i]));
+    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+}
+
+static enum err_code look_at_task(struct walk *walk, struct row_labels *labels,
+                                  struct walk_task *task, bool *ret_has)
+{
+    row_labels_begin(labels, task->block, task->granule);
+    if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
+        return look_at_rows(walk, labels, task, ret_has);
+    *ret_has = row_labels_stays(row_labels_group(labels, 0));
+    return ERR_NONE;
+}
+
+static enum err_code find_series(struct walk *walk, bool *are_found)
+{
+    enum err_code code = ERR_NONE;
+    struct row_labels *labels =
+        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        if (!are_found[task->series])
+            code = look_at_task(walk, labels, task, &are_found[task->series]);
+        if (!code)
+            code = walk_check_limits(walk, row_labels_memory(labels));
+    }
+    if (!code)
+        code = row_labels_check(labels, walk->err);
+    row_labels_destroy(labels);
+    return code;
+}
+
+/* Types that no series is left of go with them. */
+static void keep_found(struct walk *walk, const bool *are_found)
+{
+    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
+    bool *are_types = arena_new(walk->arena, bool, walk->type_count);
+    uint32_t series_count = 0, type_count = 0;
+    for (uint32_t i = 0; i < walk->series_count; i++) {
+        if (!are_found[i])
+            continue;
+        are_types[walk->series[i].type] = true;
+        walk->series[series_count++] = walk->series[i];
+    }
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        type_numbers[i] = type_count;
+        if (are_types[i])
+            walk->types[type_count++] = walk->types[i];
+    }
+    for (uint32_t i = 0; i < series_count; i++)
+        walk->series[i].type = type_numbers[walk->series[i].type];
+    walk->series_count = walk->statistics.series_count = series_count;
+    walk->type_count = type_count;
+}
+
+static enum err_code list_series_of_samples(struct walk *walk, void *context)
+{
+    bool *are_found = arena_new(walk->arena, bool, walk->series_count);
+    enum err_code code = find_series(walk, are_found);
+    if (code)
+        return code;
+    keep_found(walk, are_found);
+    return make_list(walk, context);
+}
+
+enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
+                               const struct store_query *query, struct store_series_list *ret_list,
+                               struct err *err)
+{
+    struct job job = {.may_be_of_samples = false};
+    enum err_code code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    if (!code && job.may_be_of_samples)
+        code = walk_run(source, query, WALK_TASKS, arena, list_series_of_samples, &job, err);
+    if (!code)
+        *ret_list = job.list;
+    return code;
+}
+
+/* ---- names and values ---- */
+
+static int compare_spans(const void *a, const void *b)
+{
+    return span_compare(*(const struct span *)a, *(const struct span *)b);
+}
+
+/* The keys of a map, in order. */
+static void list_keys(struct arena *arena, const struct map_bytes *map,
+                      const struct span **ret_texts, uint32_t *ret_count)
+{
+    struct span *texts = arena_new(arena, struct span, map->count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < map->capacity; i++) {
+        if (map->slots[i].value != MAP_ABSENT)
+            texts[count++] = map->slots[i].key;
+    }
+    if (count)
+        qsort(texts, count, sizeof(*texts), compare_spans);
+    *ret_texts = texts;
+    *ret_count = count;
+}
+
+void store_list_label_names(struct arena *arena, const struct store_series_list *list,
+                            const struct span **ret_names, uint32_t *ret_count)
+{
+    struct map_bytes names = {0};
+    for (uint32_t i = 0; i < list->series_count; i++) {
+        const struct store_series *series = &list->series[i];
+        for (uint32_t k = 0; k < series->label_count; k++)
+            map_bytes_add(&names, series->labels[k].name, 0);
+    }
+    list_keys(arena, &names, ret_names, ret_count);
+    map_bytes_fini(&names);
+}
+
+void store_list_label_values(struct arena *arena, const struct store_series_list *list,
+                             struct span label, const struct span **ret_values, uint32_t *ret_count)
+{
+    struct map_bytes values = {0};
+    const bool is_type = span_equal_text(label, "__profile_type__");
+    for (uint32_t i = 0; is_type && i < list->type_count; i++)
+        map_bytes_add(&values, span_text(list->types[i].name), 0);
+    for (uint32_t i = 0; i < list->series_count; i++) {
+        const struct store_series *series = &list->series[i];
+        for (uint32_t k = 0; k < series->label_count; k++) {
+            if (span_equal(series->labels[k].name, label))
+                map_bytes_add(&values, series->labels[k].value, 0);
+        }
+    }
+    list_keys(arena, &values, ret_values, ret_count);
+    map_bytes_fini(&values);
+}
+
+static bool is_among(struct span name, const struct span *names, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+enum err_code series_list_find_absent_label(const struct walk_source *source, struct arena *arena,
+                                            const struct store_query *query, struct span *ret_name,
+                                            struct err *err)
+{
+    struct span required[SELECTOR_MAX_MATCHERS];
+    struct selector *selector;
+    struct store_series_list list;
+    const struct span *names;
+    uint32_t name_count;
+    *ret_name = SPAN_LITERAL("");
+    if (!query->selector_count)
+        return ERR_NONE;
+    enum err_code code = selector_parse(arena, query->selectors[0], &selector, err);
+    const uint32_t required_count = code ? 0 : selector_required_labels(selector, required);
+    if (!required_count)
+        return code;
+    struct job job = {.may_be_of_samples = false};
+    code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    if (code || job.may_be_of_samples)
+        return code;
+    struct store_query of_all = *query;
+    of_all.selectors = NULL;
+    of_all.selector_count = 0;
+    code = series_list_make(source, arena, &of_all, &list, err);
+    if (code)
+        return code;
+    store_list_label_names(arena, &list, &names, &name_count);
+    for (uint32_t i = 0; i < required_count && !ret_name->size; i++) {
+        if (!is_among(required[i], names, name_count))
+            *ret_name = required[i];
+    }
+    return ERR_NONE;
+}

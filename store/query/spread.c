@@ -1,0 +1,355 @@
+#include "store/query/spread.h"
+
+#include "lib/base/mem.h"
+#include "store/query/cadence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- steps ---- */
+
+/* Since the begin of the first step, which may lie before what 64 bits hold. */
+static uint64_t offset_of(const struct spread_steps *steps, int64_t time_ns)
+{
+    return (uint64_t)time_ns - (uint64_t)steps->start_ns + (uint64_t)steps->lead_ns;
+}
+
+uint64_t spread_count_steps(const struct spread_steps *steps)
+{
+    const uint64_t all_ns = offset_of(steps, steps->end_ns);
+    return all_ns / (uint64_t)steps->step_ns + (all_ns % (uint64_t)steps->step_ns != 0);
+}
+
+uint32_t spread_step_of(const struct spread_steps *steps, int64_t time_ns)
+{
+    return (uint32_t)(offset_of(steps, time_ns) / (uint64_t)steps->step_ns);
+}
+
+void spread_find_step(const struct spread_steps *steps, uint32_t step, int64_t *ret_begin_ns,
+                      int64_t *ret_end_ns)
+{
+    const uint64_t lead_ns = (uint64_t)steps->lead_ns;
+    const uint64_t all_ns = offset_of(steps, steps->end_ns);
+    const uint64_t begin_ns = (uint64_t)step * (uint64_t)steps->step_ns;
+    const uint64_t left_ns = all_ns - begin_ns;
+    const uint64_t length_ns =
+        left_ns < (uint64_t)steps->step_ns ? left_ns : (uint64_t)steps->step_ns;
+    const uint64_t origin_ns = (uint64_t)steps->start_ns - lead_ns;
+    *ret_begin_ns = step ? (int64_t)(origin_ns + begin_ns) : steps->start_ns;
+    *ret_end_ns = (int64_t)(origin_ns + begin_ns + length_ns);
+}
+
+/* ---- an object ---- */
+
+void spread_init(struct spread *spread, const struct spread_steps *steps)
+{
+    *spread = (struct spread){.steps = *steps};
+}
+
+void spread_fini(struct spread *spread)
+{
+    map_u64_fini(&spread->sum_numbers);
+    mem_free(spread->first_numbers);
+    mem_free(spread->sums);
+    mem_free(spread->unknown);
+    mem_free(spread->times_ns);
+    coverage_fini(&spread->covered);
+    *spread = (struct spread){0};
+}
+
+size_t spread_memory(const struct spread *spread)
+{
+    return spread->sum_capacity * (sizeof(*spread->sums) + 2 * sizeof(struct map_u64_slot)) +
+           (spread->first_numbers ? spread_count_steps(&spread->steps) * sizeof(uint32_t) : 0) +
+           spread->unknown_capacity * sizeof(*spread->unknown) +
+           spread->time_capacity * sizeof(*spread->times_ns) + coverage_memory(&spread->covered);
+}
+
+void spread_begin_series(struct spread *spread)
+{
+    for (uint32_t i = 0; i < spread->sum_count; i++)
+        spread->first_numbers[spread->sums[i].step] = 0;
+    map_u64_fini(&spread->sum_numbers);
+    spread->sum_numbers = (struct map_u64){0};
+    spread->sum_count = spread->last_sum = 0;
+    spread->last_from_ns = spread->last_to_ns = 0;
+    spread->shortest_ns = INT64_MAX;
+    spread->interval_ns = 0;
+    spread->unknown_sums = spread->time_count = 0;
+    coverage_clear(&spread->covered);
+}
+
+static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity ? *capacity * 2 : 256;
+    return mem_resize(array, *capacity, size);
+}
+
+/* Most series have one group: its sums are found by their step. */
+static uint32_t find_number(struct spread *spread, uint32_t group, uint32_t step)
+{
+    if (spread->sum_count && group != spread->sums[0].group)
+        return map_u64_add(&spread->sum_numbers, (uint64_t)group << 32 | step, spread->sum_count);
+    if (!spread->first_numbers)
+        spread->first_numbers = mem_new(uint32_t, spread_count_steps(&spread->steps));
+    uint32_t *number = &spread->first_numbers[step];
+    if (!*number)
+        *number = spread->sum_count + 1;
+    return *number - 1;
+}
+
+static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __int128 value)
+{
+    uint32_t number = spread->last_sum;
+    const struct spread_sum *last = number < spread->sum_count ? &spread->sums[number] : NULL;
+    if (!last || last->group != group || last->step != step)
+        number = find_number(spread, group, step);
+    if (number == spread->sum_count) {
+        spread->sums =
+            grow(spread->sums, spread->sum_count, &spread->sum_capacity, sizeof(*spread->sums));
+        spread->sums[spread->sum_count++] = (struct spread_sum){.group = group, .step = step};
+    }
+    spread->sums[number].sum += value;
+    spread->last_sum = number;
+    spread->add_count++;
+}
+
+void spread_put(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value)
+{
+    add_to_step(spread, group, spread_step_of(&spread->steps, time_ns),
+                (__int128)value * SPREAD_UNIT);
+}
+
+/* ---- values of a known duration ---- */
+
+/* Durations of profiles are what senders say: an end past the last moment is that. */
+static int64_t end_of(int64_t begin_ns, int64_t duration_ns)
+{
+    int64_t end_ns;
+    return __builtin_add_overflow(begin_ns, duration_ns, &end_ns) ? INT64_MAX : end_ns;
+}
+
+/* The first part_ns of the value's time have this of it. Value and part have 63 bits each, so that
+ * their product takes no unit any more: the remainder does. */
+static __int128 first_part(int64_t value, uint64_t part_ns, int64_t duration_ns)
+{
+    if (part_ns == 0 || part_ns == (uint64_t)duration_ns)
+        return part_ns ? (__int128)value * SPREAD_UNIT : 0;
+    const __int128 product = (__int128)value * part_ns;
+    const __int128 whole = product / duration_ns, rest = product - whole * duration_ns;
+    const __int128 scaled = rest * SPREAD_UNIT;
+    const bool is_narrow = scaled >= INT64_MIN && scaled <= INT64_MAX;
+    return whole * SPREAD_UNIT + (is_narrow ? (int64_t)scaled / duration_ns : scaled / duration_ns);
+}
+
+/* Step by step: from_ns and to_ns lie in the window. */
+static void add_in_parts(struct spread *spread, uint32_t group, int64_t begin_ns,
+                         int64_t duration_ns, int64_t value, int64_t from_ns, int64_t to_ns)
+{
+    const struct spread_steps *steps = &spread->steps;
+    const uint64_t step_ns = (uint64_t)steps->step_ns;
+    uint64_t done_ns = (uint64_t)from_ns - (uint64_t)begin_ns;
+    const uint64_t end_ns = (uint64_t)to_ns - (uint64_t)begin_ns;
+    const uint64_t offset_ns = offset_of(steps, from_ns);
+    uint32_t step = (uint32_t)(offset_ns / step_ns);
+    uint64_t room_ns = step_ns - offset_ns % step_ns;
+    __int128 before = first_part(value, done_ns, duration_ns);
+    while (done_ns < end_ns) {
+        const uint64_t left_ns = end_ns - done_ns;
+        done_ns += left_ns < room_ns ? left_ns : room_ns;
+        room_ns = step_ns;
+        const __int128 after = first_part(value, done_ns, duration_ns);
+        add_to_step(spread, group, step++, after - before);
+        before = after;
+    }
+    spread->last_step = step - 1;
+    spread_find_step(steps, step - 1, &spread->last_from_ns, &spread->last_to_ns);
+}
+
+static void add_known(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
+                      int64_t value)
+{
+    const struct spread_steps *steps = &spread->steps;
+    const int64_t end_ns = end_of(begin_ns, duration_ns);
+    if (begin_ns >= spread->last_from_ns && end_ns <= spread->last_to_ns) {
+        add_to_step(spread, group, spread->last_step, (__int128)value * SPREAD_UNIT);
+        return;
+    }
+    const int64_t from_ns = begin_ns > steps->start_ns ? begin_ns : steps->start_ns;
+    const int64_t to_ns = end_ns < steps->end_ns ? end_ns : steps->end_ns;
+    if (from_ns >= to_ns)
+        return;
+    if (value)
+        add_in_parts(spread, group, begin_ns, duration_ns, value, from_ns, to_ns);
+    else
+        spread_put(spread, group, from_ns, 0);
+}
+
+/* ---- levels ---- */
+
+static void add_level(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t end_ns,
+                      int64_t value)
+{
+    const struct spread_steps *steps = &spread->steps;
+    int64_t at_ns = begin_ns > steps->start_ns ? begin_ns : steps->start_ns;
+    const int64_t to_ns = end_ns < steps->end_ns ? end_ns : steps->end_ns;
+    while (at_ns < to_ns) {
+        if (at_ns < spread->last_from_ns || at_ns >= spread->last_to_ns) {
+            spread->last_step = spread_step_of(steps, at_ns);
+            spread_find_step(steps, spread->last_step, &spread->last_from_ns, &spread->last_to_ns);
+        }
+        const int64_t until_ns = to_ns < spread->last_to_ns ? to_ns : spread->last_to_ns;
+        add_to_step(spread, group, spread->last_step, (__int128)value * (until_ns - at_ns));
+        at_ns = until_ns;
+    }
+}
+
+/* ---- unknown durations ---- */
+
+static bool is_in_window(const struct spread_steps *steps, int64_t time_ns)
+{
+    return time_ns >= steps->start_ns && time_ns < steps->end_ns;
+}
+
+void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
+                int64_t value)
+{
+    if (duration_ns > 0) {
+        add_known(spread, group, begin_ns, duration_ns, value);
+        return;
+    }
+    spread->unknown = grow(spread->unknown, spread->unknown_sums, &spread->unknown_capacity,
+                           sizeof(*spread->unknown));
+    spread->unknown[spread->unknown_sums++] =
+        (struct spread_unknown){.time_ns = begin_ns, .value = value, .group = group};
+}
+
+void spread_add_part(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
+                     int64_t before, int64_t value)
+{
+    add_known(spread, group, begin_ns, duration_ns, before + value);
+    if (before)
+        add_known(spread, group, begin_ns, duration_ns, -before);
+}
+
+static void note_duration(struct spread *spread, int64_t duration_ns)
+{
+    spread->shortest_ns = duration_ns < spread->shortest_ns ? duration_ns : spread->shortest_ns;
+    spread->longest_ns = duration_ns > spread->longest_ns ? duration_ns : spread->longest_ns;
+}
+
+void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
+{
+    if (duration_ns <= 0) {
+        spread->times_ns = grow(spread->times_ns, spread->time_count, &spread->time_capacity,
+                                sizeof(*spread->times_ns));
+        spread->times_ns[spread->time_count++] = begin_ns;
+        spread->unknown_count += is_in_window(&spread->steps, begin_ns);
+        return;
+    }
+    const int64_t end_ns = end_of(begin_ns, duration_ns);
+    if (end_ns <= spread->steps.start_ns || begin_ns >= spread->steps.end_ns)
+        return;
+    note_duration(spread, duration_ns);
+    coverage_add(&spread->covered, begin_ns, end_ns);
+}
+
+void spread_cover_span(struct spread *spread, int64_t begin_ns, int64_t end_ns, int64_t longest_ns)
+{
+    note_duration(spread, longest_ns);
+    coverage_add(&spread->covered, begin_ns, end_ns);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of the distances; 0: there is but one begin. */
+static int64_t find_interval(const struct spread *spread)
+{
+    const uint32_t count = spread->time_count - 1;
+    if (!count)
+        return 0;
+    int64_t *distances_ns = mem_new(int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        distances_ns[i] = cadence_distance(spread->times_ns[i], spread->times_ns[i + 1]);
+    qsort(distances_ns, count, sizeof(*distances_ns), compare_times);
+    const int64_t interval_ns = distances_ns[(count - 1) / 2];
+    mem_free(distances_ns);
+    return interval_ns;
+}
+
+/* The time that the profiles of times_ns[i] cover: nothing where they are alone outside the window,
+ * and have no step. */
+static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_begin_ns,
+                       int64_t *ret_end_ns)
+{
+    const int64_t time_ns = spread->times_ns[i];
+    *ret_begin_ns = time_ns;
+    *ret_end_ns = cadence_end(spread->times_ns, spread->time_count, i);
+    if (spread->time_count > 1)
+        return;
+    if (spread->are_levels)
+        *ret_end_ns = end_of(time_ns, SPREAD_LONE_NS);
+    else if (is_in_window(&spread->steps, time_ns))
+        spread_find_step(&spread->steps, spread_step_of(&spread->steps, time_ns), ret_begin_ns,
+                         ret_end_ns);
+}
+
+static void place_values(struct spread *spread)
+{
+    int64_t begin_ns = 0, end_ns = 0;
+    uint32_t place = UINT32_MAX; /* most values come in order of time */
+    for (uint32_t i = 0; i < spread->unknown_sums; i++) {
+        const struct spread_unknown *one = &spread->unknown[i];
+        if (place == UINT32_MAX || spread->times_ns[place] != one->time_ns) {
+            const int64_t *found = bsearch(&one->time_ns, spread->times_ns, spread->time_count,
+                                           sizeof(*spread->times_ns), compare_times);
+            if (!found)
+                continue;
+            place = (uint32_t)(found - spread->times_ns);
+            find_cover(spread, place, &begin_ns, &end_ns);
+        }
+        if (spread->are_levels)
+            add_level(spread, one->group, begin_ns, end_ns, one->value);
+        else if (begin_ns < end_ns)
+            add_known(spread, one->group, begin_ns, end_ns - begin_ns, one->value);
+    }
+}
+
+static void place_unknown(struct spread *spread)
+{
+    int64_t begin_ns, end_ns;
+    spread->time_count = cadence_order(spread->times_ns, spread->time_count);
+    spread->interval_ns = find_interval(spread);
+    if (spread->interval_ns && spread->interval_ns < spread->shortest_ns)
+        spread->shortest_ns = spread->interval_ns;
+    for (uint32_t i = 0; i < spread->time_count; i++) {
+        find_cover(spread, i, &begin_ns, &end_ns);
+        if (begin_ns < spread->steps.end_ns && end_ns > spread->steps.start_ns)
+            coverage_add(&spread->covered, begin_ns, end_ns);
+    }
+    place_values(spread);
+}
+
+/* A gap that counts as covered is a small part of a step and of the window, too. */
+static int64_t find_slack(const struct spread *spread)
+{
+    const struct spread_steps *steps = &spread->steps;
+    const uint64_t window_ns = (uint64_t)steps->end_ns - (uint64_t)steps->start_ns;
+    uint64_t least_ns = (uint64_t)spread->shortest_ns;
+    least_ns = (uint64_t)steps->step_ns < least_ns ? (uint64_t)steps->step_ns : least_ns;
+    least_ns = window_ns < least_ns ? window_ns : least_ns;
+    return (int64_t)(least_ns / SPREAD_SLACK_PART);
+}
+
+void spread_end_series(struct spread *spread)
+{
+    if (spread->time_count)
+        place_unknown(spread);
+    coverage_close(&spread->covered, find_slack(spread));
+}

@@ -1,0 +1,434 @@
+#include "store/query/stack_union.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+#include "store/block/block_read.h"
+#include "store/query/row_labels.h"
+
+#include <string.h>
+
+enum { FIRST_CAPACITY = 1024, NO_LOCATION = 0 };
+
+/* Where a stack was seen first. */
+struct origin {
+    uint32_t block;
+    uint32_t stack;
+    uint32_t group;
+};
+
+struct stack_union {
+    struct stack_hash_set set;
+    struct origin *origins;
+    int64_t *sums; /* width numbers per stack */
+    uint32_t capacity;
+    uint32_t width;
+    const struct block **blocks;  /* each once */
+    struct map_u64 block_numbers; /* by address */
+    uint32_t last_block;
+    uint32_t block_count;
+    uint32_t block_capacity;
+};
+
+struct stack_union *stack_union_create(uint32_t width)
+{
+    struct stack_union *stacks = mem_new(struct stack_union, 1);
+    stacks->width = width;
+    stack_hash_set_init(&stacks->set);
+    return stacks;
+}
+
+void stack_union_destroy(struct stack_union *stacks)
+{
+    if (!stacks)
+        return;
+    stack_hash_set_fini(&stacks->set);
+    mem_free(stacks->origins);
+    mem_free(stacks->sums);
+    mem_free(stacks->blocks);
+    map_u64_fini(&stacks->block_numbers);
+    mem_free(stacks);
+}
+
+/* Where questions go series by series the same blocks come again and again. */
+static uint32_t number_of_block(struct stack_union *stacks, const struct block *block)
+{
+    if (stacks->block_count && stacks->blocks[stacks->last_block] == block)
+        return stacks->last_block;
+    stacks->last_block = map_u64_add(&stacks->block_numbers, (uintptr_t)block, stacks->block_count);
+    if (stacks->last_block < stacks->block_count)
+        return stacks->last_block;
+    if (stacks->block_count == stacks->block_capacity) {
+        stacks->block_capacity = stacks->block_capacity ? stacks->block_capacity * 2 : 16;
+        stacks->blocks = mem_resize(stacks->blocks, stacks->block_capacity, sizeof(struct block *));
+    }
+    stacks->blocks[stacks->block_count] = block;
+    return stacks->block_count++;
+}
+
+static void grow(struct stack_union *stacks)
+{
+    stacks->capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_CAPACITY;
+    stacks->origins = mem_resize(stacks->origins, stacks->capacity, sizeof(struct origin));
+    stacks->sums =
+        mem_resize(stacks->sums, (size_t)stacks->capacity * stacks->width, sizeof(int64_t));
+}
+
+static void add_stack(struct stack_union *stacks, const struct origin *origin)
+{
+    if (stacks->set.count > stacks->capacity)
+        grow(stacks);
+    const uint32_t number = stacks->set.count - 1;
+    stacks->origins[number] = *origin;
+    memset(stacks->sums + (size_t)number * stacks->width, 0, stacks->width * sizeof(int64_t));
+}
+
+/* Nobody knows the hashes' seed, so nobody makes two meet. Group 0 leaves them as they are. */
+static struct stack_hash hash_in_group(struct stack_hash hash, uint32_t group)
+{
+    return (struct stack_hash){.low = hash.low ^ group * UINT64_C(0x9e3779b97f4a7c15),
+                               .high = hash.high ^ group * UINT64_C(0xc2b2ae3d27d4eb4f)};
+}
+
+static uint32_t number_stack(struct stack_union *stacks, struct stack_hash hash,
+                             const struct origin *origin)
+{
+    const uint32_t before = stacks->set.count;
+    const uint32_t number = stack_hash_set_add(&stacks->set, hash_in_group(hash, origin->group));
+    if (number == before)
+        add_stack(stacks, origin);
+    return number;
+}
+
+void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
+                     uint32_t column, uint32_t group)
+{
+    const struct stack_hash *hashes = block_hashes(block)->stacks;
+    const uint32_t count = block_dictionary(block)->stacks.stack_count;
+    struct origin origin = {.block = number_of_block(stacks, block), .group = group};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sums[i])
+            continue;
+        origin.stack = i;
+        const uint32_t number = number_stack(stacks, hashes[i], &origin);
+        stacks->sums[(size_t)number * stacks->width + column] += sums[i];
+    }
+}
+
+uint32_t stack_union_number(struct stack_union *stacks, const struct block *block, uint32_t stack,
+                            uint32_t group)
+{
+    const struct origin origin = {
+        .block = number_of_block(stacks, block), .stack = stack, .group = group};
+    return number_stack(stacks, block_hashes(block)->stacks[stack], &origin);
+}
+
+uint32_t stack_union_count(const struct stack_union *stacks)
+{
+    return stacks->set.count;
+}
+
+size_t stack_union_memory(const struct stack_union *stacks)
+{
+    return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
+           stacks->capacity * (sizeof(struct origin) + stacks->width * sizeof(int64_t)) +
+           stacks->block_capacity * sizeof(struct block *) +
+           stacks->block_numbers.capacity * sizeof(struct map_u64_slot);
+}
+
+int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)
+{
+    return stacks->sums + (size_t)stack * stacks->width;
+}
+
+int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
+{
+    int64_t left_out = 0;
+    *ret_count = stacks->set.count;
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        if (row_labels_stays(stacks->origins[i].group))
+            continue;
+        --*ret_count;
+        if (stacks->origins[i].group == ROW_LABELS_LEFT_OUT)
+            left_out = stack_union_sums(stacks, i)[0];
+    }
+    return left_out;
+}
+
+/* ---- as a profile ---- */
+
+/* The value of a sample of the profile; 0: it is none. */
+static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
+{
+    return row_labels_stays(stacks->origins[stack].group) ? stack_union_sums(stacks, stack)[0] : 0;
+}
+
+/* What of one block is in the profile already: its locations there, plus 1. */
+struct placed {
+    uint32_t *strings;
+    uint32_t *locations;
+    uint32_t *functions;
+    uint32_t *mappings;
+};
+
+struct making {
+    struct stack_union *stacks;
+    struct profile_builder *builder;
+    struct arena *scratch;
+    struct placed *placed; /* per block */
+    struct stack_hash_set frames;
+    uint32_t *location_of_frame; /* by number in frames */
+    uint32_t frame_capacity;
+};
+
+static uint32_t place_string(struct making *making, struct placed *placed,
+                             const struct profile *tables, uint32_t string)
+{
+    if (!placed->strings[string])
+        placed->strings[string] =
+            profile_builder_string(making->builder, tables->strings[string]) + 1;
+    return placed->strings[string] - 1;
+}
+
+static uint32_t place_function(struct making *making, struct placed *placed,
+                               const struct profile *tables, uint32_t index)
+{
+    if (index == PROFILE_NONE)
+        return PROFILE_NONE;
+    if (!placed->functions[index]) {
+        struct profile_function function = tables->functions[index];
+        function.name = place_string(making, placed, tables, function.name);
+        function.system_name = place_string(making, placed, tables, function.system_name);
+        function.filename = place_string(making, placed, tables, function.filename);
+        placed->functions[index] = profile_builder_function(making->builder, &function) + 1;
+    }
+    return placed->functions[index] - 1;
+}
+
+static uint32_t place_mapping(struct making *making, struct placed *placed,
+                              const struct profile *tables, uint32_t index)
+{
+    if (index == PROFILE_NONE)
+        return PROFILE_NONE;
+    if (!placed->mappings[index]) {
+        struct profile_mapping mapping = tables->mappings[index];
+        mapping.filename = place_string(making, placed, tables, mapping.filename);
+        mapping.build_id = place_string(making, placed, tables, mapping.build_id);
+        placed->mappings[index] = profile_builder_mapping(making->builder, &mapping) + 1;
+    }
+    return placed->mappings[index] - 1;
+}
+
+static uint32_t make_location(struct making *making, struct placed *placed,
+                              const struct profile *tables, uint32_t index)
+{
+    enum { FEW = 16 };
+    struct profile_location location = tables->locations[index];
+    struct profile_line few[FEW];
+    struct profile_line *lines =
+        location.line_count <= FEW
+            ? few
+            : arena_new_raw(making->scratch, struct profile_line, location.line_count);
+    location.mapping = place_mapping(making, placed, tables, location.mapping);
+    for (uint32_t i = 0; i < location.line_count; i++) {
+        lines[i] = tables->lines[location.first_line + i];
+        lines[i].function = place_function(making, placed, tables, lines[i].function);
+    }
+    return profile_builder_location(making->builder, &location, lines, location.line_count);
+}
+
+/* Of most blocks no stack is the first of its kind. */
+static void begin_block(struct making *making, uint32_t block_number)
+{
+    const struct block *block = making->stacks->blocks[block_number];
+    const struct profile *tables = block_dictionary(block)->tables;
+    making->placed[block_number] = (struct placed){
+        .strings = arena_new(making->scratch, uint32_t, tables->string_count),
+        .locations = arena_new(making->scratch, uint32_t, tables->location_count),
+        .functions = arena_new(making->scratch, uint32_t, tables->function_count),
+        .mappings = arena_new(making->scratch, uint32_t, tables->mapping_count),
+    };
+}
+
+/* Frames of one hash, whichever blocks they stand in, are one location; plus 1. */
+static uint32_t place_location(struct making *making, uint32_t block_number, uint32_t index)
+{
+    struct placed *placed = &making->placed[block_number];
+    const struct block *block = making->stacks->blocks[block_number];
+    const uint32_t before = making->frames.count;
+    const uint32_t number = stack_hash_set_add(&making->frames, block_hashes(block)->frames[index]);
+    if (number == before) {
+        if (making->frames.count > making->frame_capacity) {
+            making->frame_capacity = making->frame_capacity ? making->frame_capacity * 2 : 1024;
+            making->location_of_frame =
+                mem_resize(making->location_of_frame, making->frame_capacity, sizeof(uint32_t));
+        }
+        making->location_of_frame[number] =
+            make_location(making, placed, block_dictionary(block)->tables, index);
+    }
+    return placed->locations[index] = making->location_of_frame[number] + 1;
+}
+
+/* The stack that was placed last, which ends at `node` of its block's tree. */
+struct placed_last {
+    const struct stacks *tree; /* NULL: none was */
+    uint32_t node;
+};
+
+/*
+ * From the leaf on, chain by chain. Returns where the next stack begins. In preorder, what calls a
+ * node and does not lie behind an earlier one calls that, too: so of a stack that comes behind the
+ * one before it, what both have in common is copied.
+ */
+static uint64_t place_stack(struct making *making, const struct origin *origin,
+                            struct placed_last *last, uint32_t *stack, uint64_t at)
+{
+    const struct stacks *tree = &block_dictionary(making->stacks->blocks[origin->block])->stacks;
+    if (!making->placed[origin->block].locations)
+        begin_block(making, origin->block);
+    const uint32_t *placed = making->placed[origin->block].locations;
+    const uint64_t begin = at;
+    struct stack_place place = tree->ends[origin->stack];
+    const uint32_t common = last->tree == tree && last->node < place.node ? last->node : 0;
+    *last = (struct placed_last){.tree = tree, .node = place.node};
+    while (place.node > common) {
+        const struct stack_chain *chain = &tree->chains[place.chain];
+        const uint32_t first = chain->first > common ? chain->first : common + 1;
+        for (; place.node >= first; place.node--) {
+            const uint32_t frame = tree->frames[place.node], known = placed[frame];
+            stack[at++] = (known ? known : place_location(making, origin->block, frame)) - 1;
+        }
+        if (place.node < chain->first)
+            place = chain->caller;
+    }
+    if (place.node != STACKS_ROOT) {
+        const struct stack_chain *chain = &tree->chains[place.chain];
+        const uint32_t depth = chain->depth + (place.node - chain->first);
+        memcpy(stack + at, stack + begin - depth, depth * sizeof(*stack));
+        at += depth;
+    }
+    return at;
+}
+
+/* Samples of the finished profile. */
+struct samples {
+    uint32_t count;
+    uint64_t entry_count;
+    uint64_t *starts;
+    uint32_t *stack;
+    int64_t *values;
+    uint64_t label_count;
+    uint32_t *label_starts;
+    struct profile_label *labels;
+};
+
+static const struct stacks *stacks_of(const struct stack_union *stacks, uint32_t number)
+{
+    return &block_dictionary(stacks->blocks[stacks->origins[number].block])->stacks;
+}
+
+static void count_samples(struct stack_union *stacks, const struct row_labels *labels,
+                          struct samples *samples)
+{
+    uint32_t label_count;
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        if (!sample_value(stacks, i))
+            continue;
+        const struct stacks *tree = stacks_of(stacks, i);
+        samples->count++;
+        samples->entry_count += stacks_depth(tree, stacks->origins[i].stack);
+        row_labels_get(labels, stacks->origins[i].group, &label_count);
+        samples->label_count += label_count;
+    }
+}
+
+static uint32_t fill_labels(struct making *making, const struct row_labels *labels, uint32_t group,
+                            struct profile_label *places)
+{
+    uint32_t count;
+    const struct label_words *words = row_labels_get(labels, group, &count);
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = (struct profile_label){
+            .key = profile_builder_string(making->builder, words[i].key),
+            .text = profile_builder_string(making->builder, words[i].text),
+            .number = words[i].number,
+            .unit = profile_builder_string(making->builder, words[i].unit),
+            .is_numeric = words[i].is_numeric,
+        };
+    return count;
+}
+
+static void fill_samples(struct making *making, struct arena *arena,
+                         const struct row_labels *labels, struct samples *samples)
+{
+    struct stack_union *stacks = making->stacks;
+    samples->starts = arena_new_raw(arena, uint64_t, samples->count + (size_t)1);
+    samples->stack = arena_new_raw(arena, uint32_t, samples->entry_count);
+    samples->values = arena_new_raw(arena, int64_t, samples->count);
+    samples->label_starts = arena_new(arena, uint32_t, samples->count + (size_t)1);
+    samples->labels = arena_new_raw(arena, struct profile_label, samples->label_count);
+    uint64_t at = 0;
+    uint32_t count = 0, label_at = 0;
+    struct placed_last last = {0};
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        const int64_t sum = sample_value(stacks, i);
+        if (!sum)
+            continue;
+        samples->starts[count] = at;
+        label_at +=
+            fill_labels(making, labels, stacks->origins[i].group, samples->labels + label_at);
+        samples->values[count++] = sum;
+        samples->label_starts[count] = label_at;
+        at = place_stack(making, &stacks->origins[i], &last, samples->stack, at);
+    }
+    samples->starts[count] = at;
+}
+
+static void set_fields(struct making *making, const struct stack_union_type *type)
+{
+    struct profile *fields = profile_builder_fields(making->builder);
+    profile_builder_add_value_type(making->builder, span_text(type->sample_type),
+                                   span_text(type->sample_unit));
+    fields->period_type.type =
+        profile_builder_string(making->builder, span_text(type->period_type));
+    fields->period_type.unit =
+        profile_builder_string(making->builder, span_text(type->period_unit));
+    fields->period = type->period;
+    fields->time_ns = type->time_ns;
+    fields->duration_ns = type->duration_ns;
+}
+
+enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
+                                  struct profile **ret_profile, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct making making = {.stacks = stacks, .builder = builder, .scratch = scratch};
+    struct arena *arena = profile_builder_fields(builder)->arena;
+    struct samples samples = {0};
+    stack_hash_set_init(&making.frames);
+    making.placed = arena_new(scratch, struct placed, stacks->block_count);
+    set_fields(&making, type);
+    count_samples(stacks, type->labels, &samples);
+    if (samples.label_count > UINT32_MAX) {
+        stack_hash_set_fini(&making.frames);
+        return err_set(err, ERR_TOO_LARGE, "samples have more than %u labels: group by fewer",
+                       UINT32_MAX);
+    }
+    fill_samples(&making, arena, type->labels, &samples);
+    stack_hash_set_fini(&making.frames);
+    mem_free(making.location_of_frame);
+    struct profile *profile;
+    enum err_code code = profile_builder_take(builder, &profile, err);
+    if (code)
+        return code;
+    /* The builder interns samples one by one; these are distinct already. */
+    profile->sample_count = samples.count;
+    profile->stack_start = samples.starts;
+    profile->stack = samples.stack;
+    profile->values = samples.values;
+    profile->label_start = samples.label_starts;
+    profile->labels = samples.labels;
+    *ret_profile = profile;
+    return ERR_NONE;
+}

@@ -1,0 +1,207 @@
+#include "store/query/weights.h"
+
+#include "lib/base/mem.h"
+#include "store/query/coverage.h"
+#include "store/query/neighbours.h"
+#include "store/query/spread.h"
+
+#include <stdlib.h>
+
+struct weighing {
+    struct walk *walk;
+    struct weights *weights;
+    struct neighbours neighbours;
+    struct coverage covered; /* of all series */
+    /* The series in hand: */
+    int64_t *times_ns;
+    int64_t *ends_ns;
+    uint32_t time_count;
+    uint32_t time_capacity;
+};
+
+static void note_times(struct weighing *weighing, const struct walk_task *task,
+                       const struct block_profile *profiles)
+{
+    const uint32_t count = task->end - task->first;
+    const uint32_t most = weighing->time_count + count;
+    struct weight *weight = &weighing->weights->tasks[task - weighing->walk->tasks];
+    weight->holds_ns = arena_new_raw(weighing->walk->arena, int64_t, count);
+    if (most > weighing->time_capacity) {
+        weighing->time_capacity = most + most / 2;
+        weighing->times_ns =
+            mem_resize(weighing->times_ns, weighing->time_capacity, sizeof(int64_t));
+        weighing->ends_ns = mem_resize(weighing->ends_ns, weighing->time_capacity, sizeof(int64_t));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        weight->holds_ns[i] = profiles[i].time_ns; /* until all are known */
+        weighing->times_ns[weighing->time_count++] = profiles[i].time_ns;
+        neighbours_note(&weighing->neighbours, profiles[i].time_ns);
+    }
+}
+
+static enum err_code read_times(struct weighing *weighing, struct walk_task *task)
+{
+    struct walk *walk = weighing->walk;
+    const struct block_profile *profiles;
+    if (task->profiles) {
+        note_times(weighing, task, task->profiles);
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return walk_note_read(walk, task, 0, 0, code);
+    walk->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
+    note_times(weighing, task, profiles + task->first);
+    return walk_check_limits(walk, weighing->time_capacity * 2 * sizeof(int64_t));
+}
+
+static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, uint32_t end,
+                                     bool is_before)
+{
+    struct walk_task *tasks = weighing->walk->tasks, *task;
+    enum err_code code;
+    do {
+        code = neighbours_next(&weighing->neighbours, tasks, begin, end, is_before, &task);
+        if (!code && task)
+            note_times(weighing, task, task->profiles);
+    } while (!code && task);
+    return code;
+}
+
+static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint32_t end)
+{
+    struct walk_task *tasks = weighing->walk->tasks;
+    enum err_code code = ERR_NONE;
+    weighing->time_count = 0;
+    neighbours_begin_series(&weighing->neighbours);
+    for (uint32_t i = begin; i < end && !code; i++) {
+        if (!neighbours_is_unread(&tasks[i]))
+            code = read_times(weighing, &tasks[i]);
+    }
+    if (!code)
+        code = read_neighbours(weighing, begin, end, true);
+    return code ? code : read_neighbours(weighing, begin, end, false);
+}
+
+/* Until when each moment holds, and what of it lies in the window. */
+static void find_ends(struct weighing *weighing)
+{
+    const struct store_query *query = weighing->walk->query;
+    struct coverage covered = {0};
+    weighing->time_count = cadence_order(weighing->times_ns, weighing->time_count);
+    const uint32_t count = weighing->time_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t time_ns = weighing->times_ns[i];
+        int64_t end_ns = cadence_end(weighing->times_ns, count, i);
+        if (count == 1 && __builtin_add_overflow(time_ns, SPREAD_LONE_NS, &end_ns))
+            end_ns = INT64_MAX;
+        weighing->ends_ns[i] = end_ns;
+        coverage_add(&covered, time_ns > query->start_ns ? time_ns : query->start_ns,
+                     end_ns < query->end_ns ? end_ns : query->end_ns);
+    }
+    coverage_close(&covered, 0);
+    coverage_unite(&weighing->covered, &covered);
+    coverage_fini(&covered);
+    neighbours_end_series(&weighing->neighbours, weighing->times_ns, count);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
+{
+    const struct store_query *query = weighing->walk->query;
+    const int64_t *found = bsearch(&time_ns, weighing->times_ns, weighing->time_count,
+                                   sizeof(*weighing->times_ns), compare_times);
+    int64_t end_ns = found ? weighing->ends_ns[found - weighing->times_ns] : time_ns;
+    end_ns = end_ns < query->end_ns ? end_ns : query->end_ns;
+    time_ns = time_ns > query->start_ns ? time_ns : query->start_ns;
+    return time_ns < end_ns ? end_ns - time_ns : 0;
+}
+
+/* Of an hour of which totals alone are kept nothing is known of single snapshots: each of its
+ * moments has an equal part, whichever granules they are in. */
+static double find_hour_mean(const struct weighing *weighing, const struct block_granule *granule)
+{
+    int64_t first_ns, last_ns;
+    double sum_ns = 0;
+    uint32_t count = 0;
+    walk_find_hour(granule, &first_ns, &last_ns);
+    for (uint32_t i = 0; i < weighing->time_count; i++) {
+        const int64_t time_ns = weighing->times_ns[i];
+        if (time_ns < first_ns || time_ns > last_ns)
+            continue;
+        sum_ns += (double)find_hold(weighing, time_ns);
+        count++;
+    }
+    return count ? sum_ns / count : 0;
+}
+
+/* Those that hold in the window lie together, since their ends ascend as they do. */
+static void weigh_task(struct weighing *weighing, const struct walk_task *task)
+{
+    struct weight *weight = &weighing->weights->tasks[task - weighing->walk->tasks];
+    int64_t least_ns = INT64_MAX, most_ns = 0;
+    double sum_ns = 0;
+    weight->first = weight->end = task->first;
+    if (neighbours_is_unread(task))
+        return;
+    for (uint32_t i = task->first; i < task->end; i++) {
+        int64_t *hold_ns = &weight->holds_ns[i - task->first];
+        *hold_ns = find_hold(weighing, *hold_ns);
+        if (!*hold_ns)
+            continue;
+        if (weight->first == weight->end)
+            weight->first = i;
+        weight->end = i + 1;
+        least_ns = *hold_ns < least_ns ? *hold_ns : least_ns;
+        most_ns = *hold_ns > most_ns ? *hold_ns : most_ns;
+        sum_ns += (double)*hold_ns;
+    }
+    weight->is_even = task->are_totals || most_ns - least_ns <= most_ns / WEIGHTS_EVEN_PART;
+    weight->mean_ns = weight->first < weight->end ? sum_ns / (weight->end - weight->first) : 0;
+    if (task->are_totals)
+        weight->mean_ns = find_hour_mean(weighing, task->granule);
+    weighing->weights->magnitude += weight->first < weight->end ? task->granule->magnitude : 0;
+}
+
+static enum err_code weigh_all(struct weighing *weighing)
+{
+    struct walk *walk = weighing->walk;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
+        for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
+            end++;
+        code = read_series(weighing, i, end);
+        if (code)
+            return code;
+        find_ends(weighing);
+        for (uint32_t j = i; j < end; j++)
+            weigh_task(weighing, &walk->tasks[j]);
+    }
+    return code;
+}
+
+enum err_code weights_find(struct walk *walk, struct weights *ret_weights)
+{
+    const struct store_query *query = walk->query;
+    struct weights weights = {.tasks = arena_new(walk->arena, struct weight, walk->task_count)};
+    struct weighing weighing = {.walk = walk, .weights = &weights};
+    uint32_t cursor = 0;
+    walk_sort_by_series(walk);
+    neighbours_init(&weighing.neighbours, walk);
+    const enum err_code code = weigh_all(&weighing);
+    weights.covered_ns =
+        coverage_within(&weighing.covered, &cursor, query->start_ns, query->end_ns);
+    weights.wanted_reach_ns = weighing.neighbours.wanted_reach_ns;
+    coverage_fini(&weighing.covered);
+    mem_free(weighing.times_ns);
+    mem_free(weighing.ends_ns);
+    if (!code)
+        *ret_weights = weights;
+    return code;
+}

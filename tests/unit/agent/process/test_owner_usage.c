@@ -1,0 +1,39 @@
+#include "tests/unit/test.h"
+
+#include "agent/process/owner_usage.h"
+
+static void each_owner_has_its_own(void **state)
+{
+    (void)state;
+    enum { OWNERS = 100 };
+    struct owner_sums sums = {0};
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        owner_sums_add(&sums, i, 10 * i);
+    for (uint32_t i = 1; i <= OWNERS; i += 2)
+        owner_sums_take(&sums, i, 10 * i);
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        assert_int_equal(owner_sums_get(&sums, i), i % 2 ? 0 : 10 * i);
+    assert_int_equal(sums.count, OWNERS / 2);
+    owner_sums_fini(&sums);
+}
+
+static void nobody_holds_nothing(void **state)
+{
+    (void)state;
+    struct owner_sums sums = {0};
+    owner_sums_add(&sums, 0, 5);
+    owner_sums_add(&sums, 1, 0);
+    assert_int_equal(sums.count, 0);
+    assert_int_equal(owner_sums_get(&sums, 0), 0);
+    owner_sums_take(&sums, 0, 5);
+    owner_sums_fini(&sums);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_owner_has_its_own),
+        cmocka_unit_test(nobody_holds_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,499 @@
+#include "tests/unit/test.h"
+
+#include "agent/kernel/perf_sideband.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/process_file.h"
+#include "agent/process/processes.h"
+#include "lib/base/clock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = true};
+    struct processes *processes = processes_create(binaries, &options);
+    const struct side_band_event lost = {.kind = SIDE_BAND_LOST, .lost_count = 1};
+    struct processes_counts counts;
+    for (int i = 0; i < 3; i++)
+        processes_apply(processes, &lost);
+    processes_sweep(processes, clock_monotonic_ns() - CLOCK_NS_PER_S / 2);
+    processes_count(processes, &counts);
+    assert_int_equal(counts.scans, 1);
+    /* It is not forgotten, and done once. */
+    processes_sweep(processes, clock_monotonic_ns() + 2 * CLOCK_NS_PER_S);
+    processes_sweep(processes, clock_monotonic_ns() + 4 * CLOCK_NS_PER_S);
+    processes_count(processes, &counts);
+    assert_int_equal(counts.scans, 2);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char command[512];
+    snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", from, to, to, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* As a kernel tells it that knows no build ids; the binary that is known there then. */
+static const struct binary *map(struct processes *processes, struct binaries *binaries,
+                                const char *path)
+{
+    struct stat status;
+    const uint64_t inode = stat(path, &status) == 0 ? status.st_ino : 1;
+    const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                          .process_id = (uint32_t)getpid(),
+                                          .start = 0x10000,
+                                          .bytes = 0x4000,
+                                          .inode = inode,
+                                          .path = span_text(path)};
+    processes_apply(processes, &event);
+    const struct process *process = processes_get(processes, (uint32_t)getpid());
+    const struct process_mapping *mapping = process_find_mapping(process, 0x10000);
+    assert_non_null(mapping);
+    return mapping->binary == BINARY_NONE ? NULL : binaries_get(binaries, mapping->binary);
+}
+
+static void a_file_at_the_place_of_another_is_that_file(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    char folder[] = "/tmp/perfolio-processes-XXXXXX", first[64], second[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(first, sizeof(first), "%s/first", folder);
+    snprintf(second, sizeof(second), "%s/second", folder);
+    copy_file("/bin/true", first);
+    copy_file("/bin/false", second);
+    assert_string_equal(map(processes, binaries, first)->path, first);
+    assert_string_equal(map(processes, binaries, second)->path, second);
+    const uint64_t serial = map(processes, binaries, second)->serial;
+    assert_int_equal(map(processes, binaries, second)->serial, serial);
+    /* Another file of the same name. */
+    copy_file("/bin/ls", second);
+    const uint64_t replaced = map(processes, binaries, second)->serial;
+    assert_int_not_equal(replaced, serial);
+    /* Once it is gone what is known of it stays. */
+    assert_int_equal(unlink(second), 0);
+    assert_int_equal(map(processes, binaries, second)->serial, replaced);
+    assert_null(map(processes, binaries, "//anon"));
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(rmdir(folder), 0);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static const struct process_mapping *find_real(struct processes *processes, const void *place)
+{
+    const struct process *process = processes_get(processes, (uint32_t)getpid());
+    return process_find_mapping(process, (uint64_t)(uintptr_t)place);
+}
+
+/* Of many mappings in a second it is noted that there were, and the next sweep finds them. */
+static void what_is_told_too_often_is_asked_of_proc_once(void **state)
+{
+    (void)state;
+    enum { TOLD = 1000, TAKEN = 256, PAGE = 4096 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = mmap(NULL, 2UL * TOLD * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(place, MAP_FAILED);
+    for (size_t i = 0; i < TOLD; i++) {
+        uint8_t *page = place + 2 * i * PAGE;
+        assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_EXEC), 0);
+        const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                              .process_id = (uint32_t)getpid(),
+                                              .start = (uint64_t)(uintptr_t)page,
+                                              .bytes = PAGE,
+                                              .path = span_text("//anon")};
+        processes_apply(processes, &event);
+    }
+    assert_int_equal(processes_get(processes, (uint32_t)getpid())->mapping_count, TAKEN);
+    assert_null(find_real(processes, place + 2UL * TAKEN * PAGE));
+    processes_sweep(processes, clock_monotonic_ns());
+    for (size_t i = 0; i < TOLD; i++)
+        assert_non_null(find_real(processes, place + 2 * i * PAGE));
+    assert_int_equal(munmap(place, 2UL * TOLD * PAGE), 0);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+/* Mappings without a place are told, and then found again, and count once. */
+static void what_has_no_place_is_counted_once(void **state)
+{
+    (void)state;
+    enum { MOST = 65535, MORE = 500, A_SECOND = 200 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    struct processes_counts counts;
+    for (uint64_t i = 0; i < MOST + MORE; i++) {
+        const struct side_band_event event = {.kind = SIDE_BAND_MAP,
+                                              .time_ns =
+                                                  (int64_t)(10 + i / A_SECOND) * CLOCK_NS_PER_S,
+                                              .process_id = (uint32_t)getpid(),
+                                              .start = UINT64_C(0x100000000) + i * 0x2000,
+                                              .bytes = 0x1000,
+                                              .path = span_text("//anon")};
+        processes_apply(processes, &event);
+    }
+    processes_count(processes, &counts);
+    assert_int_equal(counts.mappings, MOST);
+    assert_int_equal(counts.refused_mappings, MORE);
+    for (int i = 1; i <= 3; i++)
+        processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
+    assert_true(processes_get(processes, (uint32_t)getpid())->has_refused);
+    processes_count(processes, &counts);
+    assert_int_equal(counts.refused_mappings, MORE);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+/* ---- very many mappings ---- */
+
+enum { MANY = 25000, MANY_PAGE = 4096 };
+
+/* So many executable ones, each for itself, which children have, too. */
+static uint8_t *map_many(void)
+{
+    uint8_t *place =
+        mmap(NULL, 2UL * MANY * MANY_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(place, MAP_FAILED);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(mprotect(place + 2 * i * MANY_PAGE, MANY_PAGE, PROT_READ | PROT_EXEC), 0);
+    return place;
+}
+
+static void unmap_many(uint8_t *place)
+{
+    assert_int_equal(munmap(place, 2UL * MANY * MANY_PAGE), 0);
+}
+
+/* How many of the processes have them here. */
+static int count_scanned(struct processes *processes, const pid_t *children, int count)
+{
+    int scanned = 0;
+    for (int i = 0; i < count; i++)
+        scanned += processes_get(processes, (uint32_t)children[i])->mapping_count >= MANY;
+    return scanned;
+}
+
+static void end_children(const pid_t *children, int count)
+{
+    for (int i = 0; i < count; i++) {
+        kill(children[i], SIGKILL);
+        assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
+    }
+}
+
+static pid_t start_pausing(void)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+/* Each has a tenth of the time, and all together have no more. */
+static void processes_of_very_many_mappings_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { COUNT = 6, TOLD = 300 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = map_many();
+    pid_t children[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        children[i] = start_pausing();
+        for (size_t j = 0; j < TOLD; j++) {
+            const struct side_band_event event = {
+                .kind = SIDE_BAND_MAP,
+                .process_id = (uint32_t)children[i],
+                .start = (uint64_t)(uintptr_t)(place + 2 * j * MANY_PAGE),
+                .bytes = MANY_PAGE,
+                .path = span_text("//anon")};
+            processes_apply(processes, &event);
+        }
+    }
+    unmap_many(place);
+    processes_sweep(processes, clock_monotonic_ns());
+    int scanned = count_scanned(processes, children, COUNT);
+    assert_in_range(scanned, 1, COUNT - 1);
+    processes_sweep(processes, clock_monotonic_ns());
+    assert_int_equal(count_scanned(processes, children, COUNT), scanned);
+    /* One after the other has its turn. */
+    for (int i = 1; scanned < COUNT; i++) {
+        processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
+        const int before = scanned;
+        scanned = count_scanned(processes, children, COUNT);
+        assert_true(scanned > before);
+    }
+    end_children(children, COUNT);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void *wait_for_the_end(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Its first thread ends when the pipe says so, and another one stays. */
+static pid_t start_survivor(int *ret_tell)
+{
+    int told[2], ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(told) | pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&thread, NULL, wait_for_the_end, NULL) || write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        (void)!read(told[0], &byte, 1);
+        (void)syscall(SYS_exit, 0); /* of this thread alone */
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(told[0]);
+    close(ready[0]);
+    close(ready[1]);
+    *ret_tell = told[1];
+    return child;
+}
+
+static void end_first_thread(pid_t child, int tell)
+{
+    assert_int_equal(write(tell, "", 1), 1);
+    close(tell);
+    for (int i = 0; i < 1000 && !process_file_has_ended((uint32_t)child); i++)
+        usleep(10000);
+    assert_true(process_file_has_ended((uint32_t)child));
+}
+
+static const struct binary *program_of(struct processes *processes, struct binaries *binaries,
+                                       pid_t child)
+{
+    const struct process *process = processes_get(processes, (uint32_t)child);
+    const struct process_mapping *mapping =
+        process_find_mapping(process, (uint64_t)(uintptr_t)start_survivor);
+    assert_non_null(mapping);
+    return binaries_get(binaries, mapping->binary);
+}
+
+/* Where this program lies, and so its children. */
+static struct side_band_event own_mapping(pid_t child, char path[256])
+{
+    struct side_band_event event = {.kind = SIDE_BAND_MAP, .process_id = (uint32_t)child};
+    const uint64_t address = (uint64_t)(uintptr_t)start_survivor;
+    char line[512];
+    FILE *file = fopen("/proc/self/maps", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        struct proc_mapping found;
+        if (!proc_text_mapping(span_trim(span_text(line)), &found) || address < found.start ||
+            address >= found.limit)
+            continue;
+        snprintf(path, 256, "%.*s", SPAN_PRINT(found.path));
+        event.start = found.start;
+        event.bytes = found.limit - found.start;
+        event.file_offset = found.file_offset;
+        event.inode = found.inode;
+        event.device_major = found.device_major;
+        event.device_minor = found.device_minor;
+    }
+    fclose(file);
+    assert_int_not_equal(event.bytes, 0);
+    event.path = span_text(path);
+    return event;
+}
+
+static void other_threads_show_what_the_first_one_does_no_more(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    int tell;
+    char path[256];
+    const pid_t child = start_survivor(&tell);
+    const uint32_t number = (uint32_t)child;
+    const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
+                                         .process_id = number,
+                                         .thread_id = number,
+                                         .is_exec = true},
+                                 thread = {.kind = SIDE_BAND_FORK,
+                                           .process_id = number,
+                                           .thread_id = number + 1,
+                                           .parent_id = number},
+                                 ended = {.kind = SIDE_BAND_EXIT,
+                                          .process_id = number,
+                                          .thread_id = number,
+                                          .time_ns = clock_monotonic_ns()},
+                                 mapping = own_mapping(child, path);
+    processes_apply(processes, &exec);
+    processes_apply(processes, &thread);
+    end_first_thread(child, tell);
+    /* What is told late is looked up when nothing shows it. */
+    processes_apply(processes, &mapping);
+    assert_int_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    processes_apply(processes, &ended);
+    const struct process *process = processes_get(processes, number);
+    assert_int_not_equal(process->shown_id, number);
+    assert_false(process_has_ended(process));
+    assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    /* A while later, too. */
+    processes_sweep(processes, ended.time_ns + 5 * CLOCK_NS_PER_S);
+    assert_non_null(processes_get(processes, number));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    processes_sweep(processes, ended.time_ns + 10 * CLOCK_NS_PER_S);
+    assert_null(processes_get(processes, number));
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void ends_of_first_threads_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { COUNT = 2 };
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    uint8_t *place = map_many();
+    pid_t children[COUNT];
+    int tell[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        children[i] = start_survivor(&tell[i]);
+    unmap_many(place);
+    for (int i = 0; i < COUNT; i++) {
+        const uint32_t number = (uint32_t)children[i];
+        const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
+                                             .process_id = number,
+                                             .thread_id = number,
+                                             .is_exec = true},
+                                     thread = {.kind = SIDE_BAND_FORK,
+                                               .process_id = number,
+                                               .thread_id = number + 1,
+                                               .parent_id = number};
+        processes_apply(processes, &exec);
+        processes_apply(processes, &thread);
+        end_first_thread(children[i], tell[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        const struct side_band_event ended = {.kind = SIDE_BAND_EXIT,
+                                              .process_id = (uint32_t)children[i],
+                                              .thread_id = (uint32_t)children[i],
+                                              .time_ns = clock_monotonic_ns()};
+        processes_apply(processes, &ended);
+    }
+    assert_int_equal(count_scanned(processes, children, COUNT), 1);
+    assert_true(processes_get(processes, (uint32_t)children[1])->is_scan_due);
+    processes_sweep(processes, clock_monotonic_ns());
+    assert_int_equal(count_scanned(processes, children, COUNT), COUNT);
+    end_children(children, COUNT);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static void a_scan_finds_the_thread_that_is_left(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = true};
+    struct processes *processes = processes_create(binaries, &options);
+    int tell;
+    const pid_t child = start_survivor(&tell);
+    end_first_thread(child, tell);
+    processes_make_target(processes, (uint32_t)child);
+    assert_int_not_equal(processes_get(processes, (uint32_t)child)->shown_id, child);
+    assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+static pid_t start_user(uid_t user)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (setresuid(user, user, user))
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    for (int i = 0; i < 1000 && process_file_owner((uint32_t)child) != user; i++)
+        usleep(10000);
+    return child;
+}
+
+/* It is asked once, and what was known of one that ends meanwhile stays. */
+static void whose_a_process_is_stays_known(void **state)
+{
+    (void)state;
+    enum { USER = 65534 };
+    if (getuid() != 0)
+        skip();
+    struct binaries *binaries = binaries_create();
+    const struct processes_options options = {.has_targets = false};
+    struct processes *processes = processes_create(binaries, &options);
+    const pid_t child = start_user(USER);
+    const uint32_t number = (uint32_t)child, next = number + 1000000;
+    struct process *process = processes_find(processes, number, 0);
+    assert_int_equal(process_owner(process), USER);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(process_owner(process), USER);
+    /* A child that nobody has seen alive. */
+    const struct side_band_event fork_event = {
+        .kind = SIDE_BAND_FORK, .process_id = next, .thread_id = next, .parent_id = number};
+    processes_apply(processes, &fork_event);
+    assert_int_equal(process_owner(processes_find(processes, next, 0)), USER);
+    /* By another program it may be another's. */
+    const struct side_band_event exec = {
+        .kind = SIDE_BAND_NAME, .process_id = next, .thread_id = next, .is_exec = true};
+    processes_apply(processes, &exec);
+    assert_int_equal(process_owner(processes_find(processes, next, 0)), process_file_owner(next));
+    processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_at_the_place_of_another_is_that_file),
+        cmocka_unit_test(what_is_told_too_often_is_asked_of_proc_once),
+        cmocka_unit_test(what_has_no_place_is_counted_once),
+        cmocka_unit_test(processes_of_very_many_mappings_wait_for_each_other),
+        cmocka_unit_test(ends_of_first_threads_wait_for_each_other),
+        cmocka_unit_test(a_loss_during_a_scan_waits_for_the_next_second),
+        cmocka_unit_test(a_scan_finds_the_thread_that_is_left),
+        cmocka_unit_test(other_threads_show_what_the_first_one_does_no_more),
+        cmocka_unit_test(whose_a_process_is_stays_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1169 @@
+#include "tests/unit/test.h"
+
+#include "agent/unwind/cfi_rules.h"
+#include "agent/unwind/free_ranges.h"
+#include "agent/unwind/unwind_maps.h"
+#include "agent/unwind/unwind_names.h"
+#include "lib/base/mem.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The walker as in user space: memory of the process is one array of words. */
+struct unwind_source {
+    struct unwind_rule *rules;
+    struct unwind_chunk *chunks;
+    struct unwind_memo *memos;
+    uint8_t *shards[4];
+    const uint64_t *stack;
+    uint64_t stack_start;
+    uint64_t stack_bytes;
+};
+
+static const __u8 *unwind_source_shard(struct unwind_source *source, __u32 shard)
+{
+    return shard < 4 ? source->shards[shard] : NULL;
+}
+static const struct unwind_rule *unwind_source_rule(struct unwind_source *source, __u32 rule)
+{
+    return &source->rules[rule % UNWIND_RULE_COUNT];
+}
+static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source, __u32 chunk)
+{
+    return &source->chunks[chunk];
+}
+static struct unwind_memo *unwind_source_memo(struct unwind_source *source, __u32 memo)
+{
+    return &source->memos[memo];
+}
+static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
+{
+    uint64_t into = address - source->stack_start;
+    if (into > source->stack_bytes || size > source->stack_bytes - into)
+        return -1;
+    memcpy(to, (const uint8_t *)source->stack + into, size);
+    return 0;
+}
+
+#include "bpf/unwind_core.h"
+
+enum { LOAD_BIAS = 0x10000000, STACK = 0x70000000 };
+
+struct walk {
+    struct unwind_source source;
+    struct unwind_space *space;
+    struct unwind_state state;
+};
+
+static bool create_shard(void *context, uint32_t index)
+{
+    struct unwind_source *source = context;
+    source->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
+    return true;
+}
+
+static void destroy_shard(void *context, uint32_t index)
+{
+    struct unwind_source *source = context;
+    mem_free(source->shards[index]);
+    source->shards[index] = NULL;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct unwind_source *source = context;
+    memcpy(source->shards[index] + offset, bytes, size);
+    return true;
+}
+
+static struct walk *create_walk(uint32_t shard_limit)
+{
+    struct walk *walk = mem_new(struct walk, 1);
+    walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
+    walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    walk->source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
+    walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
+                                                              .chunks = walk->source.chunks,
+                                                              .shard_create = create_shard,
+                                                              .shard_destroy = destroy_shard,
+                                                              .shard_write = write_shard,
+                                                              .context = &walk->source,
+                                                              .shard_limit = shard_limit});
+    return walk;
+}
+
+static void destroy_walk(struct walk *walk)
+{
+    unwind_space_destroy(walk->space);
+    mem_free(walk->source.rules);
+    mem_free(walk->source.chunks);
+    mem_free(walk->source.memos);
+    for (size_t i = 0; i < 4; i++)
+        mem_free(walk->source.shards[i]);
+    mem_free(walk);
+}
+
+/* A table of one chunk from 0x1000 on with one rule every 256 bytes. */
+static struct unwind_table *make_table(const struct cfi_rule *rules, uint32_t count)
+{
+    struct unwind_table *table = mem_new(struct unwind_table, 1);
+    table->machine = EM_X86_64;
+    table->start = 0x1000;
+    table->facts.chunk_count = 1;
+    table->chunks = mem_new(struct unwind_table_chunk, 1);
+    table->facts.rule_count = UNWIND_RULE_FIXED_COUNT + count;
+    table->rules = mem_new(struct cfi_rule, table->facts.rule_count);
+    table->rules[UNWIND_RULE_ROOT] = cfi_rule_stop(UNWIND_STOP_ROOT);
+    table->rules[UNWIND_RULE_FULL] = cfi_rule_stop(UNWIND_STOP_RULES_FULL);
+    struct unwind_table_chunk *chunk = table->chunks;
+    chunk->block_count = chunk->row_count = count;
+    chunk->first_rows = mem_alloc(unwind_table_chunk_bytes(chunk), 1);
+    chunk->rules = (uint16_t *)(chunk->first_rows + count + 1);
+    chunk->addresses = (uint8_t *)(chunk->rules + count);
+    for (uint32_t i = 0; i < count; i++) {
+        table->rules[UNWIND_RULE_FIXED_COUNT + i] = rules[i];
+        chunk->first_rows[i] = i;
+        chunk->rules[i] = (uint16_t)(UNWIND_RULE_FIXED_COUNT + i);
+    }
+    chunk->first_rows[count] = count;
+    return table;
+}
+
+/* Function I is at 0x1000 + 256 * I of the file. */
+#define CODE(function) (LOAD_BIAS + 0x1000 + 256ULL * (function) + 16)
+static uint64_t code(uint32_t function)
+{
+    return CODE(function);
+}
+
+static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
+{
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(rules, count);
+    struct unwind_table_ref ref;
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    /* Beside it one without a table, as JIT code is. */
+    uint64_t starts[] = {0x1000, LOAD_BIAS, 0x50000000};
+    struct unwind_mapping mappings[] = {
+        {.end = 0x2000},
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
+        {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 3, &run, &err),
+                     ERR_NONE);
+    walk->state.sp = STACK;
+    walk->source.stack_start = STACK;
+    unwind_begin(&walk->state, &run, 0);
+    return walk;
+}
+
+static void set_stack(struct walk *walk, const uint64_t *words, size_t count)
+{
+    walk->source.stack = words;
+    walk->source.stack_bytes = count * sizeof *words;
+}
+
+/* Not inlined: the compiler would believe that a window larger than a test's stack is copied. */
+static __attribute__((noinline)) enum unwind_stop step(struct walk *walk)
+{
+    return unwind_step(&walk->source, &walk->state);
+}
+
+static const struct cfi_rule by_sp_16 = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 16}};
+static const struct cfi_rule by_fp = {
+    .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = 16, .fp_offset = -16, .saved = UNWIND_FP_AT_CFA}};
+
+static void walks_frames_by_stack_and_frame_pointer_to_the_root(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {0, code(1), 0, STACK + 999, code(2), 0, 0, 0};
+    set_stack(walk, stack, 8);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 24;
+    assert_int_equal(unwind_address(&walk->state), code(0));
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(1) - 1);
+    assert_int_equal(walk->state.sp, STACK + 16);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.fp, STACK + 999);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void looks_for_a_caller_at_its_call_not_behind_it(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 2);
+    /* The return address is the begin of function 1: the call is the last instruction of 0. */
+    uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
+    set_stack(walk, stack, 5);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 32);
+    destroy_walk(walk);
+}
+
+/* At the end of _Unwind_RaiseException: rcx has the handler, which is the begin of function 1 as
+ * the begin of a function's cold part is. */
+static void an_exceptions_handler_is_looked_for_where_it_begins(void **state)
+{
+    (void)state;
+    struct cfi_rule to_rcx = {
+        .rule = {.cfa = UNWIND_CFA_SP, .saved = (UNWIND_RA_IS_HANDLER | UNWIND_RA_REGISTER) << 4},
+        .extra = {.ra_offset = 2}};
+    struct cfi_rule rules[] = {to_rcx, by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {0, code(2), 0};
+    set_stack(walk, stack, 3);
+    walk->state.pc = code(0);
+    walk->state.leaf[2] = code(1) - 16;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(1) - 16);
+    assert_false(walk->state.was_signal);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(2) - 1);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void goes_on_from_a_signal_frame_with_all_registers(void **state)
+{
+    (void)state;
+    struct cfi_rule signal = {.rule = {.cfa = UNWIND_CFA_SIGNAL, .cfa_offset = 40}};
+    /* As vfork has it: the return address is in rdi. */
+    struct cfi_rule in_rdi = {.rule = {.cfa = UNWIND_CFA_SP, .saved = UNWIND_RA_REGISTER << 4},
+                              .extra = {.ra_offset = 5}};
+    struct cfi_rule rules[] = {by_sp_16, signal, in_rdi, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 4);
+    uint64_t stack[64] = {0, code(1)};
+    uint64_t *registers = &stack[2 + 5];
+    registers[8] = code(3);     /* rdi */
+    registers[10] = 0x1234;     /* rbp */
+    registers[15] = STACK - 64; /* rsp: of another stack */
+    registers[16] = code(2);
+    set_stack(walk, stack, 64);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(2));
+    assert_int_equal(walk->state.sp, STACK - 64);
+    assert_int_equal(walk->state.fp, 0x1234);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(3));
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void **state)
+{
+    (void)state;
+    struct cfi_rule deref = {.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 8},
+                             .extra = {.cfa_add = 16}};
+    struct cfi_rule plt = {.rule = {.cfa = UNWIND_CFA_PLT, .cfa_offset = 11}};
+    struct cfi_rule by_r10 = {.rule = {.cfa = UNWIND_CFA_REGISTER}, .extra = {.cfa_register = 10}};
+    struct cfi_rule rules[] = {deref, plt, by_r10, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    uint64_t stack[] = {code(3), STACK + 16, 0, code(2), 0, 0};
+
+    struct walk *walk = walk_with(rules, 4);
+    set_stack(walk, stack, 6);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 32);
+    assert_int_equal(step(walk), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
+
+    unwind_begin(&walk->state,
+                 &(struct unwind_run){walk->state.run.shard, walk->state.run.offset, 3, 0}, 0);
+    walk->state.sp = STACK;
+    walk->state.pc = code(1); /* byte 0 of an entry */
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 8);
+
+    struct unwind_run run = walk->state.run;
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.sp = STACK;
+    walk->state.pc = code(2);
+    walk->state.leaf[10] = STACK + 32;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.sp, STACK + 32);
+    destroy_walk(walk);
+}
+
+/* Two calls deep, to the root. */
+static enum unwind_stop walk_again(struct walk *walk, const struct unwind_run *run)
+{
+    static const uint64_t stack[] = {0, CODE(1), 0, 0, CODE(2), 0, 0, 0};
+    set_stack(walk, stack, 8);
+    unwind_begin(&walk->state, run, 0);
+    walk->state.sp = STACK;
+    walk->state.fp = STACK + 24;
+    walk->state.pc = code(0);
+    for (int i = 0; i < 2; i++) {
+        const enum unwind_stop stop = step(walk);
+        if (stop)
+            return stop;
+    }
+    return step(walk);
+}
+
+static void callers_that_were_met_are_recalled_for_the_same_mappings_alone(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    struct unwind_run run = walk->state.run, other = run;
+    assert_int_not_equal(run.generation, 0);
+    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    /* From here on nothing is found but the leaf's rule: that is looked for each time. */
+    const struct unwind_chunk *chunk = &walk->source.chunks[walk->state.mapping.first_chunk];
+    uint8_t *rows = walk->source.shards[chunk->shard];
+    uint32_t begin;
+    memcpy(&begin, rows + chunk->groups, sizeof begin);
+    uint16_t first_row[UNWIND_GROUP_BLOCKS + 1];
+    memcpy(first_row, rows + begin, sizeof first_row);
+    const uint32_t second = begin + UNWIND_GROUP_HEAD_BYTES + 2 * 2 + 3u * first_row[2];
+    memset(rows + second, 0, 2 + 3u * (first_row[3] - first_row[2]));
+    assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    assert_true(walk->state.is_recalled);
+    other.generation++;
+    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    other.generation = 0;
+    assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
+    /* Words of two writers fit no key. */
+    for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
+        walk->source.memos[i].rule ^= walk->source.memos[i].rule ? 1 : 0;
+    assert_int_not_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void a_leaf_of_go_hides_no_caller_and_callers_have_frames(void **state)
+{
+    (void)state;
+    struct cfi_rule go_leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
+    struct cfi_rule rules[] = {go_leaf, go_leaf, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {code(1), 0, 0, STACK + 999, code(2), 0};
+    set_stack(walk, stack, 6);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 24; /* of function 1 */
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(1));
+    assert_int_equal(walk->state.sp, STACK + 8);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.sp, STACK + 40);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void follows_frame_pointers_where_no_table_covers(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 1);
+    uint64_t stack[] = {0, STACK + 24, 0x50000020, 0, code(0), 0};
+    set_stack(walk, stack, 6);
+    walk->state.pc = 0x50000010;
+    walk->state.fp = STACK + 8;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, 0x50000020);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(0));
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void stops_with_the_reason(void **state)
+{
+    (void)state;
+    struct cfi_rule back = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = -8}};
+    struct cfi_rule rules[] = {by_sp_16, back};
+    struct walk *walk = walk_with(rules, 2);
+    struct unwind_run run = walk->state.run;
+    uint64_t stack[] = {0, 0, 0, 0};
+    set_stack(walk, stack, 4);
+    walk->state.pc = code(0);
+    stack[1] = 0;
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    walk->state.sp = STACK + 64;
+    assert_int_equal(step(walk), UNWIND_STOP_STACK_READ);
+    walk->state.pc = code(1);
+    assert_int_equal(step(walk), UNWIND_STOP_NO_PROGRESS);
+    walk->state.pc = 0x50000010; /* JIT code */
+    walk->state.fp = STACK + 1;
+    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
+    walk->state.fp = 0;
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    run.shard = 3; /* a run that is torn */
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    destroy_walk(walk);
+}
+
+static void code_of_no_mapping_counts_when_the_walk_comes_back_to_one(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 2);
+    uint64_t stack[] = {0, 0x40000010, STACK + 40, 0x40000020, 0, STACK + 1, code(1), 0};
+    uint32_t count = 4;
+    set_stack(walk, stack, 8);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 16;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(1));
+    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_ROOT);
+    assert_int_equal(count, 4);
+
+    struct unwind_run run = walk->state.run;
+    stack[6] = 0x40000030;
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.pc = code(0);
+    walk->state.sp = STACK;
+    walk->state.fp = STACK + 16;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_UNMAPPED);
+    assert_int_equal(count, 1);
+    destroy_walk(walk);
+}
+
+static void finds_each_of_many_mappings(void **state)
+{
+    (void)state;
+    enum { COUNT = 30000 };
+    struct walk *walk = create_walk(4);
+    uint64_t *starts = mem_new(uint64_t, COUNT);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, COUNT);
+    struct unwind_run run;
+    struct err err;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        starts[i] = 0x10000 + i * 0x2000ULL;
+        mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
+    }
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, COUNT, &run, &err),
+                     ERR_NONE);
+    unwind_begin(&walk->state, &run, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0xfff));
+        assert_int_equal(walk->state.mapping.bias, i);
+        assert_false(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0x1000));
+    }
+    assert_false(unwind_find_mapping(&walk->source, &walk->state, 0xffff));
+    mem_free(starts);
+    mem_free(mappings);
+    destroy_walk(walk);
+}
+
+static void the_walker_finds_the_rules_that_the_table_has(void **state)
+{
+    (void)state;
+    struct unwind_table *table;
+    struct unwind_table_ref ref;
+    struct err err;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unwind_table_build(fd, "test", NULL, &table, &err), ERR_NONE);
+    close(fd);
+    struct walk *walk = create_walk(4);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    walk->state.mapping =
+        (struct unwind_mapping){.first_chunk = ref.first_chunk, .chunk_count = ref.chunk_count};
+    const struct unwind_table_chunk *last = &table->chunks[ref.chunk_count - 1];
+    uint64_t bytes = ((uint64_t)(ref.chunk_count - 1) << UNWIND_CHUNK_SHIFT) +
+                     (last->first_block + last->block_count + 2) * 256ULL;
+    for (uint64_t offset = 0; offset < bytes; offset++) {
+        const struct cfi_rule *rule = unwind_table_find(table, table->start + offset);
+        uint32_t number;
+        assert_true(unwind_find_rule(&walk->source, &walk->state, offset, &number));
+        if (memcmp(&walk->source.rules[number], &rule->rule, sizeof rule->rule) != 0 ||
+            (cfi_rule_has_extra(&rule->rule) &&
+             memcmp(&walk->source.rules[number + 1], &rule->extra, sizeof rule->extra) != 0))
+            fail_msg("another rule at offset %#lx", (unsigned long)offset);
+    }
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static bool end_at_once(void *context)
+{
+    (*(uint32_t *)context)++;
+    return true;
+}
+
+static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
+{
+    (void)state;
+    struct unwind_table *whole, *part;
+    struct err err;
+    Dl_info library;
+    uint32_t asked = 0;
+    struct read_budget budget = {.end_cpu_ns = INT64_MAX,
+                                 .end_wall_ns = INT64_MAX,
+                                 .is_over = end_at_once,
+                                 .context = &asked};
+    assert_true(dladdr(__extension__(void *) puts, &library));
+    const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
+    assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
+    assert_true(budget.is_spent);
+    assert_int_equal(asked, 1);
+    assert_int_equal(part->facts.frames.problems[EH_FRAME_TOO_MUCH], 1);
+    assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
+    unwind_table_destroy(part);
+    const int64_t cpu_ns = clock_thread_cpu_ns(), wall_ns = clock_monotonic_ns();
+    for (int i = 0; i < 2; i++) {
+        budget = (struct read_budget){.end_cpu_ns = i ? INT64_MAX : cpu_ns,
+                                      .end_wall_ns = i ? wall_ns : INT64_MAX};
+        assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
+        assert_in_range(part->facts.frames.function_count, 1,
+                        whole->facts.frames.function_count - 1);
+        unwind_table_destroy(part);
+    }
+    unwind_table_destroy(whole);
+    close(fd);
+}
+
+/* Those that the hash without a random number put into 8 places of 131,072. */
+static void rules_that_were_chosen_to_meet_do_not(void **state)
+{
+    (void)state;
+    enum { PLACES = 131072, RULES = 2048 };
+    struct cfi_rule_key key, other;
+    uint8_t *taken = mem_new(uint8_t, PLACES);
+    uint32_t count = 0, places = 0, equal = 0;
+    cfi_rule_key_draw(&key);
+    cfi_rule_key_draw(&other);
+    for (int32_t offset = 16; count < RULES; offset++) {
+        const struct cfi_rule rule = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = offset}};
+        const uint64_t fixed = rule.words[0] * UINT64_C(0x9e3779b97f4a7c15);
+        if ((fixed >> 32) % PLACES >= 8)
+            continue;
+        uint8_t *place = &taken[cfi_rule_hash(&key, &rule) % PLACES];
+        places += !*place;
+        *place = 1;
+        equal += cfi_rule_hash(&key, &rule) == cfi_rule_hash(&other, &rule);
+        count++;
+    }
+    assert_true(places > RULES * 9 / 10);
+    assert_int_equal(equal, 0);
+    mem_free(taken);
+}
+
+static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct unwind_table *table = make_table(rules, 2);
+    struct unwind_table_ref ref;
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    const uint64_t starts[] = {LOAD_BIAS};
+    const struct unwind_mapping mappings[] = {
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+                     ERR_NONE);
+    const uint64_t stack[] = {0, code(1), 0, 0};
+    walk->source.stack_start = walk->state.sp = STACK;
+    set_stack(walk, stack, 4);
+    walk->state.pc = code(0);
+    walk->state.fp = 1; /* none */
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.is_exact = 0; /* a caller, which would be remembered */
+    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
+    for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
+        assert_int_equal(walk->source.memos[i].check, 0);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void a_table_of_a_file_that_has_changed_is_refused(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(&by_fp, 1);
+    struct unwind_table_ref ref;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start + 256, 1, &ref, &err),
+                     ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
+    assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* What is removed makes room, and a place that had no rows for want of it can be filled. */
+static void a_place_without_room_is_filled_when_there_is_room(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(0);
+    struct unwind_table *table = make_table(&by_fp, 1);
+    struct unwind_table_ref ref;
+    struct unwind_space_stats stats;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.refused_count, 1);
+    assert_int_equal(stats.used_bytes, 0);
+    destroy_walk(walk);
+
+    walk = create_walk(1);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
+    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
+    struct unwind_run run;
+    assert_int_equal(
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        ERR_NONE);
+    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_space_drop_run(walk->space, 0, &run, 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    mem_free(mappings);
+    mem_free(starts);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void gives_room_to_others_after_the_grace_time_only(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16};
+    struct walk *walk = create_walk(1);
+    struct unwind_table *table = make_table(rules, 1);
+    struct unwind_table_ref refs[UNWIND_CHUNK_COUNT], ref;
+    struct unwind_space_stats stats;
+    struct err err;
+    for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
+        assert_int_equal(unwind_space_add_table(walk->space, table, &refs[i], &err), ERR_NONE);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+    for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 1000);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.used_bytes, 0);
+    assert_int_equal(stats.waiting_bytes, 0);
+    assert_int_equal(stats.refused_count, 2);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* A table of so many rules that no other has. */
+static struct unwind_table *make_strange_table(uint32_t number, uint32_t count)
+{
+    struct cfi_rule *rules = mem_new(struct cfi_rule, count);
+    for (uint32_t i = 0; i < count; i++)
+        rules[i] = (struct cfi_rule){
+            .rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = (int32_t)(1000000 * number + 8 * i)}};
+    struct unwind_table *table = make_table(rules, count);
+    mem_free(rules);
+    return table;
+}
+
+static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t number, uint32_t count)
+{
+    struct unwind_table *table = make_strange_table(number, count);
+    struct unwind_table_ref ref;
+    struct err err;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    return ref;
+}
+
+static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    for (uint32_t i = 1; i <= 5; i++) {
+        const struct unwind_table_ref strange = add_strange_table(walk, i, 16000);
+        assert_int_equal(unwind_space_lack(walk->space, &strange), UNWIND_LACKS_FOR_GOOD);
+    }
+    const struct unwind_table_ref usual = add_strange_table(walk, 6, 585);
+    assert_int_equal(unwind_space_lack(walk->space, &usual), UNWIND_LACKS_NOTHING);
+    destroy_walk(walk);
+}
+
+static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct unwind_table *table,
+                               struct unwind_table_ref *ret_ref)
+{
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
+                     ERR_NONE);
+    return unwind_space_fill(walk->space, ret_ref, table, 0, &err);
+}
+
+/* An owner's files together have no more than one, once half is taken. */
+static void many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_space_stats stats;
+    struct unwind_table_ref refs[70], ref;
+    for (uint32_t i = 0; i < 70; i++) {
+        struct unwind_table *table = make_strange_table(i + 1, 2040);
+        assert_int_equal(add_owned(walk, 7, table, &refs[i]), ERR_NONE);
+        unwind_table_destroy(table);
+    }
+    unwind_space_stats_get(walk->space, &stats);
+    assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
+    assert_int_equal(unwind_space_lack(walk->space, &refs[69]), UNWIND_LACKS_NOW);
+    struct unwind_table *other = make_strange_table(100, 585);
+    assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_table_destroy(other);
+    destroy_walk(walk);
+}
+
+/* Rules of two records have no room where every other record is free, but for three in the less
+ * than eight that the share of an eighth leaves at the end. */
+static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void **state)
+{
+    (void)state;
+    enum { SINGLE = UNWIND_CHUNK_COUNT - 70, FILLERS = 64, PAIRS = 4 };
+    struct cfi_rule pairs[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        pairs[i] = (struct cfi_rule){.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 16},
+                                     .extra = {.cfa_add = 8 * i}};
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(pairs, PAIRS);
+    struct unwind_space_stats stats;
+    struct unwind_table_ref *refs = mem_new(struct unwind_table_ref, SINGLE), ref;
+    struct err err;
+    for (uint32_t i = 0; i < SINGLE; i++) {
+        const struct cfi_rule rule = {
+            .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = (int32_t)(8 * i)}};
+        struct unwind_table *single = make_table(&rule, 1);
+        assert_int_equal(unwind_space_add_table(walk->space, single, &refs[i], &err), ERR_NONE);
+        unwind_table_destroy(single);
+    }
+    for (uint32_t i = 0; i < FILLERS; i++)
+        (void)add_strange_table(walk, i + 1, 2040);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_true(stats.rule_count > UNWIND_RULE_COUNT - 8);
+    for (uint32_t i = 0; i < SINGLE; i += 2)
+        unwind_space_remove_table(walk->space, &refs[i], 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    for (uint32_t i = 0; i < PAIRS; i++)
+        unwind_space_remove_table(walk->space, &refs[101 + 2 * i], 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_table_destroy(table);
+    mem_free(refs);
+    destroy_walk(walk);
+}
+
+static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_table_ref refs[40];
+    struct unwind_space_stats stats;
+    struct err err;
+    for (uint32_t i = 0; i < 40; i++)
+        refs[i] = add_strange_table(walk, i + 1, 2000);
+    struct unwind_table *table = make_strange_table(100, 585);
+    struct unwind_table_ref ref;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    for (uint32_t i = 0; i < 40; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 1000);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    /* It is filled once more; what it had is free a while later. */
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_space_remove_table(walk->space, &ref, 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.rule_count, UNWIND_RULE_FIXED_COUNT);
+    assert_int_equal(stats.used_bytes, 0);
+    assert_int_equal(stats.waiting_bytes, 0);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* How far two callers by the run's table are from each other and the stack's begin. */
+static uint64_t walk_by(struct walk *walk, const struct unwind_run *run)
+{
+    walk->state.pc = code(0) + 1;
+    walk->state.sp = STACK;
+    unwind_begin(&walk->state, run, 0);
+    walk->state.is_exact = 0;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    return walk->state.sp - STACK;
+}
+
+static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref *ref)
+{
+    const uint64_t starts[] = {LOAD_BIAS};
+    const struct unwind_mapping mappings[] = {
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+                     ERR_NONE);
+    return run;
+}
+
+/* Two tables, one after the other, at the same addresses: their rules have the same place, and the
+ * walks of the first one have left theirs in the memo. */
+static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    const struct cfi_rule rules[] = {by_sp_16, {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 32}}};
+    uint64_t stack[8];
+    uint32_t places[2];
+    for (uint32_t i = 0; i < 8; i++)
+        stack[i] = code(0) + 1;
+    walk->source.stack_start = STACK;
+    set_stack(walk, stack, 8);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct unwind_table *table = make_table(&rules[i], 1);
+        struct unwind_table_ref ref;
+        struct err err;
+        assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+        unwind_table_destroy(table);
+        const struct unwind_run run = run_of(walk, &ref);
+        for (int again = 0; again < 2; again++)
+            assert_int_equal(walk_by(walk, &run), 2 * rules[i].rule.cfa_offset);
+        assert_true(walk->state.is_recalled);
+        assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &places[i]));
+        unwind_space_drop_run(walk->space, 0, &run, 0);
+        unwind_space_remove_table(walk->space, &ref, 0);
+        unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    }
+    assert_int_equal(places[0], places[1]);
+    destroy_walk(walk);
+}
+
+static void refuses_a_run_without_room(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(1);
+    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+                     ERR_LIMIT);
+    assert_int_equal(
+        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
+        ERR_TOO_LARGE);
+    mem_free(starts);
+    mem_free(mappings);
+    destroy_walk(walk);
+}
+
+struct runs {
+    uint64_t *starts;
+    struct unwind_mapping *mappings;
+};
+
+static struct runs make_runs(void)
+{
+    struct runs runs = {.starts = mem_new(uint64_t, UNWIND_RUN_MAX),
+                        .mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX)};
+    return runs;
+}
+
+static void free_runs(struct runs *runs)
+{
+    mem_free(runs->starts);
+    mem_free(runs->mappings);
+}
+
+static enum err_code put(struct walk *walk, const struct runs *runs, uint64_t owner, uint32_t count,
+                         struct unwind_run *ret_run)
+{
+    struct err err;
+    return unwind_space_put_run(walk->space, owner, 0, runs->starts, runs->mappings, count, ret_run,
+                                &err);
+}
+
+static uint32_t count_shards(const struct walk *walk)
+{
+    struct unwind_space_stats stats;
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.shard_bytes, (uint64_t)stats.shard_count * UNWIND_SHARD_BYTES);
+    return stats.shard_count;
+}
+
+static void shards_without_anything_are_given_up_and_the_limit_makes_no_more(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run run[3], ignored;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &run[i]), ERR_NONE);
+    assert_int_equal(count_shards(walk), 3);
+    unwind_space_limit_shards(walk->space, 2);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
+    unwind_space_drop_run(walk->space, 0, &run[1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(count_shards(walk), 3);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    assert_int_equal(count_shards(walk), 2);
+    assert_null(walk->source.shards[1]);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
+    unwind_space_limit_shards(walk->space, 3);
+    assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_NONE);
+    assert_int_equal(ignored.shard, 1);
+    unwind_space_limit_shards(walk->space, 1);
+    for (size_t i = 0; i < 3; i += 2)
+        unwind_space_drop_run(walk->space, 0, &run[i], 0);
+    unwind_space_drop_run(walk->space, 0, &ignored, 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    /* The first one stays. */
+    assert_int_equal(count_shards(walk), 1);
+    assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &ignored), ERR_NONE);
+    free_runs(&runs);
+    destroy_walk(walk);
+}
+
+/* Mappings of 64 KiB until its share is full. */
+static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t owner,
+                        struct unwind_run *ret_runs)
+{
+    uint32_t count = 0;
+    while (
+        !put(walk, runs, unwind_space_is_counted(walk->space) ? owner : 0, 2048, &ret_runs[count]))
+        count++;
+    return count;
+}
+
+static void who_takes_much_leaves_bytes_for_others(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), ignored;
+    struct unwind_table *table = make_strange_table(1, 16000); /* 120 KB of rows */
+    struct unwind_table_ref refs[16], other;
+    uint32_t tables = 0;
+    /* Half of 256 pieces uncounted, of the others an eighth of what is left then. */
+    /* Nothing is counted yet. */
+    for (; tables < 16; tables++)
+        assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
+    for (; tables; tables--)
+        unwind_space_remove_table(walk->space, &refs[tables - 1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    assert_int_equal(count, 128 + 14);
+    assert_int_equal(put(walk, &runs, 8, 2048, &ignored), ERR_NONE);
+    while (tables < 16 && !add_owned(walk, 9, table, &refs[tables]))
+        tables++;
+    assert_in_range(tables, 3, 8);
+    assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
+    /* What it gives back it may have again. */
+    for (size_t i = 0; i < 2; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 0);
+    unwind_space_drop_run(walk->space, 7, &put_runs[count - 1], 0);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
+    unwind_table_destroy(table);
+    mem_free(put_runs);
+    free_runs(&runs);
+    destroy_walk(walk);
+}
+
+/* Its mappings change a little, again and again. */
+static void who_has_his_share_may_have_it_again(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct runs runs = make_runs();
+    struct unwind_run *put_runs = mem_new(struct unwind_run, 256), run;
+    struct err err;
+    const uint32_t count = put_all(walk, &runs, 7, put_runs);
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct unwind_run *old = &put_runs[count - 1 - i];
+        assert_int_equal(put(walk, &runs, 7, 2048, &run), ERR_LIMIT);
+        assert_int_equal(unwind_space_put_run(walk->space, 7, old->count, runs.starts,
+                                              runs.mappings, 2048, &run, &err),
+                         ERR_NONE);
+        unwind_space_drop_run(walk->space, 7, old, 0);
+        unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    }
+    mem_free(put_runs);
+    free_runs(&runs);
+    destroy_walk(walk);
+}
+
+static void joins_ranges_that_are_given_back(void **state)
+{
+    (void)state;
+    struct free_ranges ranges;
+    free_ranges_init(&ranges, 100);
+    assert_int_equal(free_ranges_take(&ranges, 40), 0);
+    assert_int_equal(free_ranges_take(&ranges, 40), 40);
+    assert_int_equal(free_ranges_take(&ranges, 40), FREE_RANGES_NONE);
+    free_ranges_give(&ranges, 0, 40);
+    free_ranges_give(&ranges, 40, 40);
+    assert_int_equal(ranges.count, 1);
+    assert_int_equal(free_ranges_take(&ranges, 100), 0);
+    free_ranges_fini(&ranges);
+}
+
+/* Rows that a program gives, as text. */
+struct rows {
+    char text[1024];
+    size_t used;
+};
+
+static void add_text(void *context, uint64_t address, const struct cfi_rule *rule)
+{
+    struct rows *rows = context;
+    char text[UNWIND_RULE_TEXT_BYTES];
+    unwind_rule_text(rule, false, text);
+    rows->used += (size_t)snprintf(rows->text + rows->used, sizeof rows->text - rows->used,
+                                   "%lx %s\n", (unsigned long)address, text);
+}
+
+static void run_program(const uint8_t *bytes, size_t size, bool is_sound, const char *expected)
+{
+    struct cfi_common common;
+    struct rows rows = {.used = 0};
+    static const uint8_t initial[] = {0x0c, 7, 8, 0x90, 1};
+    cfi_common_init(&common, false);
+    common.code_alignment = 1;
+    common.data_alignment = -8;
+    assert_true(cfi_program_prepare(
+        &common, (struct cfi_cursor){.at = initial, .end = initial + sizeof initial}));
+    assert_int_equal(cfi_program_run(&common, (struct cfi_cursor){.at = bytes, .end = bytes + size},
+                                     0, 0x100, 0x200, add_text, &rows),
+                     is_sound);
+    assert_string_equal(rows.text, expected);
+}
+
+static void makes_rows_of_a_usual_function(void **state)
+{
+    (void)state;
+    static const uint8_t usual[] = {0x41, 0x0e, 16,   0x86, 2, 0x43, 0x0d, 6,    0x83,
+                                    3,    0x60, 0x0a, 0x0c, 7, 8,    0xc6, 0x41, 0x0b};
+    run_program(usual, sizeof usual, true,
+                "100 cfa=rsp+8 ra=[cfa-8]\n"
+                "101 cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]\n"
+                "104 cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n"
+                "124 cfa=rsp+8 ra=[cfa-8]\n"
+                "125 cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n");
+}
+
+static void keeps_the_rows_before_what_is_broken(void **state)
+{
+    (void)state;
+    static const uint8_t unknown[] = {0x41, 0x0e, 16, 0x41, 0x3f};
+    static const uint8_t cut[] = {0x41, 0x0e};
+    static const uint8_t forgotten[] = {0x0b};
+    run_program(unknown, sizeof unknown, false,
+                "100 cfa=rsp+8 ra=[cfa-8]\n101 cfa=rsp+16 ra=[cfa-8]\n102 stop=corrupt\n");
+    run_program(cut, sizeof cut, false, "100 cfa=rsp+8 ra=[cfa-8]\n101 stop=corrupt\n");
+    run_program(forgotten, sizeof forgotten, false, "100 stop=corrupt\n");
+}
+
+/* As _Unwind_RaiseException of GCC ends; what realigns a stack by r10 goes to no handler. */
+static void what_leaves_for_a_handler_is_marked(void **state)
+{
+    (void)state;
+    static const uint8_t leaving[] = {0x0c, 6, 16,   0x41, 0x0c, 2,    8,  0x41,
+                                      0x0d, 7, 0x41, 0x0e, 0,    0x09, 16, 2};
+    static const uint8_t going_on[] = {0x0c, 2, 8, 0x41, 0x0c, 6, 16, 0x41, 0x0c, 7, 8};
+    static const uint8_t realigned[] = {0x0c, 10, 0, 0x41, 0x0c, 7, 8};
+    run_program(leaving, sizeof leaving, true,
+                "100 cfa=rbp+16 ra=[cfa-8]\n101 cfa=rcx+8 ra=[cfa-8] to a handler\n"
+                "102 cfa=rsp+8 ra=[cfa-8] to a handler\n103 cfa=rsp+0 ra=rcx to a handler\n");
+    run_program(going_on, sizeof going_on, true,
+                "100 cfa=rcx+8 ra=[cfa-8] to a handler\n101 cfa=rbp+16 ra=[cfa-8]\n"
+                "102 cfa=rsp+8 ra=[cfa-8]\n");
+    run_program(realigned, sizeof realigned, true,
+                "100 cfa=r10+0 ra=[cfa-8]\n101 cfa=rsp+8 ra=[cfa-8]\n");
+}
+
+static void knows_the_forms_of_expressions(void **state)
+{
+    (void)state;
+    static const uint8_t plt[] = {0x0f, 11,   0x77, 0x08, 0x80, 0x00, 0x3f,
+                                  0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22};
+    static const uint8_t realigned[] = {0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0};
+    static const uint8_t openssl[] = {0x0f, 6, 0x77, 0x80, 2, 0x06, 0x23, 8};
+    static const uint8_t other[] = {0x0f, 2, 0x31, 0x06};
+    static const uint8_t large[] = {0x0c, 7, 0x80, 0x80, 0x80, 0x80, 0x40};
+    run_program(plt, sizeof plt, true, "100 cfa=rsp+8(+8 from byte 10) ra=[cfa-8]\n");
+    run_program(realigned, sizeof realigned, true, "100 cfa=[rbp-8]+0 rbp=[rbp+0] ra=[cfa-8]\n");
+    run_program(openssl, sizeof openssl, true, "100 cfa=[rsp+256]+8 ra=[cfa-8]\n");
+    run_program(other, sizeof other, true, "100 stop=expression\n");
+    run_program(large, sizeof large, true, "100 stop=unsupported\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(walks_frames_by_stack_and_frame_pointer_to_the_root),
+        cmocka_unit_test(looks_for_a_caller_at_its_call_not_behind_it),
+        cmocka_unit_test(an_exceptions_handler_is_looked_for_where_it_begins),
+        cmocka_unit_test(goes_on_from_a_signal_frame_with_all_registers),
+        cmocka_unit_test(finds_frames_by_saved_stack_pointers_plt_entries_and_registers),
+        cmocka_unit_test(callers_that_were_met_are_recalled_for_the_same_mappings_alone),
+        cmocka_unit_test(a_leaf_of_go_hides_no_caller_and_callers_have_frames),
+        cmocka_unit_test(follows_frame_pointers_where_no_table_covers),
+        cmocka_unit_test(stops_with_the_reason),
+        cmocka_unit_test(code_of_no_mapping_counts_when_the_walk_comes_back_to_one),
+        cmocka_unit_test(finds_each_of_many_mappings),
+        cmocka_unit_test(the_walker_finds_the_rules_that_the_table_has),
+        cmocka_unit_test(what_the_budget_does_not_suffice_for_is_left_out),
+        cmocka_unit_test(rules_that_were_chosen_to_meet_do_not),
+        cmocka_unit_test(a_mapping_that_names_a_place_has_the_table_once_it_is_there),
+        cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
+        cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),
+        cmocka_unit_test(gives_room_to_others_after_the_grace_time_only),
+        cmocka_unit_test(a_few_tables_of_strange_rules_leave_room_for_those_of_others),
+        cmocka_unit_test(many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others),
+        cmocka_unit_test(what_lacks_for_want_of_neighbours_is_not_made_again_and_again),
+        cmocka_unit_test(rules_that_no_table_has_any_more_are_free_after_the_grace_time),
+        cmocka_unit_test(a_rule_in_the_place_of_another_is_not_taken_for_it),
+        cmocka_unit_test(refuses_a_run_without_room),
+        cmocka_unit_test(shards_without_anything_are_given_up_and_the_limit_makes_no_more),
+        cmocka_unit_test(who_takes_much_leaves_bytes_for_others),
+        cmocka_unit_test(who_has_his_share_may_have_it_again),
+        cmocka_unit_test(joins_ranges_that_are_given_back),
+        cmocka_unit_test(makes_rows_of_a_usual_function),
+        cmocka_unit_test(keeps_the_rows_before_what_is_broken),
+        cmocka_unit_test(what_leaves_for_a_handler_is_marked),
+        cmocka_unit_test(knows_the_forms_of_expressions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

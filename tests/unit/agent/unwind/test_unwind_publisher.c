@@ -1,0 +1,150 @@
+#include "tests/unit/test.h"
+
+#include "agent/interpreter/interpreter.h"
+#include "agent/process/binaries.h"
+#include "agent/process/processes.h"
+#include "agent/unwind/unwind_maps.h"
+#include "agent/unwind/unwind_publisher.h"
+#include "agent/unwind/user_unwinder.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t start_child(void)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+/* It stays a process without files until somebody waits for it. */
+static void end_child(pid_t child)
+{
+    siginfo_t ignored;
+    kill(child, SIGKILL);
+    waitid(P_PID, (id_t)child, &ignored, WEXITED | WNOWAIT);
+}
+
+static struct process *find(struct processes *processes, pid_t child)
+{
+    return processes_find(processes, (uint32_t)child, 0);
+}
+
+struct host {
+    struct processes *processes;
+    struct binaries *binaries;
+    struct interpreters *interpreters;
+    struct stack_walk *walk;
+    struct unwinding *unwinding;
+};
+
+static void open_host(struct host *host)
+{
+    const struct processes_options of_processes = {.has_targets = true};
+    struct unwind_memory memory;
+    host->binaries = binaries_create();
+    host->processes = processes_create(host->binaries, &of_processes);
+    host->interpreters =
+        interpreters_create(&(struct interpreters_options){.binaries = host->binaries});
+    host->walk = stack_walk_create(NULL);
+    stack_walk_memory(host->walk, &memory);
+    host->unwinding = unwinding_create(NULL, &memory, host->binaries, host->interpreters);
+}
+
+static void close_host(struct host *host)
+{
+    processes_destroy(host->processes);
+    interpreters_destroy(host->interpreters);
+    unwinding_destroy(host->unwinding);
+    stack_walk_destroy(host->walk);
+    binaries_destroy(host->binaries);
+}
+
+static uint32_t count_tables(const struct host *host)
+{
+    struct unwinding_counts counts;
+    unwinding_count(host->unwinding, &counts);
+    return counts.tables;
+}
+
+static void publish_all(struct host *host, pid_t child)
+{
+    unwinding_note(host->unwinding, find(host->processes, child));
+    while (unwinding_publish(host->unwinding))
+        ;
+}
+
+static bool say(void *context)
+{
+    return *(const bool *)context;
+}
+
+static void a_moment_after_a_stop_no_table_is_built(void **state)
+{
+    (void)state;
+    struct host host;
+    bool is_ending = true;
+    const pid_t child = start_child();
+    open_host(&host);
+    unwinding_set_host(host.unwinding,
+                       &(struct unwinding_host){.is_ending = say, .context = &is_ending});
+    (void)unwinding_publish(host.unwinding);
+    processes_make_target(host.processes, (uint32_t)child);
+    unwinding_note(host.unwinding, find(host.processes, child));
+    unwinding_publish_process(host.unwinding, find(host.processes, child));
+    assert_true(unwinding_publish(host.unwinding));
+    const uint32_t before = count_tables(&host);
+    assert_int_equal(before, 1);
+    usleep(600000);
+    publish_all(&host, child);
+    assert_int_equal(count_tables(&host), before);
+    is_ending = false;
+    publish_all(&host, child);
+    assert_true(count_tables(&host) > before);
+    unwinding_forget(host.unwinding, find(host.processes, child));
+    close_host(&host);
+    end_child(child);
+    while (wait(NULL) > 0)
+        ;
+}
+
+/* As when programs end faster than what they mapped is looked at. */
+static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **state)
+{
+    (void)state;
+    const pid_t ended = start_child(), running = start_child();
+    struct host host;
+    open_host(&host);
+    processes_make_target(host.processes, (uint32_t)ended);
+    processes_make_target(host.processes, (uint32_t)running);
+    end_child(ended);
+    unwinding_note(host.unwinding, find(host.processes, running));
+    unwinding_note(host.unwinding, find(host.processes, ended));
+    unwinding_publish_process(host.unwinding, find(host.processes, ended));
+    while (unwinding_publish(host.unwinding))
+        ;
+    /* The program and the C library at least. */
+    assert_true(count_tables(&host) >= 2);
+    unwinding_forget(host.unwinding, find(host.processes, ended));
+    unwinding_forget(host.unwinding, find(host.processes, running));
+    close_host(&host);
+    end_child(running);
+    while (wait(NULL) > 0)
+        ;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_moment_after_a_stop_no_table_is_built),
+        cmocka_unit_test(a_process_that_has_ended_keeps_no_table_from_the_next_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

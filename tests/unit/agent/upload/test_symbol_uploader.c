@@ -1,0 +1,181 @@
+/* Against a server of one connection at a time, in a thread, that answers from a script. */
+#include "tests/unit/test.h"
+
+#include "agent/upload/symbol_uploader.h"
+#include "lib/base/clock.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READY_BODY "{\"state\":\"ready\"}"
+#define READY "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 17\r\n\r\n" READY_BODY
+
+enum { HURRY = 10000, PATIENCE_MS = 60000 };
+
+struct script {
+    int listener;
+    int port;
+    pthread_t thread;
+    const char *const
+        *answers; /* one per request; the last of them, which NULL follows, for ever */
+    atomic_uint request_count;
+};
+
+static void *serve(void *context)
+{
+    struct script *script = context;
+    const char *const *answer = script->answers;
+    char seen[4096];
+    int fd;
+    while ((fd = accept(script->listener, NULL, NULL)) >= 0) {
+        if (recv(fd, seen, sizeof(seen), 0) > 0)
+            (void)send(fd, *answer, strlen(*answer), MSG_NOSIGNAL);
+        close(fd);
+        answer += answer[1] != NULL;
+        atomic_fetch_add(&script->request_count, 1);
+    }
+    return NULL;
+}
+
+static void begin(struct script *script, const char *const *answers)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    *script = (struct script){.answers = answers};
+    script->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(script->listener, 8), 0);
+    assert_int_equal(getsockname(script->listener, (struct sockaddr *)&address, &size), 0);
+    script->port = ntohs(address.sin_port);
+    assert_int_equal(pthread_create(&script->thread, NULL, serve, script), 0);
+}
+
+static void end(struct script *script)
+{
+    shutdown(script->listener, SHUT_RDWR);
+    pthread_join(script->thread, NULL);
+    close(script->listener);
+}
+
+static void give(struct symbol_sender *sender, const char *build_id)
+{
+    if (symbol_sender_wants(sender, build_id) != SYMBOL_WANT_NOW)
+        return;
+    symbol_sender_give(sender, build_id, "/usr/bin/program",
+                       open("/proc/self/exe", O_RDONLY | O_CLOEXEC), -1);
+}
+
+/* Gives one binary, and one more after the first answer, again whenever the agent would; both are
+ * to be known in the end. */
+static void both_are_asked_for_in_the_end(const char *const *answers)
+{
+    struct script script;
+    struct symbol_sender *sender;
+    struct symbol_sender_counts counts = {0};
+    struct err err;
+    char url[64];
+    begin(&script, answers);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d", script.port);
+    const struct server_access access = {.server = url, .proxy = ""};
+    const struct symbol_sender_options options = {.access = &access,
+                                                  .policy = SYMBOL_POLICY_MISSING,
+                                                  .work_folder = "/tmp",
+                                                  .pauses_divided_by = HURRY};
+    assert_int_equal(symbol_sender_start(&options, &sender, &err), ERR_NONE);
+    give(sender, "aa");
+    const int64_t end_ns = clock_monotonic_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
+    while (atomic_load(&script.request_count) == 0 && clock_monotonic_ns() < end_ns)
+        clock_sleep_ms(1);
+    give(sender, "bb");
+    while (counts.known < 2 && clock_monotonic_ns() < end_ns) {
+        if (symbol_sender_has_forgotten(sender) || !counts.asked)
+            give(sender, "bb");
+        clock_sleep_ms(1);
+        symbol_sender_count(sender, &counts);
+    }
+    symbol_sender_stop(sender);
+    end(&script);
+    assert_int_equal(counts.known, 2);
+    assert_int_equal(counts.failed, 0);
+}
+
+static void a_server_without_symbol_tables_is_asked_again(void **state)
+{
+    (void)state;
+    const char *const answers[] = {
+        "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\n<html>", READY, NULL};
+    both_are_asked_for_in_the_end(answers);
+}
+
+static void a_question_that_was_not_understood_is_asked_again(void **state)
+{
+    (void)state;
+    const char *const answers[] = {
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "220 mail.example.com ESMTP\r\n", READY, NULL};
+    both_are_asked_for_in_the_end(answers);
+}
+
+static int count_open_files(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void a_server_without_symbol_tables_has_no_files_held_open_for_it(void **state)
+{
+    (void)state;
+    struct script script;
+    struct symbol_sender *sender;
+    struct symbol_sender_counts counts = {.waiting = 20};
+    struct err err;
+    char url[64], build_id[8];
+    begin(&script,
+          (const char *const[]){
+              "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", NULL});
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d", script.port);
+    const struct server_access access = {.server = url, .proxy = ""};
+    const struct symbol_sender_options options = {
+        .access = &access, .policy = SYMBOL_POLICY_MISSING, .work_folder = "/tmp"};
+    const int before = count_open_files();
+    assert_int_equal(symbol_sender_start(&options, &sender, &err), ERR_NONE);
+    symbol_sender_pause(sender, true);
+    for (int i = 10; i < 30; i++) {
+        snprintf(build_id, sizeof(build_id), "%d", i);
+        give(sender, build_id);
+    }
+    assert_in_range(count_open_files(), before + 20, before + 30);
+    symbol_sender_pause(sender, false);
+    const int64_t end_ns = clock_monotonic_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
+    while (counts.waiting > 1 && clock_monotonic_ns() < end_ns) {
+        clock_sleep_ms(1);
+        symbol_sender_count(sender, &counts);
+    }
+    assert_int_equal(counts.waiting, 1); /* which the server is asked with again */
+    assert_in_range(count_open_files(), before, before + 10);
+    assert_int_equal(symbol_sender_wants(sender, "99"), SYMBOL_WANT_LATER);
+    assert_false(symbol_sender_has_forgotten(sender)); /* that is said when it may be given */
+    symbol_sender_stop(sender);
+    end(&script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_without_symbol_tables_is_asked_again),
+        cmocka_unit_test(a_server_without_symbol_tables_has_no_files_held_open_for_it),
+        cmocka_unit_test(a_question_that_was_not_understood_is_asked_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

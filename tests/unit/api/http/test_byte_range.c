@@ -1,0 +1,64 @@
+#include "tests/unit/test.h"
+
+#include "api/http/byte_range.h"
+
+static void assert_part(const char *field, uint64_t first, uint64_t bytes)
+{
+    struct byte_range range = {0};
+    assert_int_equal(byte_range_read(span_text(field), 1000, &range), BYTE_RANGE_PART);
+    assert_int_equal(range.first, first);
+    assert_int_equal(range.bytes, bytes);
+}
+
+static void a_part_is_what_the_file_has_of_it(void **state)
+{
+    (void)state;
+    assert_part("bytes=0-0", 0, 1);
+    assert_part("bytes=0-99", 0, 100);
+    assert_part(" bytes=100-", 100, 900);
+    assert_part("bytes=-100", 900, 100);
+    assert_part("bytes=-5000", 0, 1000);
+    assert_part("bytes=999-18446744073709551615", 999, 1);
+}
+
+static void what_lies_behind_the_end_is_none(void **state)
+{
+    (void)state;
+    struct byte_range range;
+    static const char *const fields[] = {"bytes=1000-", "bytes=1000-1001", "bytes=-0"};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        assert_int_equal(byte_range_read(span_text(fields[i]), 1000, &range), BYTE_RANGE_NONE);
+    assert_int_equal(byte_range_read(SPAN_LITERAL("bytes=0-"), 0, &range), BYTE_RANGE_NONE);
+    assert_int_equal(byte_range_read(SPAN_LITERAL("bytes=-1"), 0, &range), BYTE_RANGE_NONE);
+}
+
+static void what_is_not_understood_is_the_whole_file(void **state)
+{
+    (void)state;
+    struct byte_range range;
+    static const char *const fields[] = {"",
+                                         "bytes",
+                                         "bytes=",
+                                         "bytes=-",
+                                         "bytes=a-b",
+                                         "bytes=1-0",
+                                         "lines=0-1",
+                                         "bytes=0-1,5-6",
+                                         "bytes=+1-2",
+                                         "bytes=0x1-20",
+                                         "bytes=1 - 2",
+                                         "bytes=--1",
+                                         "bytes=99999999999999999999-"};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        assert_int_equal(byte_range_read(span_text(fields[i]), 1000, &range), BYTE_RANGE_WHOLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_is_what_the_file_has_of_it),
+        cmocka_unit_test(what_lies_behind_the_end_is_none),
+        cmocka_unit_test(what_is_not_understood_is_the_whole_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

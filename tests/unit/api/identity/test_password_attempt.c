@@ -1,0 +1,131 @@
+#include "tests/unit/test.h"
+
+#include "api/http/rate_limiter.h"
+#include "api/identity/password.h"
+#include "api/identity/password_attempt.h"
+#include "lib/base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The clock of these tests; moved by hand. */
+static int64_t test_now_ns;
+static struct limiter *limiter;
+
+/* Longer than any password: it never matches, and is refused without a hash of a fifth of a second.
+ */
+static char wrong[PASSWORD_MAX_BYTES + 2];
+
+static int64_t now_ns(void)
+{
+    return test_now_ns;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    memset(wrong, 'x', sizeof(wrong) - 1);
+    test_now_ns = 1000 * CLOCK_NS_PER_S;
+    limiter = limiter_create(1 << 16, now_ns);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    limiter_destroy(limiter);
+    return 0;
+}
+
+static enum err_code guess(enum password_subject subject, const char *key, const char *address,
+                           const char *device)
+{
+    const struct password_attempt attempt = {.subject = subject,
+                                             .key = span_text(key),
+                                             .address = span_text(address),
+                                             .device = span_text(device)};
+    struct err err;
+    bool matches = true;
+    enum err_code code =
+        password_attempt_verify(limiter, &attempt, span_text(wrong), "", &matches, &err);
+    assert_true(code || !matches);
+    return code;
+}
+
+static void failures_of_many_addresses_keep_no_clean_address_waiting(void **state)
+{
+    (void)state;
+    char address[32];
+    for (int subject = PASSWORD_OF_ACCOUNT; subject <= PASSWORD_OF_SHARE; subject++) {
+        for (int i = 0; i < 100; i++) {
+            snprintf(address, sizeof(address), "192.0.2.%d", i);
+            for (int k = 0; k < 5; k++)
+                assert_int_equal(guess((enum password_subject)subject, "a@b", address, ""),
+                                 ERR_NONE);
+        }
+        assert_int_equal(guess((enum password_subject)subject, "a@b", "198.51.100.1", ""),
+                         ERR_NONE);
+    }
+}
+
+/* One try in each second of seconds; how many are not refused? */
+static int count_guesses(const char *address, int64_t seconds)
+{
+    int count = 0;
+    for (int64_t i = 0; i < seconds; i++) {
+        count += guess(PASSWORD_OF_ACCOUNT, "a@b", address, "") == ERR_NONE;
+        test_now_ns += CLOCK_NS_PER_S;
+    }
+    return count;
+}
+
+static void an_address_has_few_guesses_a_day(void **state)
+{
+    (void)state;
+    int first_day = count_guesses("192.0.2.1", 86400);
+    assert_in_range(first_day, 20, 41);
+    assert_in_range(count_guesses("192.0.2.1", 86400), 20, 24);
+}
+
+static void all_addresses_together_have_a_bound(void **state)
+{
+    (void)state;
+    char address[32];
+    int count = 0;
+    for (int minute = 0; minute < 60; minute++) {
+        for (int i = 0; i < 100; i++) {
+            snprintf(address, sizeof(address), "10.0.%d.%d", minute, i);
+            count += guess(PASSWORD_OF_ACCOUNT, "a@b", address, "") == ERR_NONE;
+        }
+        test_now_ns += 60 * CLOCK_NS_PER_S;
+    }
+    assert_in_range(count, 1150, 1200);
+    assert_int_equal(guess(PASSWORD_OF_ACCOUNT, "c@d", "10.0.0.1", ""), ERR_NONE);
+}
+
+static void a_device_cookie_passes_what_others_have_used_up_and_has_a_limit_of_its_own(void **state)
+{
+    (void)state;
+    char address[32];
+    for (int i = 0; i < 700; i++) {
+        snprintf(address, sizeof(address), "10.0.%d.%d", i / 100, i % 100);
+        (void)!guess(PASSWORD_OF_ACCOUNT, "a@b", address, "");
+    }
+    assert_int_equal(guess(PASSWORD_OF_ACCOUNT, "a@b", "198.51.100.1", ""), ERR_RATE_LIMITED);
+    for (int i = 0; i < 11; i++)
+        assert_int_equal(guess(PASSWORD_OF_ACCOUNT, "a@b", "198.51.100.1", "device"), ERR_NONE);
+    assert_int_equal(guess(PASSWORD_OF_ACCOUNT, "a@b", "198.51.100.1", "device"), ERR_RATE_LIMITED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(failures_of_many_addresses_keep_no_clean_address_waiting),
+        TEST(an_address_has_few_guesses_a_day),
+        TEST(all_addresses_together_have_a_bound),
+        TEST(a_device_cookie_passes_what_others_have_used_up_and_has_a_limit_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+#include "tests/unit/test.h"
+
+#include "api/share/share_summary.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/profile_builder.h"
+
+#include <stdio.h>
+
+static struct profile *build(const char *type, uint32_t extra_type_count, int64_t value)
+{
+    struct err err = {0};
+    struct profile *profile;
+    struct profile_builder *builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, span_text(type), SPAN_LITERAL("count"));
+    for (uint32_t i = 0; i < extra_type_count; i++)
+        profile_builder_add_value_type(builder, SPAN_LITERAL("more"), SPAN_LITERAL(""));
+    int64_t values[SHARE_SUMMARY_SAMPLE_TYPES + 1] = {value};
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        int length = snprintf(name, sizeof(name), "f%d", i);
+        struct profile_builder_frame frame = {.name = span_of(name, (size_t)length)};
+        uint32_t stack[] = {profile_builder_frame(builder, &frame)};
+        profile_builder_add_sample(builder, stack, 1, values, NULL, 0);
+    }
+    profile_builder_add_comment(builder, SPAN_LITERAL("made \"by\" hand"));
+    profile_builder_fields(builder)->duration_ns = 5;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    return profile;
+}
+
+static bool contains(const struct buf *buf, const char *text)
+{
+    return memmem(buf->data, buf->size, text, strlen(text)) != NULL;
+}
+
+static void tells_types_totals_and_counts(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", 0, 7);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+    assert_true(contains(&json, ",\"sample_types\":[{\"type\":\"hits\",\"unit\":\"count\"}]"));
+    assert_true(contains(&json, "\"totals\":[21]"));
+    assert_true(contains(&json, "\"sample_count\":3,"));
+    assert_true(contains(&json, "\"duration_ns\":5,"));
+    assert_true(contains(&json, "\"comments\":[\"made \\\"by\\\" hand\"],\"comment_count\":1"));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void describes_total_and_top_function(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    arena_auto arena = arena_create();
+    struct profile *profile = build("hits", 0, 7);
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+    assert_true(contains(&json, ",\"top_function\":{\"name\":\"f0\",\"self\":7}"));
+    buf_append_byte(&json, 0);
+    assert_string_equal(share_summary_describe((const char *)json.data, arena),
+                        "21 hits in total. Top function: f0, 33.3 %.");
+    profile_destroy(profile);
+    buf_fini(&json);
+    assert_string_equal(share_summary_describe("{}", arena), "");
+    assert_string_equal(
+        share_summary_describe("{\"default_sample_type_index\":0,\"totals\":[3],"
+                               "\"sample_types\":[{\"type\":\"a\",\"unit\":\"a\"}]}",
+                               arena),
+        "3 a in total.");
+}
+
+static void has_no_top_function_without_a_positive_value(void **state)
+{
+    (void)state;
+    static const int64_t values[] = {INT64_MIN, -1, 0, 1, INT64_MAX};
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        struct buf json;
+        struct profile *profile = build("hits", 0, values[i]);
+        buf_init(&json, SHARE_SUMMARY_BYTES);
+        assert_int_equal(share_summary_append(profile, 0, &json, &err), ERR_NONE);
+        assert_true(contains(&json, "top_function") == (values[i] > 0));
+        profile_destroy(profile);
+        buf_fini(&json);
+    }
+}
+
+static void tells_what_looking_at_it_will_cost(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct share_cost cost;
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    /* A name that looks like a cost is none. */
+    struct profile *profile = build("{\"cost\":{\"decode_bytes\":1", 0, 7);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+    buf_append_byte(&json, 0);
+    assert_true(share_summary_read_cost((const char *)json.data, &cost));
+    assert_int_equal(cost.decode_bytes, 4711);
+    assert_int_equal(cost.decoded_bytes, arena_bytes(profile->arena));
+    assert_int_equal(cost.stack_frames, 3);
+    assert_int_equal(cost.sample_count, 3);
+    assert_false(share_summary_read_cost("{}", &cost));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void totals_that_pass_their_type_are_unknown(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    for (int i = 0; i < 2; i++) {
+        struct profile *profile = build("hits", 0, i ? INT64_MIN : INT64_MAX);
+        assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+        assert_true(contains(&json, "\"totals\":[null]"));
+        profile_destroy(profile);
+        arena_auto arena = arena_create();
+        struct share_total total;
+        buf_append_byte(&json, 0);
+        const char *text = (const char *)json.data;
+        assert_int_equal(share_summary_read_total(text, span_of(NULL, 0), arena, &total, &err),
+                         ERR_NONE);
+        assert_false(total.is_known);
+        buf_clear(&json);
+    }
+    buf_fini(&json);
+}
+
+static void finds_the_default_sample_type_behind_quotes(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("a\"b\\", 0, 1);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+    struct span found = share_summary_default_sample_type(buf_span(&json));
+    assert_true(span_equal_text(found, "\"a\\\"b\\\\\""));
+    assert_true(span_equal_text(share_summary_default_sample_type(SPAN_LITERAL("{}")), "\"\""));
+    struct span cut = SPAN_LITERAL("{\"default_sample_type\":\"a\\");
+    assert_true(span_equal_text(share_summary_default_sample_type(cut), "\"\""));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void refuses_what_would_not_fit(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", SHARE_SUMMARY_SAMPLE_TYPES, 1);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_TOO_LARGE);
+    profile_destroy(profile);
+    buf_fini(&json);
+    buf_init(&json, 100);
+    profile = build("hits", 10, 1);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_TOO_LARGE);
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_types_totals_and_counts),
+        cmocka_unit_test(describes_total_and_top_function),
+        cmocka_unit_test(has_no_top_function_without_a_positive_value),
+        cmocka_unit_test(tells_what_looking_at_it_will_cost),
+        cmocka_unit_test(totals_that_pass_their_type_are_unknown),
+        cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
+        cmocka_unit_test(refuses_what_would_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

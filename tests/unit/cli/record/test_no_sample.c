@@ -1,0 +1,83 @@
+#include "tests/unit/test.h"
+
+#include "cli/record/no_sample.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void assert_explained(const struct no_sample *recording, const char *words)
+{
+    struct err err;
+    assert_int_equal(no_sample_explain(recording, &err), ERR_NOT_FOUND);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' is not in '%s'", words, err.message);
+}
+
+static void it_is_said_of_what_was_recorded(void **state)
+{
+    (void)state;
+    static char name[] = "name";
+    char *command[] = {name, NULL};
+    struct no_sample recording = {.frequency_hz = 99, .event = EVENT_CPU};
+    assert_explained(&recording, "nothing here used processor time");
+    recording.target_count = 1;
+    assert_explained(&recording, "the process used no processor time");
+    recording.target_count = 2;
+    assert_explained(&recording, "the processes used no processor time");
+    recording = (struct no_sample){.command = command, .frequency_hz = 99, .event = EVENT_CPU};
+    assert_explained(&recording, "the program used no processor time, or too little for 99 Hz");
+}
+
+/* A program that gets another group when it is executed, of a name that is nowhere else. */
+static void make_program(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    assert_true(fd >= 0);
+    assert_int_equal(fchown(fd, geteuid(), getegid() + 1), 0);
+    assert_int_equal(fchmod(fd, 02755), 0);
+    close(fd);
+}
+
+static void a_program_is_looked_for_as_it_was_executed(void **state)
+{
+    (void)state;
+    static char name[] = "perfolio-test-setgid", shell[] = "sh", folder[] = "/tmp/no-sample-XXXXXX";
+    char *command[] = {name, NULL};
+    const char *const paths[] = {":/nowhere", "/nowhere:", "", "/nowhere::/nowhere", "/nowhere:."};
+    struct no_sample recording = {.command = command, .is_unprivileged = true, .frequency_hz = 99};
+    if (geteuid() != 0)
+        skip();
+    const char *before = getenv("PATH");
+    assert_true(mkdtemp(folder) && chdir(folder) == 0);
+    make_program(name);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        setenv("PATH", paths[i], 1);
+        assert_explained(&recording, "setuid or setgid");
+    }
+    setenv("PATH", "/nowhere", 1);
+    assert_explained(&recording, "used no processor time");
+
+    /* Without PATH the system's own folders are looked through, and not this one. */
+    unsetenv("PATH");
+    assert_explained(&recording, "used no processor time");
+    command[0] = shell;
+    make_program(shell);
+    assert_explained(&recording, "used no processor time");
+    if (before)
+        setenv("PATH", before, 1);
+    unlink(name);
+    unlink(shell);
+    assert_true(chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_said_of_what_was_recorded),
+        cmocka_unit_test(a_program_is_looked_for_as_it_was_executed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+#include "tests/unit/test.h"
+
+#include "cli/record/record_summary.h"
+#include "cli/terminal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SAID_BYTES = 4096 };
+
+/* What is said of these counts. */
+static void summarise(const struct agent_counts *counts, char said[SAID_BYTES])
+{
+    struct terminal terminal = {0};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stderr);
+    const int saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    record_summary_say(&terminal, &(struct record_summary){
+                                      .counts = counts, .frequency_hz = 99, .has_waits = true});
+    fflush(stderr);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    close(saved);
+    rewind(file);
+    said[fread(said, 1, SAID_BYTES - 1, file)] = 0;
+    fclose(file);
+}
+
+static void assert_said(const char *said, const char *words)
+{
+    if (!strstr(said, words))
+        fail_msg("'%s' is not in '%s'", words, said);
+}
+
+static void what_is_missing_is_called_by_its_name(void **state)
+{
+    (void)state;
+    char said[SAID_BYTES];
+    summarise(&(struct agent_counts){.refused_names = 2}, said);
+    assert_said(said, "warning: 2 processes have more names of code");
+    assert_null(strstr(said, "too many"));
+    assert_null(strstr(said, "mappings"));
+    summarise(&(struct agent_counts){.refused_mappings = 3, .refused_tables = 2}, said);
+    assert_said(said, "warning: 3 mappings were too many");
+    assert_said(said, "warning: 2 unwind tables had no room");
+    assert_null(strstr(said, "process"));
+    summarise(&(struct agent_counts){.samples = 10}, said);
+    assert_null(strstr(said, "warning"));
+}
+
+static void one_is_one(void **state)
+{
+    (void)state;
+    char said[SAID_BYTES];
+    summarise(&(struct agent_counts){.samples = 1,
+                                     .waits = 1,
+                                     .lost_samples = 1,
+                                     .refused_processes = 1,
+                                     .refused_names = 1},
+              said);
+    assert_said(said, "1 sample at 99 Hz");
+    assert_said(said, "1 wait of a thread\n");
+    assert_said(said, "1 sample was lost");
+    assert_said(said, "1 process was too many");
+    assert_said(said, "1 process has more names");
+    summarise(&(struct agent_counts){.samples = 2, .waits = 0}, said);
+    assert_said(said, "2 samples at 99 Hz");
+    assert_said(said, "0 waits of threads\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_missing_is_called_by_its_name),
+        cmocka_unit_test(one_is_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

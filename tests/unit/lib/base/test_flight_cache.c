@@ -1,0 +1,362 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/mem.h"
+#include "lib/base/wait_limit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static atomic_int made_count, destroyed_count;
+
+static void destroy_value(void *value)
+{
+    destroyed_count++;
+    mem_free(value);
+}
+
+static enum err_code make_100_bytes(void *context, void **ret_value, size_t *ret_bytes,
+                                    struct err *err)
+{
+    (void)err;
+    made_count++;
+    *ret_value = mem_strdup(context);
+    *ret_bytes = 100;
+    return ERR_NONE;
+}
+
+static enum err_code make_slowly(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    clock_sleep_ms(100);
+    return make_100_bytes(context, ret_value, ret_bytes, err);
+}
+
+static enum err_code fail_to_make(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    (void)context, (void)ret_value, (void)ret_bytes;
+    made_count++;
+    clock_sleep_ms(50);
+    return err_set(err, ERR_CORRUPT, "no luck");
+}
+
+static int start(void **state)
+{
+    made_count = destroyed_count = 0;
+    *state = flight_cache_create(250, destroy_value);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    flight_cache_destroy(*state);
+    return 0;
+}
+
+static void touch(struct flight_cache *cache, const char *key)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[16];
+    snprintf(value, sizeof(value), "%s", key);
+    assert_int_equal(flight_cache_ref(cache, key, make_100_bytes, value, &entry, &err), ERR_NONE);
+    assert_string_equal(flight_cache_get(entry), key);
+    flight_cache_unref(entry);
+}
+
+static void makes_a_value_once(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "a");
+    assert_int_equal(made_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(flight_cache_made_count(*state), 1);
+}
+
+static void give(struct flight_cache *cache, const char *key, size_t bytes)
+{
+    flight_cache_give(cache, key, mem_strdup(key), bytes);
+}
+
+static void takes_what_was_made_elsewhere(void **state)
+{
+    give(*state, "a", 100);
+    touch(*state, "a");
+    assert_int_equal(made_count, 0);
+    give(*state, "a", 100); /* there is one */
+    assert_int_equal(destroyed_count, 1);
+    give(*state, "b", 251); /* too large to keep */
+    assert_int_equal(destroyed_count, 2);
+    give(*state, "b", 100);
+    give(*state, "c", 100); /* 300 bytes: a has to go */
+    assert_int_equal(destroyed_count, 3);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "b");
+    touch(*state, "c");
+    assert_int_equal(made_count, 0);
+}
+
+static void drops_what_was_unused_for_longest(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "b");
+    touch(*state, "a");
+    touch(*state, "c"); /* 300 bytes: b has to go */
+    assert_int_equal(destroyed_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "a");
+    assert_int_equal(made_count, 3);
+    touch(*state, "b");
+    assert_int_equal(made_count, 4);
+}
+
+static void what_is_in_use_stays_for_others_past_the_bound(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entries[3];
+    char values[3][2] = {"a", "b", "c"};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(
+            flight_cache_ref(*state, values[i], make_100_bytes, values[i], &entries[i], &err), 0);
+    assert_int_equal(flight_cache_bytes(*state), 300);
+    touch(*state, "a");
+    assert_int_equal(made_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        flight_cache_unref(entries[i]);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(destroyed_count, 1);
+}
+
+static void what_was_used_lately_stays_and_the_newest_goes(void **state)
+{
+    flight_cache_hold(*state, INT64_C(3600) * 1000000000);
+    touch(*state, "a");
+    touch(*state, "b");
+    touch(*state, "c");
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "a");
+    touch(*state, "b");
+    assert_int_equal(made_count, 3);
+    touch(*state, "c");
+    assert_int_equal(made_count, 4);
+    flight_cache_hold(*state, 1); /* a nanosecond */
+    touch(*state, "c");
+    assert_int_equal(made_count, 5);
+    touch(*state, "c");
+    assert_int_equal(made_count, 5);
+}
+
+static void a_bound_that_changes_is_kept_from_the_next_value_on(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "b");
+    flight_cache_bound(*state, 300);
+    touch(*state, "c");
+    assert_int_equal(flight_cache_bytes(*state), 300);
+    flight_cache_bound(*state, 100);
+    touch(*state, "d");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(destroyed_count, 3);
+}
+
+static void keeps_what_is_in_use_after_it_was_dropped(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[] = "held";
+    assert_int_equal(flight_cache_ref(*state, "held", make_100_bytes, value, &entry, &err), 0);
+    flight_cache_drop(*state, "he");
+    assert_int_equal(flight_cache_bytes(*state), 0);
+    assert_int_equal(destroyed_count, 0);
+    assert_string_equal(flight_cache_get(entry), "held");
+    flight_cache_unref(entry);
+    assert_int_equal(destroyed_count, 1);
+}
+
+static void forgets_one_key_and_no_other_that_begins_like_it(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "ab");
+    flight_cache_forget(*state, "a");
+    flight_cache_forget(*state, "absent");
+    assert_int_equal(destroyed_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_null(flight_cache_try(*state, "a"));
+}
+
+static void trying_finds_what_is_ready_and_makes_nothing(void **state)
+{
+    assert_null(flight_cache_try(*state, "a"));
+    assert_int_equal(made_count, 0);
+    touch(*state, "a");
+    touch(*state, "b");
+    struct flight_entry *entry = flight_cache_try(*state, "a"); /* used: b is the oldest now */
+    assert_non_null(entry);
+    assert_string_equal(flight_cache_get(entry), "a");
+    flight_cache_unref(entry);
+    touch(*state, "c");
+    entry = flight_cache_try(*state, "a");
+    assert_non_null(entry);
+    flight_cache_unref(entry);
+    assert_null(flight_cache_try(*state, "b"));
+}
+
+static enum err_code make_too_large(void *context, void **ret_value, size_t *ret_bytes,
+                                    struct err *err)
+{
+    enum err_code code = make_100_bytes(context, ret_value, ret_bytes, err);
+    *ret_bytes = 251;
+    return code;
+}
+
+static void a_value_past_the_bound_is_used_and_not_kept(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[] = "large";
+    touch(*state, "a");
+    assert_int_equal(flight_cache_ref(*state, "large", make_too_large, value, &entry, &err), 0);
+    assert_string_equal(flight_cache_get(entry), "large");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    flight_cache_unref(entry);
+    assert_int_equal(destroyed_count, 1);
+}
+
+struct asker {
+    struct flight_cache *cache;
+    flight_make *make;
+    enum err_code code;
+    char value[8];
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    asker->code = flight_cache_ref(asker->cache, "k", asker->make, asker->value, &entry, &err);
+    flight_cache_unref(asker->code ? NULL : entry);
+    return NULL;
+}
+
+enum { ASKERS = 16 };
+
+static void ask_at_once(struct flight_cache *cache, flight_make *make, struct asker *askers)
+{
+    pthread_t threads[ASKERS];
+    for (int i = 0; i < ASKERS; i++) {
+        askers[i] = (struct asker){.cache = cache, .make = make, .value = "v"};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (int i = 0; i < ASKERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *ask_impatiently(void *context)
+{
+    struct asker *asker = context;
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    const struct patience patience = {.deadline_ns = 1};
+    asker->code = flight_cache_ref_within(asker->cache, "k", &patience, make_100_bytes,
+                                          asker->value, &entry, &err);
+    flight_cache_unref(asker->code ? NULL : entry);
+    return NULL;
+}
+
+/* Makes it only after another, who has no patience, has asked in vain. */
+static enum err_code make_after_another(void *context, void **ret_value, size_t *ret_bytes,
+                                        struct err *err)
+{
+    struct asker *other = context;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask_impatiently, other), 0);
+    pthread_join(thread, NULL);
+    return make_100_bytes(other->value, ret_value, ret_bytes, err);
+}
+
+static void who_has_no_patience_does_not_wait_for_others(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    struct asker other = {.cache = *state, .value = "v"};
+    assert_int_equal(flight_cache_ref(*state, "k", make_after_another, &other, &entry, &err), 0);
+    assert_int_equal(other.code, ERR_CANCELLED);
+    flight_cache_unref(entry);
+    ask_impatiently(&other); /* what is there needs none */
+    assert_int_equal(other.code, ERR_NONE);
+}
+
+/* The first gives up, as one whose client has gone. */
+static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    const bool is_first = made_count == 0;
+    clock_sleep_ms(100);
+    if (!is_first)
+        return make_100_bytes(context, ret_value, ret_bytes, err);
+    made_count++;
+    return err_set(err, ERR_CANCELLED, "nobody waits for it");
+}
+
+static void what_another_gave_up_is_made_by_who_waits(void **state)
+{
+    struct asker askers[ASKERS];
+    int cancelled_count = 0;
+    ask_at_once(*state, give_up_once, askers);
+    for (int i = 0; i < ASKERS; i++) {
+        cancelled_count += askers[i].code == ERR_CANCELLED;
+        assert_true(askers[i].code == ERR_NONE || askers[i].code == ERR_CANCELLED);
+    }
+    assert_int_equal(cancelled_count, 1);
+    assert_int_equal(made_count, 2);
+}
+
+static void many_who_ask_at_once_cost_one_making(void **state)
+{
+    struct asker askers[ASKERS];
+    ask_at_once(*state, make_slowly, askers);
+    assert_int_equal(made_count, 1);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(askers[i].code, ERR_NONE);
+}
+
+static void a_failure_reaches_all_who_wait_and_is_not_kept(void **state)
+{
+    struct asker askers[ASKERS];
+    ask_at_once(*state, fail_to_make, askers);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(askers[i].code, ERR_CORRUPT);
+    touch(*state, "k");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(takes_what_was_made_elsewhere, start, stop),
+        cmocka_unit_test_setup_teardown(makes_a_value_once, start, stop),
+        cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
+        cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
+        cmocka_unit_test_setup_teardown(what_is_in_use_stays_for_others_past_the_bound, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(what_was_used_lately_stays_and_the_newest_goes, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_bound_that_changes_is_kept_from_the_next_value_on, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
+        cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
+        cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
+        cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait_for_others, start, stop),
+        cmocka_unit_test_setup_teardown(what_another_gave_up_is_made_by_who_waits, start, stop),
+        cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
+                                        stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

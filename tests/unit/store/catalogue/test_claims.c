@@ -1,0 +1,337 @@
+/*
+ * Whose turn it is: however many segments are due, work of each other kind comes within a bounded
+ * number of claims, since what is deleted has to be gone soon whatever else is sent.
+ *
+ * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/test_store_faults.py sets it.
+ */
+#include "tests/unit/test.h"
+
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "store/catalogue/catalogue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TEAMS = 40 };
+
+struct fixture {
+    struct pg_pool *owner, *jobs;
+    int64_t writer_id;
+    uint64_t turn;
+    struct err err;
+};
+
+/* As the database's owner; the first cell of the answer. */
+static int64_t ask(struct fixture *fixture, const char *sql)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    assert_int_equal(pg_take(fixture->owner, &connection, &fixture->err), ERR_NONE);
+    if (pg_query(connection, PG_NO_TENANT, sql, NULL, 0, arena, &result, &fixture->err))
+        fail_msg("%s: %s", sql, fixture->err.message);
+    return pg_row_count(result) ? pg_get_i64(result, 0, 0) : 0;
+}
+
+static void forget_all(struct fixture *fixture)
+{
+    ask(fixture, "DELETE FROM tenant");
+    ask(fixture, "DELETE FROM segment");
+}
+
+/* Each of many teams has a segment that waits, longer than what a test adds. */
+static int set_up(void **state)
+{
+    const char *conninfo = getenv("PERFOLIO_TEST_DATABASE");
+    if (!conninfo)
+        return 0;
+    struct fixture *fixture = mem_new(struct fixture, 1);
+    *state = fixture;
+    fixture->owner = pg_pool_create(conninfo, NULL, 2);
+    fixture->jobs = pg_pool_create(conninfo, "perfolio_jobs", 2);
+    if (catalogue_open_writer(fixture->jobs, "claims", &fixture->writer_id, &fixture->err))
+        return -1;
+    forget_all(fixture);
+    for (int i = 0; i < TEAMS; i++) {
+        char sql[600];
+        snprintf(sql, sizeof(sql),
+                 "WITH team AS (INSERT INTO tenant (name) VALUES ('busy %d') RETURNING id),"
+                 " object AS (INSERT INTO segment (writer_id, object_key, bytes, created_at)"
+                 "  VALUES (%" PRId64 ", 'segment/busy/%d', 1, now() - interval '1 day')"
+                 "  RETURNING id) "
+                 "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
+                 " end_ns, row_count) SELECT object.id, team.id, 0, '{1}', 1, 2, 1"
+                 " FROM team, object",
+                 i, fixture->writer_id, i);
+        ask(fixture, sql);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!fixture)
+        return 0;
+    forget_all(fixture);
+    pg_pool_destroy(fixture->owner);
+    pg_pool_destroy(fixture->jobs);
+    mem_free(fixture);
+    return 0;
+}
+
+static int64_t add_team(struct fixture *fixture)
+{
+    return ask(fixture, "INSERT INTO tenant (name) SELECT 'quiet ' || count(*) FROM tenant"
+                        " RETURNING id");
+}
+
+static int64_t add_deletion(struct fixture *fixture, int64_t tenant_id)
+{
+    char sql[300];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns)"
+             " VALUES (%" PRId64 ", '{a=\"b\"}', 0, 10) RETURNING id",
+             tenant_id);
+    return ask(fixture, sql);
+}
+
+/* A block of one day, two days old; the rest of its columns as the text says. */
+static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char *columns,
+                         const char *values)
+{
+    char sql[900];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns,"
+             " row_count, profile_count, series_count%s) VALUES (%" PRId64 ", %" PRId64
+             ", 'block/' || gen_random_uuid(), 4, 1, 1, 2, 1, 1, 1%s) RETURNING id",
+             columns, tenant_id, fixture->writer_id, values);
+    return ask(fixture, sql);
+}
+
+/* A block of which the deletion says something. */
+static int64_t add_told_block(struct fixture *fixture, int64_t tenant_id, int64_t deletion)
+{
+    char values[60];
+    snprintf(values, sizeof(values), ", ARRAY[%" PRId64 "]", deletion);
+    return add_block(fixture, tenant_id, ", deletions", values);
+}
+
+static void claim(struct fixture *fixture, struct arena *arena, struct catalogue_claim *ret_claim)
+{
+    if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0, fixture->turn++, ret_claim,
+                        &fixture->err))
+        fail_msg("%s", fixture->err.message);
+}
+
+/* How many claims until one is of the tenant. */
+static int count_claims(struct fixture *fixture, int64_t tenant_id)
+{
+    for (int count = 1; count <= TEAMS; count++) {
+        arena_auto arena = arena_create();
+        struct catalogue_claim made;
+        claim(fixture, arena, &made);
+        assert_int_not_equal(made.count, 0);
+        if (made.tenant_id == tenant_id)
+            return count;
+    }
+    return TEAMS + 1;
+}
+
+#define SKIP_WITHOUT_DATABASE(fixture)                                                             \
+    if (!(fixture))                                                                                \
+    skip()
+
+static void deleted_blocks_do_not_wait_for_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    const int64_t deletion = add_deletion(fixture, tenant_id);
+    const int rounds = 4;
+    for (int i = 0; i < rounds; i++)
+        add_told_block(fixture, tenant_id, deletion);
+    for (int i = 0; i < rounds; i++)
+        assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS / 2);
+}
+
+static void deleted_segments_do_not_wait_for_older_ones(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    char sql[600];
+    snprintf(sql, sizeof(sql),
+             "WITH object AS (INSERT INTO segment (writer_id, object_key, bytes)"
+             "  VALUES (%" PRId64 ", 'segment/quiet', 1) RETURNING id) "
+             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
+             " end_ns, row_count, deletions) SELECT id, %" PRId64 ", 0, '{1}', 1, 2, 1,"
+             " ARRAY[%" PRId64 "] FROM object",
+             fixture->writer_id, tenant_id, add_deletion(fixture, tenant_id));
+    ask(fixture, sql);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+}
+
+static void blocks_do_not_wait_for_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    for (int i = 0; i < 8; i++)
+        add_block(fixture, tenant_id, "", "");
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+}
+
+static void retention_does_not_wait_for_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    char sql[200];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO retention_rule (tenant_id, position, selector, keep_s)"
+             " VALUES (%" PRId64 ", 1, '{a=\"b\"}', 60)",
+             tenant_id);
+    ask(fixture, sql);
+    add_block(fixture, tenant_id, "", "");
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+}
+
+static void what_is_marked_does_not_wait_for_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    add_block(fixture, tenant_id, ", is_broken, broken_why, broken_since, retry_at",
+              ", true, 'unreadable', now(), now()");
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+}
+
+static void what_is_marked_and_deleted_comes_before_what_is_marked_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t others = add_team(fixture), tenant_id = add_team(fixture);
+    for (int i = 0; i < TEAMS; i++)
+        add_block(fixture, others, ", is_broken, broken_why, broken_since, retry_at",
+                  ", true, 'unreadable', now(), now() - interval '1 hour'");
+    char values[120];
+    snprintf(values, sizeof(values), ", true, 'unreadable', now(), now(), ARRAY[%" PRId64 "]",
+             add_deletion(fixture, tenant_id));
+    add_block(fixture, tenant_id, ", is_broken, broken_why, broken_since, retry_at, deletions",
+              values);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+}
+
+static void the_oldest_deletion_comes_first(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t first = add_team(fixture), second = add_team(fixture);
+    const int64_t older = add_deletion(fixture, first), newer = add_deletion(fixture, second);
+    for (int i = 0; i < TEAMS; i++)
+        add_told_block(fixture, second, newer);
+    add_told_block(fixture, first, older);
+    assert_in_range(count_claims(fixture, first), 1, CATALOGUE_TURNS / 2);
+}
+
+static int64_t count_leased(struct fixture *fixture)
+{
+    return ask(fixture, "SELECT (SELECT count(*) FROM block WHERE leased_until > now())"
+                        " + (SELECT count(*) FROM segment_tenant WHERE leased_until > now())");
+}
+
+/* Claims until segments and blocks are leased. */
+static void claim_both(struct fixture *fixture, struct arena *arena,
+                       struct catalogue_claim ret_claims[CATALOGUE_TURNS])
+{
+    const int64_t tenant_id = add_team(fixture);
+    for (int i = 0; i < 8; i++)
+        add_block(fixture, tenant_id, "", "");
+    fixture->turn = 0;
+    for (int i = 0; i < CATALOGUE_TURNS; i++)
+        claim(fixture, arena, &ret_claims[i]);
+    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+}
+
+static void what_an_ended_writer_claimed_is_free(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    arena_auto arena = arena_create();
+    struct catalogue_claim claims[CATALOGUE_TURNS];
+    claim_both(fixture, arena, claims);
+    int64_t other;
+    assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
+    assert_int_equal(catalogue_close_writer(fixture->jobs, other, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+    assert_int_equal(catalogue_close_writer(fixture->jobs, fixture->writer_id, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), 0);
+    assert_int_equal(catalogue_renew(fixture->jobs, fixture->writer_id, &claims[0], &fixture->err),
+                     ERR_CONFLICT);
+}
+
+static void what_a_silent_writer_claimed_is_free_when_others_end_it(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    arena_auto arena = arena_create();
+    struct catalogue_claim claims[CATALOGUE_TURNS];
+    int64_t other;
+    claim_both(fixture, arena, claims);
+    assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
+    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+    ask(fixture, "UPDATE store_writer SET seen_at = now() - interval '2 minutes'");
+    assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), 0);
+}
+
+static void a_claim_that_is_given_up_is_free_at_once_or_after_a_while(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    arena_auto arena = arena_create();
+    struct catalogue_claim claims[CATALOGUE_TURNS];
+    claim_both(fixture, arena, claims);
+    for (int i = 0; i < CATALOGUE_TURNS; i++)
+        assert_int_equal(
+            catalogue_release(fixture->jobs, fixture->writer_id, &claims[i], 0, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), 0);
+    assert_int_equal(catalogue_renew(fixture->jobs, fixture->writer_id, &claims[0], &fixture->err),
+                     ERR_CONFLICT);
+    struct catalogue_claim again;
+    claim(fixture, arena, &again);
+    assert_int_equal(
+        catalogue_release(fixture->jobs, fixture->writer_id, &again, 60, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture), again.id_count);
+    /* It is another's by now: it cannot be given back by who had it. */
+    claim(fixture, arena, &again);
+    assert_int_equal(
+        catalogue_release(fixture->jobs, fixture->writer_id + 1, &again, 0, &fixture->err), 0);
+    assert_int_equal(count_leased(fixture) > again.id_count, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(deleted_blocks_do_not_wait_for_segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deleted_segments_do_not_wait_for_older_ones, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(blocks_do_not_wait_for_segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(retention_does_not_wait_for_segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_marked_does_not_wait_for_segments, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_is_marked_and_deleted_comes_before_what_is_marked_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_oldest_deletion_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_an_ended_writer_claimed_is_free, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_silent_writer_claimed_is_free_when_others_end_it,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_that_is_given_up_is_free_at_once_or_after_a_while,
+                                        set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* What is left of an hour of which totals alone are kept, compared with sums and gains that are
+ * reckoned cell by cell from all of its profiles. */
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+#include "lib/base/mem.h"
+#include "store/maintain/totals.h"
+
+#include <string.h>
+
+enum { STACKS = 7, PROFILES = 12, ROWS_MAX = STACKS * PROFILES * 3 };
+
+/* What each profile has of each stack, and the rows that say so. */
+struct hour {
+    uint32_t profile_count;
+    int64_t cells[PROFILES][STACKS];
+    struct block_profile profiles[PROFILES];
+    uint32_t stacks[ROWS_MAX], ordinals[ROWS_MAX], label_sets[ROWS_MAX], counts[ROWS_MAX];
+    int64_t values[ROWS_MAX], moments[1];
+    struct block_rows rows;
+};
+
+static int64_t random_sign(uint64_t *seed)
+{
+    return random_below(seed, 3) ? 1 : -1;
+}
+
+/* Counters mostly grow, and begin anew now and then; deltas are anything. */
+static void make_cells(struct hour *hour, enum store_rule rule, uint64_t *seed)
+{
+    const uint32_t restarts = random_below(seed, 6);
+    hour->profile_count = 1 + random_below(seed, PROFILES);
+    for (uint32_t i = 0; i < hour->profile_count; i++) {
+        const bool is_new = i == 0 || random_below(seed, 10) < restarts;
+        for (uint32_t s = 0; s < STACKS; s++) {
+            const int64_t more = random_below(seed, 3) ? 0 : (int64_t)random_below(seed, 50);
+            if (rule == STORE_DIFFERENCE)
+                hour->cells[i][s] = (is_new ? 0 : hour->cells[i - 1][s]) + more;
+            else
+                hour->cells[i][s] = more * random_sign(seed);
+        }
+        hour->profiles[i] = (struct block_profile){.time_ns = (int64_t)i * 1000 + 1};
+    }
+}
+
+static void add_row(struct hour *hour, uint32_t stack, uint32_t ordinal, int64_t value)
+{
+    const uint32_t row = hour->rows.row_count;
+    if (value == 0)
+        return;
+    hour->stacks[row] = stack;
+    hour->ordinals[row] = ordinal;
+    hour->label_sets[row] = row % 3;
+    hour->values[row] = value;
+    hour->rows.row_count++;
+}
+
+/* Cells come in one row or in several, as of samples with different labels; some of them cancel. */
+static void make_hour(struct hour *hour, enum store_rule rule, uint64_t *seed)
+{
+    *hour = (struct hour){0};
+    make_cells(hour, rule, seed);
+    for (uint32_t s = 0; s < STACKS; s++) {
+        for (uint32_t i = 0; i < hour->profile_count; i++) {
+            const int64_t part =
+                random_below(seed, 3) ? 0 : random_sign(seed) * (int64_t)random_below(seed, 9);
+            add_row(hour, s, i, part);
+            add_row(hour, s, i, hour->cells[i][s] - part);
+        }
+    }
+    hour->rows.profile_count = hour->profile_count;
+    hour->rows.profiles = hour->profiles;
+    hour->rows.stacks = hour->stacks;
+    hour->rows.ordinals = hour->ordinals;
+    hour->rows.values = hour->values;
+    hour->rows.label_sets = hour->label_sets;
+    hour->rows.timestamp_counts = hour->counts;
+    hour->rows.timestamps = hour->moments;
+}
+
+/* In order, one for each stack and profile, none of nothing, and nothing of single samples. */
+static void check_rows(const struct block_rows *rows)
+{
+    assert_true(rows->are_totals);
+    assert_null(rows->label_sets);
+    assert_null(rows->timestamp_counts);
+    assert_null(rows->timestamps);
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        assert_true(rows->values[i] != 0 && rows->ordinals[i] < rows->profile_count);
+        assert_true(
+            i == 0 || rows->stacks[i - 1] < rows->stacks[i] ||
+            (rows->stacks[i - 1] == rows->stacks[i] && rows->ordinals[i - 1] < rows->ordinals[i]));
+    }
+}
+
+/* Reducing once more, as each later merge does, changes nothing. */
+static void check_again(struct arena *arena, enum store_rule rule, const struct block_rows *rows)
+{
+    struct block_rows again = *rows;
+    totals_reduce(arena, rule, &again);
+    assert_int_equal(again.row_count, rows->row_count);
+    assert_int_equal(again.profile_count, rows->profile_count);
+    for (uint32_t i = 0; i < rows->row_count; i++)
+        assert_true(again.stacks[i] == rows->stacks[i] && again.ordinals[i] == rows->ordinals[i] &&
+                    again.values[i] == rows->values[i]);
+}
+
+static void deltas_and_levels_have_a_row_for_each_stack(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261122;
+    for (int round = 0; round < 3000; round++) {
+        arena_auto arena = arena_create();
+        struct hour hour;
+        const enum store_rule rule = round % 2 ? STORE_SUM : STORE_MEAN;
+        make_hour(&hour, rule, &seed);
+        totals_reduce(arena, rule, &hour.rows);
+        check_rows(&hour.rows);
+        assert_int_equal(hour.rows.profile_count, hour.profile_count);
+        uint32_t row = 0;
+        for (uint32_t s = 0; s < STACKS; s++) {
+            int64_t sum = 0;
+            for (uint32_t i = 0; i < hour.profile_count; i++)
+                sum += hour.cells[i][s];
+            if (sum == 0)
+                continue;
+            assert_true(row < hour.rows.row_count);
+            assert_int_equal(hour.rows.stacks[row], s);
+            assert_int_equal(hour.rows.ordinals[row], 0);
+            assert_int_equal(hour.rows.values[row++], sum);
+        }
+        assert_int_equal(row, hour.rows.row_count);
+        check_again(arena, rule, &hour.rows);
+    }
+}
+
+/* ---- counters ---- */
+
+/* By each stack: of a snapshot in which any has less than before, all that is there, else what is
+ * more. */
+static void add_gains(const int64_t before[STACKS], const int64_t after[STACKS],
+                      int64_t gains[STACKS])
+{
+    bool is_new = false;
+    for (uint32_t s = 0; s < STACKS; s++)
+        is_new = is_new || after[s] < before[s];
+    for (uint32_t s = 0; s < STACKS; s++)
+        gains[s] += after[s] - (is_new ? 0 : before[s]);
+}
+
+/* From the hour before over this one to the next. */
+static void gains_of(int64_t (*cells)[STACKS], uint32_t count, const int64_t before[STACKS],
+                     const int64_t after[STACKS], int64_t gains[STACKS])
+{
+    memset(gains, 0, STACKS * sizeof(*gains));
+    add_gains(before, cells[0], gains);
+    for (uint32_t i = 1; i < count; i++)
+        add_gains(cells[i - 1], cells[i], gains);
+    add_gains(cells[count - 1], after, gains);
+}
+
+static void counters_gain_what_they_did(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int round = 0; round < 5000; round++) {
+        arena_auto arena = arena_create();
+        struct hour hour;
+        int64_t before[STACKS], after[STACKS], wanted[STACKS], gains[STACKS];
+        int64_t left[PROFILES][STACKS] = {0};
+        make_hour(&hour, STORE_DIFFERENCE, &seed);
+        for (uint32_t s = 0; s < STACKS; s++) {
+            const int64_t less = random_below(&seed, 4) ? 0 : (int64_t)random_below(&seed, 5);
+            before[s] = hour.cells[0][s] > less ? hour.cells[0][s] - less : 0;
+            after[s] = hour.cells[hour.profile_count - 1][s] + (int64_t)random_below(&seed, 5);
+        }
+        gains_of(hour.cells, hour.profile_count, before, after, wanted);
+        totals_reduce(arena, STORE_DIFFERENCE, &hour.rows);
+        check_rows(&hour.rows);
+        assert_int_equal(hour.rows.profile_count, hour.profile_count);
+        for (uint32_t row = 0; row < hour.rows.row_count; row++)
+            left[hour.rows.ordinals[row]][hour.rows.stacks[row]] = hour.rows.values[row];
+        for (uint32_t i = 0; i < hour.profile_count;
+             i++) /* each is a snapshot that was there, as it was */
+            assert_memory_equal(left[i], hour.cells[hour.profiles[i].time_ns / 1000],
+                                sizeof(left[i]));
+        gains_of(left, hour.profile_count, before, after, gains);
+        assert_memory_equal(gains, wanted, sizeof(wanted));
+        check_again(arena, STORE_DIFFERENCE, &hour.rows);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deltas_and_levels_have_a_row_for_each_stack),
+        cmocka_unit_test(counters_gain_what_they_did),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* Sums per step of the largest groups and of all others, compared with sums of every group. */
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+#include "lib/base/mem.h"
+#include "store/query/range_groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS = 60, STEPS = 9, VALUES = 900, CELL_BYTES = 64 };
+
+struct value {
+    uint32_t group, step;
+    int64_t sum;
+};
+
+struct sums {
+    int64_t cells[GROUPS][STEPS], totals[GROUPS], all[STEPS];
+    bool is_there[GROUPS][STEPS], is_group[GROUPS];
+};
+
+static int by_number(void *context, uint32_t one, uint32_t other)
+{
+    (void)context;
+    return one < other ? -1 : one > other;
+}
+
+static void make_values(struct value *values, uint64_t *seed)
+{
+    for (uint32_t i = 0; i < VALUES; i++)
+        values[i] = (struct value){
+            .group = random_below(seed, GROUPS) * random_below(seed, GROUPS) / GROUPS,
+            .step = random_below(seed, STEPS),
+            .sum = (int64_t)random_below(seed, 2000) - (random_below(seed, 4) ? 0 : 1000)};
+}
+
+static void add_all(struct range_groups *groups, const struct value *values, bool is_second)
+{
+    for (uint32_t i = 0; i < VALUES; i++) {
+        if (!is_second || range_groups_wants(groups, values[i].group))
+            range_groups_add(groups, values[i].group, values[i].step, values[i].sum);
+    }
+}
+
+static struct sums *sum_all(const struct value *values)
+{
+    struct sums *sums = mem_new(struct sums, 1);
+    for (uint32_t i = 0; i < VALUES; i++) {
+        const struct value *value = &values[i];
+        sums->cells[value->group][value->step] += value->sum;
+        sums->totals[value->group] += value->sum;
+        sums->all[value->step] += value->sum;
+        sums->is_there[value->group][value->step] = sums->is_group[value->group] = true;
+    }
+    return sums;
+}
+
+static bool is_larger(const struct sums *sums, uint32_t one, uint32_t other)
+{
+    const int64_t x = llabs(sums->totals[one]);
+    const int64_t y = llabs(sums->totals[other]);
+    return x != y ? x > y : one < other;
+}
+
+/* As many groups as are chosen, and none of the others is larger than one of them. */
+static void check_choice(const struct range_groups *groups, const struct sums *sums, uint32_t max)
+{
+    const uint32_t *chosen;
+    const uint32_t count = range_groups_chosen(groups, &chosen);
+    uint32_t there = 0;
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        bool is_chosen = false;
+        for (uint32_t i = 0; i < count; i++)
+            is_chosen |= chosen[i] == g;
+        there += sums->is_group[g];
+        for (uint32_t i = 0; i < count && sums->is_group[g] && !is_chosen; i++)
+            assert_true(is_larger(sums, chosen[i], g));
+    }
+    assert_int_equal(range_groups_count(groups), there);
+    assert_int_equal(count, there < max ? there : max);
+    for (uint32_t i = 1; i < count; i++)
+        assert_true(chosen[i - 1] < chosen[i]);
+}
+
+static void check_steps(const struct range_groups *groups, const struct sums *sums)
+{
+    const uint32_t *chosen;
+    const uint32_t count = range_groups_chosen(groups, &chosen);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        __int128 sum = 0, value = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const bool is_there = range_groups_value(groups, chosen[i], s, &value);
+            assert_int_equal(is_there, sums->is_there[chosen[i]][s]);
+            if (is_there)
+                assert_int_equal(value, sums->cells[chosen[i]][s]);
+            sum += is_there ? value : 0;
+        }
+        if (range_groups_rest(groups, s, &value))
+            sum += value;
+        assert_int_equal(sum, sums->all[s]);
+    }
+}
+
+static void keeps_the_largest_groups_and_the_sum_of_the_others(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261128;
+    uint32_t second_count = 0;
+    for (uint32_t run = 0; run < 300; run++) {
+        struct value values[VALUES];
+        make_values(values, &seed);
+        const uint32_t max = 1 + random_below(&seed, GROUPS + 5);
+        const size_t budget = random_below(&seed, GROUPS) * STEPS * CELL_BYTES;
+        struct range_groups *groups = range_groups_create(STEPS, max, budget);
+        struct sums *sums = sum_all(values);
+        add_all(groups, values, false);
+        if (range_groups_choose(groups, by_number, NULL)) {
+            add_all(groups, values, true);
+            second_count++;
+        }
+        check_choice(groups, sums, max);
+        check_steps(groups, sums);
+        range_groups_destroy(groups);
+        mem_free(sums);
+    }
+    assert_in_range(second_count, 20, 280);
+}
+
+/* The group that grows largest comes last, when the budget is spent. */
+static void needs_little_memory_for_very_many_groups(void **state)
+{
+    (void)state;
+    enum { MANY = 100000, LONG = 1000, BUDGET = 1 << 20 };
+    struct range_groups *groups = range_groups_create(LONG, 10, BUDGET);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < MANY; i++)
+            range_groups_add(groups, i, i % LONG, i);
+        const size_t per_group = MANY * (size_t)2 * 80;
+        assert_in_range(range_groups_memory(groups), MANY, BUDGET + per_group);
+        if (pass == 0)
+            assert_true(range_groups_choose(groups, by_number, NULL));
+    }
+    const uint32_t *chosen;
+    __int128 value;
+    assert_int_equal(range_groups_chosen(groups, &chosen), 10);
+    assert_int_equal(chosen[0], MANY - 10);
+    assert_true(range_groups_value(groups, MANY - 1, LONG - 1, &value));
+    assert_int_equal(value, MANY - 1);
+    assert_false(range_groups_value(groups, MANY - 1, 0, &value));
+    assert_true(range_groups_rest(groups, 0, &value));
+    assert_int_equal(value, (int64_t)LONG * (MANY / LONG) * (MANY / LONG - 1) / 2);
+    range_groups_destroy(groups);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_the_largest_groups_and_the_sum_of_the_others),
+        cmocka_unit_test(needs_little_memory_for_very_many_groups),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* Answers that many ask for at once: what becomes of those who wait when who makes it fails. */
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+#include "store/query/result_cache.h"
+#include "store/query/scan.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { ASKERS = 12, SLOW_MS = 150 };
+
+static atomic_int made_count, at_once_count, most_at_once;
+static atomic_bool first_fails;
+static atomic_bool is_held; /* making waits, however slow the others are */
+
+static enum err_code make(struct walk *walk, struct store_answer *ret_answer)
+{
+    const bool is_first = made_count++ == 0;
+    const int at_once = ++at_once_count;
+    if (at_once > most_at_once)
+        most_at_once = at_once;
+    do
+        clock_sleep_ms(SLOW_MS); /* all others ask meanwhile */
+    while (is_held);
+    at_once_count--;
+    if (is_first && first_fails)
+        return err_set(walk->err, ERR_BUSY, "no room for it");
+    struct arena *arena = arena_create();
+    struct profile *profile = arena_new(arena, struct profile, 1);
+    profile->arena = arena;
+    *ret_answer = (struct store_answer){.profile = profile, .own_profile = profile, .type = "a"};
+    return ERR_NONE;
+}
+
+struct asker {
+    struct answers *answers;
+    const struct patience *patience;
+    pthread_t thread;
+    enum err_code code;
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    struct err err;
+    struct store_query query = {.tenant_id = 1};
+    if (asker->patience)
+        query.patience = *asker->patience;
+    struct walk walk = {.query = &query, .err = &err};
+    struct store_answer answer = {0};
+    asker->code = answers_ref(asker->answers, &walk, "1 x", make, &answer);
+    store_answer_fini(&answer);
+    return NULL;
+}
+
+static void begin(struct asker *asker)
+{
+    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+}
+
+static int start(void **state)
+{
+    made_count = at_once_count = most_at_once = 0;
+    first_fails = is_held = false;
+    *state = answers_create(1 << 20);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    answers_destroy(*state);
+    return 0;
+}
+
+static int count_failed(struct answers *answers)
+{
+    struct asker askers[ASKERS];
+    int failed_count = 0;
+    for (int i = 0; i < ASKERS; i++) {
+        askers[i] = (struct asker){.answers = answers};
+        begin(&askers[i]);
+    }
+    for (int i = 0; i < ASKERS; i++) {
+        pthread_join(askers[i].thread, NULL);
+        failed_count += askers[i].code != ERR_NONE;
+    }
+    return failed_count;
+}
+
+static void many_who_ask_at_once_have_one_answer(void **state)
+{
+    assert_int_equal(count_failed(*state), 0);
+    assert_int_equal(made_count, 1);
+}
+
+/* Who failed is told; of the others one makes it, and they wait for that one. */
+static void when_who_makes_it_fails_another_makes_it_for_all(void **state)
+{
+    first_fails = true;
+    assert_int_equal(count_failed(*state), 1);
+    assert_int_equal(made_count, 2);
+    assert_int_equal(most_at_once, 1);
+}
+
+static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
+{
+    const atomic_bool is_cancelled = true;
+    const struct patience gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
+    struct asker maker = {.answers = *state};
+    struct asker impatient[] = {{.answers = *state, .patience = &gone},
+                                {.answers = *state, .patience = &late}};
+    is_held = true;
+    begin(&maker);
+    while (!made_count)
+        clock_sleep_ms(1);
+    for (int i = 0; i < 2; i++) {
+        begin(&impatient[i]);
+        pthread_join(impatient[i].thread, NULL);
+        assert_int_equal(impatient[i].code, ERR_CANCELLED);
+    }
+    is_held = false;
+    pthread_join(maker.thread, NULL);
+    assert_int_equal(maker.code, ERR_NONE);
+    assert_int_equal(made_count, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(many_who_ask_at_once_have_one_answer, start, stop),
+        cmocka_unit_test_setup_teardown(when_who_makes_it_fails_another_makes_it_for_all, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(who_has_no_patience_neither_waits_nor_makes_it, start,
+                                        stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
