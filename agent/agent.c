@@ -40,17 +40,17 @@ struct agent {
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
-    struct side_band *side_band;
-    struct stack_walk *stack_walk;  /* NULL: by frame pointers alone */
-    struct sample_event *walked;    /* a sample whose stack was walked here */
-    struct kernel_program *program; /* NULL: without rights */
-    struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
+    struct perf_sideband *side_band;
+    struct user_unwinder *stack_walk;   /* NULL: by frame pointers alone */
+    struct sample_event *walked;        /* a sample whose stack was walked here */
+    struct kernel_program *program;     /* NULL: without rights */
+    struct unwind_publisher *unwinding; /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
     struct jit_budget jit_budget;
     struct window *window;
-    struct window *live; /* NULL: nobody asks */
-    struct waits *waits; /* NULL: nobody asks for them */
-    struct stop_places *stop_places;
+    struct window *live;   /* NULL: nobody asks */
+    struct off_cpu *waits; /* NULL: nobody asks for them */
+    struct unwind_failures *stop_places;
     struct pollfd *polled;
     uint32_t polled_count;
     int64_t swept_ns;
@@ -113,10 +113,10 @@ enum err_code agent_check_proc(struct err *err)
 
 /* ---- what comes in ---- */
 
-static void take_event(void *context, const struct side_band_event *event)
+static void take_event(void *context, const struct perf_sideband_event *event)
 {
     struct agent *agent = context;
-    if (event->kind == SIDE_BAND_LOST)
+    if (event->kind == PERF_SIDEBAND_LOST)
         agent->lost_events += event->lost_count;
     agent->event_ns = clock_monotonic_ns();
     processes_apply(agent->processes, event);
@@ -139,7 +139,7 @@ static void note_stop(struct agent *agent, const struct process *process,
     } else if (mapping) {
         path = binaries_get(agent->binaries, mapping->binary)->path;
     }
-    stop_places_add(agent->stop_places, stop, path);
+    unwind_failures_add(agent->stop_places, stop, path);
 }
 
 /* The process of a sample; NULL when there are too many. Its walk is counted. */
@@ -179,8 +179,8 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
         processes_find(agent->processes, event->process_id, event->started_ns);
     if (event->stack_bytes < SAMPLE_STACK_HEAD_BYTES || !event->user_count || !process)
         return event;
-    unwinding_publish_process(agent->unwinding, process);
-    unwinding_build_process(agent->unwinding, process);
+    unwind_publisher_publish_process(agent->unwinding, process);
+    unwind_publisher_build_process(agent->unwinding, process);
     if (!process->has_run)
         return event;
     struct stack_copy copy = {
@@ -192,7 +192,7 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
     memcpy(walked, event, SAMPLE_EVENT_HEAD_BYTES);
     const __u64 *kernel = event->addresses + event->user_count;
     memcpy(walked->addresses, event->addresses, event->user_count * sizeof(*kernel));
-    stack_walk_event(agent->stack_walk, &process->run, &copy, walked);
+    user_unwinder_event(agent->stack_walk, &process->run, &copy, walked);
     memcpy(walked->addresses + walked->user_count, kernel, event->kernel_count * sizeof(*kernel));
     walked->stack_bytes = 0;
     return walked;
@@ -244,19 +244,19 @@ static void take_wait_begin(struct agent *agent, const struct sample_event *even
     if (event->stack_bytes && agent->stack_walk)
         event = walk_stack(agent, event);
     read_names(agent, event);
-    waits_begin(agent->waits, event);
+    off_cpu_begin(agent->waits, event);
 }
 
 static void take_sample(void *context, const struct sample_event *event)
 {
     struct agent *agent = context;
-    side_band_read_until(agent->side_band, (int64_t)event->time_ns);
+    perf_sideband_read_until(agent->side_band, (int64_t)event->time_ns);
     if (event->kind == SAMPLE_TICK)
         take_tick(agent, event);
     else if (event->kind == SAMPLE_WAIT)
         take_wait_begin(agent, event);
     else
-        waits_end(agent->waits, event);
+        off_cpu_end(agent->waits, event);
 }
 
 /* Taken by the kernel itself, which walks by frame pointers; the copy of the stack is walked here.
@@ -272,10 +272,10 @@ static void take_own_sample(void *context, struct sample_event *event,
     static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
     memcpy(event->comm, process->name, sizeof(event->comm));
     /* All that is known of its mappings is there: tables are in time for each sample. */
-    while (agent->unwinding && unwinding_publish(agent->unwinding))
+    while (agent->unwinding && unwind_publisher_publish(agent->unwinding))
         ;
     if (copy && process->has_run)
-        stack_walk_event(agent->stack_walk, &process->run, copy, event);
+        user_unwinder_event(agent->stack_walk, &process->run, copy, event);
     const size_t stop_count = sizeof(agent->stops) / sizeof(*agent->stops);
     agent->stops[event->stop < stop_count ? event->stop : 0]++;
     note_stop(agent, process, event);
@@ -286,14 +286,14 @@ static void note_change(void *context, struct process *process)
 {
     struct agent *agent = context;
     if (agent->unwinding && (process->is_target || !agent->options.has_targets))
-        unwinding_note(agent->unwinding, process);
+        unwind_publisher_note(agent->unwinding, process);
 }
 
 static void note_end(void *context, struct process *process)
 {
     struct agent *agent = context;
     if (agent->unwinding)
-        unwinding_forget(agent->unwinding, process);
+        unwind_publisher_forget(agent->unwinding, process);
 }
 
 /* Asked for each new address of a window and each mapping: what was taken costs one comparison. */
@@ -397,41 +397,41 @@ static void create_parts(struct agent *agent)
     if (agent->options.has_live_window)
         agent->live = window_create(&of_window);
     if (agent->options.off_cpu_share > 0)
-        agent->waits = waits_create(agent->options.off_cpu_min_ns, take_wait, agent);
-    agent->stop_places = stop_places_create();
+        agent->waits = off_cpu_create(agent->options.off_cpu_min_ns, take_wait, agent);
+    agent->stop_places = unwind_failures_create();
 }
 
 static void set_host(struct agent *agent)
 {
-    unwinding_set_host(agent->unwinding,
-                       &(struct unwinding_host){.on_refusal = agent->options.on_refusal,
-                                                .is_ending = agent->options.is_ending,
-                                                .context = agent->options.context});
+    unwind_publisher_set_host(
+        agent->unwinding, &(struct unwind_publisher_host){.on_refusal = agent->options.on_refusal,
+                                                          .is_ending = agent->options.is_ending,
+                                                          .context = agent->options.context});
 }
 
 /* Of copies of stacks, in this process. */
 static void create_own_unwinding(struct agent *agent)
 {
     struct unwind_memory memory;
-    agent->stack_walk = stack_walk_create(NULL);
-    stack_walk_memory(agent->stack_walk, &memory);
-    agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
+    agent->stack_walk = user_unwinder_create(NULL);
+    user_unwinder_memory(agent->stack_walk, &memory);
+    agent->unwinding = unwind_publisher_create(NULL, &memory, agent->binaries, agent->interpreters);
     set_host(agent);
 }
 
 static enum err_code open_unprivileged(struct agent *agent, struct err *err)
 {
-    const struct side_band_options of_band = {.on_event = take_event,
-                                              .on_sample = take_own_sample,
-                                              .frequency_hz = agent->options.frequency_hz,
-                                              .event = agent->options.event,
-                                              .has_no_copies = agent->options.has_no_tables,
-                                              .context = agent};
+    const struct perf_sideband_options of_band = {.on_event = take_event,
+                                                  .on_sample = take_own_sample,
+                                                  .frequency_hz = agent->options.frequency_hz,
+                                                  .event = agent->options.event,
+                                                  .has_no_copies = agent->options.has_no_tables,
+                                                  .context = agent};
     kernel_program_close(agent->program);
     agent->program = NULL;
-    side_band_close(agent->side_band);
+    perf_sideband_close(agent->side_band);
     agent->side_band = NULL;
-    const enum err_code code = side_band_open(&of_band, &agent->side_band, err);
+    const enum err_code code = perf_sideband_open(&of_band, &agent->side_band, err);
     if (code)
         return code;
     if (!agent->options.has_no_tables)
@@ -442,13 +442,13 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
 static void create_unwinding(struct agent *agent)
 {
     struct unwind_memory memory;
-    struct stack_walk_tables tables;
+    struct user_unwinder_tables tables;
     kernel_program_unwind_memory(agent->program, &memory);
     agent->unwinding =
-        unwinding_create(agent->program, &memory, agent->binaries, agent->interpreters);
+        unwind_publisher_create(agent->program, &memory, agent->binaries, agent->interpreters);
     set_host(agent);
     kernel_program_tables(agent->program, &tables);
-    agent->stack_walk = stack_walk_create(&tables);
+    agent->stack_walk = user_unwinder_create(&tables);
     agent->walked = mem_new(struct sample_event, 1);
 }
 
@@ -465,10 +465,10 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
         .on_sample = take_sample,
         .context = agent,
     };
-    const struct side_band_options of_band = {.on_event = take_event, .context = agent};
+    const struct perf_sideband_options of_band = {.on_event = take_event, .context = agent};
     enum err_code code = kernel_program_open(&of_program, &agent->program, err);
     if (!code)
-        code = side_band_open(&of_band, &agent->side_band, err);
+        code = perf_sideband_open(&of_band, &agent->side_band, err);
     if (!code && !agent->options.has_no_tables)
         create_unwinding(agent);
     /* Only now: what begins between the two is in the side band. */
@@ -490,9 +490,9 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
 static void prepare_polling(struct agent *agent)
 {
     arena_auto arena = arena_create();
-    const uint32_t count = side_band_fd_count(agent->side_band);
+    const uint32_t count = perf_sideband_fd_count(agent->side_band);
     int *fds = arena_new(arena, int, count);
-    side_band_fds(agent->side_band, fds);
+    perf_sideband_fds(agent->side_band, fds);
     agent->polled = mem_new(struct pollfd, count + 1);
     agent->polled[0] = (struct pollfd){
         .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
@@ -527,15 +527,15 @@ void agent_close(struct agent *agent)
 {
     if (!agent)
         return;
-    side_band_close(agent->side_band);
+    perf_sideband_close(agent->side_band);
     window_destroy(agent->window);
     window_destroy(agent->live);
-    waits_destroy(agent->waits);
-    stop_places_destroy(agent->stop_places);
+    off_cpu_destroy(agent->waits);
+    unwind_failures_destroy(agent->stop_places);
     processes_destroy(agent->processes);
     interpreters_destroy(agent->interpreters);
-    unwinding_destroy(agent->unwinding);
-    stack_walk_destroy(agent->stack_walk);
+    unwind_publisher_destroy(agent->unwinding);
+    user_unwinder_destroy(agent->stack_walk);
     mem_free(agent->walked);
     while (agent->put_off) {
         struct put_off *next = agent->put_off->next;
@@ -573,7 +573,7 @@ static enum err_code watch(struct agent *agent, uint32_t process_id, bool *ret_i
 {
     const struct process *known = processes_get(agent->processes, process_id);
     *ret_is_new = !known || !known->is_target;
-    return *ret_is_new ? side_band_watch(agent->side_band, process_id, err) : ERR_NONE;
+    return *ret_is_new ? perf_sideband_watch(agent->side_band, process_id, err) : ERR_NONE;
 }
 
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err)
@@ -599,9 +599,9 @@ static void publish(struct agent *agent, int64_t most_ns)
     const int64_t until_ns = clock_monotonic_ns() + most_ns;
     bool is_going_on = agent->unwinding != NULL;
     while (is_going_on && clock_monotonic_ns() < until_ns) {
-        is_going_on = unwinding_publish(agent->unwinding);
+        is_going_on = unwind_publisher_publish(agent->unwinding);
         if (is_going_on)
-            side_band_read_until(agent->side_band, clock_monotonic_ns());
+            perf_sideband_read_until(agent->side_band, clock_monotonic_ns());
     }
     agent->is_behind = is_going_on;
 }
@@ -640,7 +640,7 @@ static uint64_t resident_bytes(void)
     uint64_t pages = 0;
     buf_auto statm;
     buf_init(&statm, STATM_MAX_BYTES);
-    if (small_file_read("/proc/self/statm", &statm, &ignored))
+    if (procfs_file_read("/proc/self/statm", &statm, &ignored))
         return 0;
     text = buf_span(&statm);
     if (!span_split(text, ' ', &first, &rest) || !span_split(rest, ' ', &second, &rest) ||
@@ -653,9 +653,9 @@ static uint64_t resident_bytes(void)
  * does not. */
 static uint64_t kernel_table_bytes(const struct agent *agent)
 {
-    struct unwinding_counts counts = {0};
+    struct unwind_publisher_counts counts = {0};
     if (agent->program && agent->unwinding)
-        unwinding_count(agent->unwinding, &counts);
+        unwind_publisher_count(agent->unwinding, &counts);
     return counts.shard_bytes;
 }
 
@@ -666,9 +666,9 @@ static void limit_tables(struct agent *agent)
     const uint64_t limit_bytes = agent->options.memory_limit_bytes;
     agent->memory_bytes = resident_bytes();
     if (limit_bytes && agent->program && agent->unwinding)
-        unwinding_limit(agent->unwinding, limit_bytes > agent->memory_bytes
-                                              ? (limit_bytes - agent->memory_bytes) / 4 * 3
-                                              : 0);
+        unwind_publisher_limit(agent->unwinding, limit_bytes > agent->memory_bytes
+                                                     ? (limit_bytes - agent->memory_bytes) / 4 * 3
+                                                     : 0);
 }
 
 /* Before the kernel ends the agent for it: what can grow does not, and what was sampled goes. */
@@ -682,7 +682,7 @@ static void watch_memory(struct agent *agent)
     if (agent->is_short)
         mem_trim();
     if (agent->unwinding)
-        unwinding_close(agent->unwinding, agent->is_short);
+        unwind_publisher_close(agent->unwinding, agent->is_short);
 }
 
 enum err_code agent_start(struct agent *agent, struct err *err)
@@ -705,7 +705,7 @@ static void read_all(struct agent *agent)
 {
     if (agent->program)
         kernel_program_read(agent->program);
-    side_band_read_until(agent->side_band, clock_monotonic_ns());
+    perf_sideband_read_until(agent->side_band, clock_monotonic_ns());
     interpreters_poll(agent->interpreters, clock_monotonic_ns());
     publish(agent, PUBLISH_MAX_NS);
 }
@@ -716,11 +716,11 @@ void agent_stop(struct agent *agent)
     if (agent->program)
         kernel_program_stop(agent->program);
     else
-        side_band_stop(agent->side_band);
+        perf_sideband_stop(agent->side_band);
     window_end_time(agent->window);
     read_all(agent);
     if (agent->waits)
-        waits_cut(agent->waits, now_ns);
+        off_cpu_cut(agent->waits, now_ns);
     agent->has_stopped = true;
 }
 
@@ -757,7 +757,7 @@ void agent_poll(struct agent *agent, int timeout_ms)
     agent->short_seconds += agent->is_short;
     processes_sweep(agent->processes, now_ns);
     if (agent->unwinding)
-        unwinding_sweep(agent->unwinding, now_ns);
+        unwind_publisher_sweep(agent->unwinding, now_ns);
 }
 
 bool agent_is_settled(const struct agent *agent)
@@ -782,7 +782,7 @@ static enum err_code take(struct agent *agent, struct window *window,
                           struct window_result *ret_result, struct err *err)
 {
     if (agent->waits && !agent->has_stopped)
-        waits_cut(agent->waits, clock_monotonic_ns());
+        off_cpu_cut(agent->waits, clock_monotonic_ns());
     const struct process *main = processes_get(agent->processes, agent->first_target);
     return window_take(window, main, ret_result, err);
 }
@@ -874,10 +874,10 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.refused_mappings = processes.refused_mappings;
     counts.refused_names = agent->jit_budget.refused;
     if (agent->waits)
-        counts.refused_waits = counters.refused_waits + waits_refused(agent->waits);
+        counts.refused_waits = counters.refused_waits + off_cpu_refused(agent->waits);
     if (agent->unwinding) {
-        struct unwinding_counts unwinding;
-        unwinding_count(agent->unwinding, &unwinding);
+        struct unwind_publisher_counts unwinding;
+        unwind_publisher_count(agent->unwinding, &unwinding);
         counts.tables = unwinding.tables;
         counts.failed_tables = unwinding.failed_tables;
         counts.shard_bytes = unwinding.shard_bytes;
@@ -920,5 +920,5 @@ uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text)
 
 void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct buf *text)
 {
-    stop_places_append(agent->stop_places, limit, text);
+    unwind_failures_append(agent->stop_places, limit, text);
 }

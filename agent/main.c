@@ -53,12 +53,12 @@ struct service {
     struct settings settings;
     struct agent *agent;
     struct spool *spool;
-    struct sender *sender;         /* NULL: offline */
-    struct symbol_sender *symbols; /* NULL: none are sent */
-    struct monitor *monitor;       /* NULL: nobody asks */
-    uint64_t lost_batches;         /* could not be made or kept */
-    int64_t refusal_ns;            /* when one was last said; 0: none was */
-    int64_t left_out_ns;           /* the same of names */
+    struct profile_uploader *sender; /* NULL: offline */
+    struct symbol_uploader *symbols; /* NULL: none are sent */
+    struct http_monitor *monitor;    /* NULL: nobody asks */
+    uint64_t lost_batches;           /* could not be made or kept */
+    int64_t refusal_ns;              /* when one was last said; 0: none was */
+    int64_t left_out_ns;             /* the same of names */
 };
 
 /* ---- batches ---- */
@@ -113,7 +113,7 @@ static void send_window(struct service *service)
         keep(service, &window, window.profile, HALVINGS_MAX);
     window_result_fini(&window);
     if (service->sender)
-        sender_wake(service->sender);
+        profile_uploader_wake(service->sender);
 }
 
 /* Every stack that is not whole has a reason and a place. */
@@ -160,20 +160,20 @@ static void report_refusals(const struct agent_counts *counts)
 struct counts {
     struct agent_counts agent;
     struct spool_counts spool;
-    struct sender_counts sender;
-    struct symbol_sender_counts symbols;
+    struct profile_uploader_counts sender;
+    struct symbol_uploader_counts symbols;
 };
 
 static void count(const struct service *service, struct counts *ret_counts)
 {
-    ret_counts->sender = (struct sender_counts){0};
-    ret_counts->symbols = (struct symbol_sender_counts){0};
+    ret_counts->sender = (struct profile_uploader_counts){0};
+    ret_counts->symbols = (struct symbol_uploader_counts){0};
     if (service->symbols)
-        symbol_sender_count(service->symbols, &ret_counts->symbols);
+        symbol_uploader_count(service->symbols, &ret_counts->symbols);
     agent_count(service->agent, &ret_counts->agent);
     spool_count(service->spool, &ret_counts->spool);
     if (service->sender)
-        sender_count(service->sender, &ret_counts->sender);
+        profile_uploader_count(service->sender, &ret_counts->sender);
 }
 
 static void report(const struct service *service)
@@ -209,7 +209,7 @@ static void publish(const struct service *service)
                                      .lost_batches = service->lost_batches,
                                      .is_offline = service->settings.is_offline},
                    &text);
-    monitor_publish(service->monitor, buf_span(&text));
+    http_monitor_publish(service->monitor, buf_span(&text));
 }
 
 /* A tenth more or less, so that agents that were started together do not send together. */
@@ -230,7 +230,7 @@ static void run(struct service *service)
     int64_t memory_ns = 0;
     while (!is_ending) {
         agent_poll(service->agent, agent_is_settled(service->agent) ? SETTLED_POLL_MS : POLL_MS);
-        if (service->symbols && symbol_sender_has_forgotten(service->symbols))
+        if (service->symbols && symbol_uploader_has_forgotten(service->symbols))
             agent_tell_binaries_again(service->agent);
         const int64_t now_ns = clock_monotonic_ns();
         if (now_ns >= window_ns || agent_is_full(service->agent)) {
@@ -244,7 +244,7 @@ static void run(struct service *service)
         if (service->symbols && now_ns >= memory_ns) {
             struct agent_counts counts;
             agent_count(service->agent, &counts);
-            symbol_sender_pause(service->symbols, counts.is_short_of_memory);
+            symbol_uploader_pause(service->symbols, counts.is_short_of_memory);
             memory_ns = now_ns + CLOCK_NS_PER_S;
         }
         if (service->monitor && now_ns >= publish_ns) {
@@ -298,25 +298,26 @@ static bool give_binary(void *context, const struct agent *agent, const struct a
     const struct service *service = context;
     if (!binary->build_id[0])
         return true; /* the server knows files by their build ids */
-    const enum symbol_want want = symbol_sender_wants(service->symbols, binary->build_id);
+    const enum symbol_want want = symbol_uploader_wants(service->symbols, binary->build_id);
     if (want != SYMBOL_WANT_NOW)
         return want == SYMBOL_WANT_NEVER;
     const int fd = agent_open_binary(agent, binary);
     if (fd >= 0)
-        symbol_sender_give(service->symbols, binary->build_id, binary->path, fd,
-                           debug_file_open(binary->process_id, binary->build_id));
+        symbol_uploader_give(service->symbols, binary->build_id, binary->path, fd,
+                             debug_file_open(binary->process_id, binary->build_id));
     return true;
 }
 
 static enum err_code start_symbols(struct service *service, struct err *err)
 {
     const struct settings *settings = &service->settings;
-    const struct symbol_sender_options options = {.access = &settings->access,
-                                                  .policy = settings->symbols,
-                                                  .may_send_files = settings->may_send_debug_files,
-                                                  .memory_bytes = settings->symbols_memory_bytes,
-                                                  .work_folder = settings->spool_dir};
-    return symbol_sender_start(&options, &service->symbols, err);
+    const struct symbol_uploader_options options = {.access = &settings->access,
+                                                    .policy = settings->symbols,
+                                                    .may_send_files =
+                                                        settings->may_send_debug_files,
+                                                    .memory_bytes = settings->symbols_memory_bytes,
+                                                    .work_folder = settings->spool_dir};
+    return symbol_uploader_start(&options, &service->symbols, err);
 }
 
 static bool must_end(void *context)
@@ -348,16 +349,16 @@ static enum err_code open_service(struct service *service,
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
     if (!code && !settings->is_offline)
-        code = sender_start(&settings->access, service->spool, &service->sender, err);
+        code = profile_uploader_start(&settings->access, service->spool, &service->sender, err);
     if (!code && has_symbols)
         code = start_symbols(service, err);
     if (!code && settings->metrics)
-        code = monitor_start(settings->metrics, &service->monitor, err);
+        code = http_monitor_start(settings->metrics, &service->monitor, err);
     if (!code)
         code = agent_open(&of_agent, &service->agent, err);
     if (!code)
         code = agent_start(service->agent, err);
-    if (!code && !rights_keep(RIGHTS_OF_SAMPLING))
+    if (!code && !capabilities_keep(CAPABILITIES_FOR_SAMPLING))
         log_event(LOG_WARN, "rights that are not needed any more could not be given up", "pid=%d",
                   (int)getpid());
     return code;
@@ -410,10 +411,10 @@ static enum err_code serve(struct service *service, const struct relabel_rules *
         report_memory(service);
         run(service);
     }
-    monitor_stop(service->monitor);
-    sender_stop(service->sender, code ? 0 : LAST_PATIENCE_MS);
+    http_monitor_stop(service->monitor);
+    profile_uploader_stop(service->sender, code ? 0 : LAST_PATIENCE_MS);
     agent_close(service->agent);
-    symbol_sender_stop(service->symbols);
+    symbol_uploader_stop(service->symbols);
     pods_stop(pods);
     if (code)
         spool_abandon(service->spool);
@@ -430,7 +431,7 @@ static enum err_code read_rules(const struct settings *settings, struct arena *a
     *ret_rules = NULL;
     if (!settings->relabel_file)
         return ERR_NONE;
-    enum err_code code = small_file_read(settings->relabel_file, &text, err);
+    enum err_code code = procfs_file_read(settings->relabel_file, &text, err);
     if (code)
         return code;
     code = relabel_read(buf_span(&text), arena, ret_rules, err);

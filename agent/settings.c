@@ -415,7 +415,7 @@ static const struct argp file_argp = {
     .options = options, .parser = find_file, .args_doc = "[doctor | show-unwind FILE]"};
 
 /* Inside of a pod, what Kubernetes gives it. */
-static void set_pods_defaults(struct server_access *pods)
+static void set_pods_defaults(struct server_config *pods)
 {
     static const char token[] = "/var/run/secrets/kubernetes.io/serviceaccount/token";
     static const char ca[] = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -474,7 +474,7 @@ static enum err_code check_together(const struct reader *reader, struct err *err
         return err_set(err, ERR_INVALID,
                        "name a server to send to, --server=https://HOST:PORT, or a folder to keep "
                        "batches in, --offline-dir");
-    const struct server_access *access = &settings->access;
+    const struct server_config *access = &settings->access;
     if (settings->is_offline &&
         (access->server || access->token_file || access->ca_file || access->proxy))
         return err_set(err, ERR_INVALID,
@@ -493,11 +493,11 @@ static enum err_code check_addresses(const struct settings *settings, struct err
 {
     enum err_code code = ERR_NONE;
     if (settings->access.server)
-        code = server_access_check(settings->access.server, err);
-    if (!code && settings->pods.server && server_access_check_url(settings->pods.server, err))
+        code = server_config_check(settings->access.server, err);
+    if (!code && settings->pods.server && server_config_check_url(settings->pods.server, err))
         code = err_add(err, "pods");
     if (!code && settings->metrics)
-        code = monitor_check(settings->metrics, err);
+        code = http_monitor_check(settings->metrics, err);
     return code;
 }
 
@@ -528,10 +528,10 @@ static void refuse_option(int argc, char **argv)
  * without. */
 static void read_command_line(struct reader *reader, int argc, char **argv)
 {
-    struct server_access *access = &reader->settings->access;
-    const struct server_access of_file = *access;
+    struct server_config *access = &reader->settings->access;
+    const struct server_config of_file = *access;
     const char *spool_of_file = reader->spool_dir, *offline_of_file = reader->offline_dir;
-    *access = (struct server_access){0};
+    *access = (struct server_config){0};
     reader->spool_dir = reader->offline_dir = NULL;
     refuse_option(argc, argv);
     argp_parse(&argp, argc, argv, 0, NULL, reader);

@@ -26,7 +26,7 @@ enum settings_action { SETTINGS_RUN, SETTINGS_DOCTOR, SETTINGS_SHOW_UNWIND };
 struct settings {
     enum settings_action action;
     const char *config_file;
-    struct server_access access;
+    struct server_config access;
     const char *spool_dir;
     uint64_t spool_max_bytes; /* SPOOL_NO_LIMIT: offline, and none was named */
     bool is_offline;          /* spool_dir is filled and nothing is sent */
@@ -50,7 +50,7 @@ struct settings {
     struct span environment[SETTINGS_VARIABLES_MAX]; /* names */
     size_t environment_count;
     const char *relabel_file;  /* NULL: none */
-    struct server_access pods; /* server NULL: not asked */
+    struct server_config pods; /* server NULL: not asked */
     const char *host_root;     /* NULL: process 1's */
 };
 

@@ -157,7 +157,7 @@ static struct span preview_path(struct request *request, struct span page)
 {
     buf_auto query;
     buf_init(&query, MAX_QUERY_BYTES);
-    view_state_append_query(request, &query);
+    viewer_url_state_append_query(request, &query);
     if (buf_failed(&query))
         buf_clear(&query);
     return span_text(arena_printf(request->arena, "%.*s/og.png%s%.*s", SPAN_PRINT(page),

@@ -30,13 +30,15 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes,    &identity_routes,     &operator_routes,     &share_routes,
-    &upload_routes,    &report_routes,       &short_link_routes,   &comment_routes,
-    &badge_routes,     &oembed_routes,       &profile_routes,      &query_routes,
-    &export_routes,    &series_routes,       &profile_list_routes, &query_range_routes,
-    &otlp_in_routes,   &pyroscope_in_routes, &usage_routes,        &senders_routes,
-    &deletion_routes,  &retention_routes,    &source_link_routes,  &debuginfo_upstream_routes,
-    &debuginfo_routes, &scrub_routes,        &page_routes,
+    &health_routes,      &identity_routes,      &operator_routes,
+    &share_routes,       &upload_routes,        &report_routes,
+    &short_link_routes,  &comment_routes,       &badge_routes,
+    &oembed_routes,      &profile_routes,       &query_routes,
+    &export_routes,      &series_routes,        &profile_list_routes,
+    &query_range_routes, &otlp_receiver_routes, &pyroscope_receiver_routes,
+    &usage_routes,       &sources_routes,       &deletion_routes,
+    &retention_routes,   &source_link_routes,   &debuginfo_upstream_routes,
+    &debuginfo_routes,   &scrub_routes,         &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

@@ -107,7 +107,7 @@ static enum err_code clean_identity(struct jobs *jobs, struct err *err)
 
 static enum err_code write_senders(struct jobs *jobs, struct err *err)
 {
-    return senders_jobs_run(jobs->server, err);
+    return sources_jobs_run(jobs->server, err);
 }
 
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
@@ -184,8 +184,8 @@ static void report_bucket(bool is_responding)
 
 static enum err_code open_objects(struct server *server, struct err *err)
 {
-    enum err_code code = objects_open(server->settings, &server->objects, err);
-    if (!code && objects_are_in_s3(server->settings))
+    enum err_code code = object_store_setup_open(server->settings, &server->objects, err);
+    if (!code && object_store_setup_are_in_s3(server->settings))
         code = object_s3_watch(server->objects, report_bucket, err);
     return code ? code : object_sweep_temporary(server->objects, err);
 }
@@ -229,9 +229,10 @@ static enum err_code open_store(struct server *server, struct err *err)
         .database = server->database,
         .jobs_database = server->jobs_database,
         .name = name,
-        .flush_interval_ms = objects_are_in_s3(server->settings) ? OBJECTS_S3_FLUSH_MS : 0,
+        .flush_interval_ms =
+            object_store_setup_are_in_s3(server->settings) ? OBJECT_STORE_SETUP_S3_FLUSH_MS : 0,
         .flush_requests =
-            objects_are_in_s3(server->settings) ? flush_requests(server->settings) : 0,
+            object_store_setup_are_in_s3(server->settings) ? flush_requests(server->settings) : 0,
         .retention_s = server->settings->tenant_profile_retention_s,
         .query_time_s = (int64_t)server->settings->tenant_limits[TENANT_LIMIT_QUERY_TIME_S],
         .report = report_store,
@@ -239,7 +240,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
-        .resolver = naming_resolver(server->naming, naming_mode_default),
+        .resolver = symbol_resolver_resolver(server->naming, symbol_resolver_mode_default),
     };
     return store_open(&options, &server->store, err);
 }
@@ -322,18 +323,18 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->metrics = metrics_create();
     server->integrity = integrity_create(server->metrics);
     server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
-    server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
+    server->limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
-    server->senders = senders_create();
+    server->senders = sources_create();
     server->symbol_tables = symbol_tables_create();
-    server->admission = admission_memory_create(clock_monotonic_ns);
-    server->naming = naming_create(server, 0);
+    server->admission = ingest_limits_memory_create(clock_monotonic_ns);
+    server->naming = symbol_resolver_create(server, 0);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
-    server->shares = share_memory_create(settings->max_heavy_memory);
-    server->question_memory = question_memory_create(settings->max_query_memory);
-    server->query_answers = query_answers_create((size_t)settings->query_cache_bytes / 2);
-    server->turns = turns_create(settings->worker_threads, settings->worker_queue);
+    server->shares = share_runtime_create(settings->max_heavy_memory);
+    server->question_memory = query_memory_create(settings->max_query_memory);
+    server->query_answers = report_cache_create((size_t)settings->query_cache_bytes / 2);
+    server->turns = concurrency_limit_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
     if (!code)
@@ -349,22 +350,22 @@ static void tear_down(struct server *server)
     debuginfo_jobs_stop(server->debuginfo_jobs);
     store_close(server->store);
     gauges_destroy(server->gauges);
-    query_answers_destroy(server->query_answers);
-    share_memory_destroy(server->shares);
+    report_cache_destroy(server->query_answers);
+    share_runtime_destroy(server->shares);
     profile_cache_destroy(server->profiles);
-    naming_destroy(server->naming);
-    admission_memory_destroy(server->admission);
+    symbol_resolver_destroy(server->naming);
+    ingest_limits_memory_destroy(server->admission);
     debuginfod_client_destroy(server->debuginfod);
     symbol_tables_destroy(server->symbol_tables);
-    senders_destroy(server->senders);
+    sources_destroy(server->senders);
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
-    limiter_destroy(server->limiter);
+    rate_limiter_destroy(server->limiter);
     store_damage_log_destroy(server->store_damage);
     integrity_destroy(server->integrity);
     metrics_destroy(server->metrics);
-    turns_destroy(server->turns);
-    question_memory_destroy(server->question_memory);
+    concurrency_limit_destroy(server->turns);
+    query_memory_destroy(server->question_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);
     if (server->database)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct admission_memory;
+struct ingest_limits_memory;
 struct auth;
 struct debuginfo_fetch;
 struct debuginfo_jobs;
@@ -18,23 +18,23 @@ struct disk;
 struct gauges;
 struct integrity;
 struct http_server;
-struct limiter;
+struct rate_limiter;
 struct metrics;
-struct naming;
+struct symbol_resolver;
 struct object_store;
 struct pg_pool;
 struct pg_watch;
 struct profile_cache;
-struct senders;
+struct sources;
 struct scrub;
 struct settings;
-struct share_memory;
+struct share_runtime;
 struct store;
 struct store_damage_log;
 struct symbol_tables;
 struct tenant_limits_memory;
-struct question_memory;
-struct turns;
+struct query_memory;
+struct concurrency_limit;
 struct worker_pool;
 
 struct server {
@@ -50,24 +50,24 @@ struct server {
     struct worker_pool
         *writers;      /* api/ops/object_writer_thread.h: threads that wait for the disk */
     struct auth *auth; /* api/identity/auth.h: tokens seen lately */
-    struct admission_memory
-        *admission;          /* api/ingest/ingest_limits.h: what tenants have sent lately */
-    struct limiter *limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
+    struct ingest_limits_memory
+        *admission;               /* api/ingest/ingest_limits.h: what tenants have sent lately */
+    struct rate_limiter *limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
     struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
-    struct query_answers *query_answers;        /* api/query/report_cache.h: finished reports */
+    struct report_cache *query_answers;         /* api/query/report_cache.h: finished reports */
     struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
-    struct naming *naming;          /* api/report/symbol_resolver.h: names of addresses */
-    struct share_memory
+    struct symbol_resolver *naming; /* api/report/symbol_resolver.h: names of addresses */
+    struct share_runtime
         *shares; /* api/share/share.h: counted views, cookie key, finished answers */
     struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
     struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds them */
     struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: nobody is asked */
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: it is turned off */
-    struct senders *senders; /* api/ingest/sources.h: who has sent profiles lately */
-    struct question_memory
-        *question_memory; /* api/query/query_memory.h: of all questions together */
+    struct sources *senders;              /* api/ingest/sources.h: who has sent profiles lately */
+    struct query_memory *question_memory; /* api/query/query_memory.h: of all questions together */
     struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
-    struct turns *turns; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
+    struct concurrency_limit
+        *turns; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
     struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: nobody is asked */
     struct metrics *metrics;              /* api/ops/metrics.h */
     struct gauges *gauges;                /* api/ops/gauges.h: what the parts hold, for metrics */

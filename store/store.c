@@ -24,19 +24,19 @@ enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of what is kept of answe
 
 struct store {
     struct store_options options;
-    struct open_blocks *blocks;
-    struct answers *answers;
+    struct block_cache *blocks;
+    struct result_cache *answers;
     struct stack_filters *filters;
     struct flusher *flusher;
     struct writer *writer;
-    struct upkeep *upkeep;
+    struct maintenance *upkeep;
 };
 
 static void keep_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
                        struct buf *block)
 {
     struct store *store = context;
-    open_blocks_keep(store->blocks, tenant_id, object_key, offset, block);
+    block_cache_keep(store->blocks, tenant_id, object_key, offset, block);
 }
 
 enum err_code store_open(const struct store_options *options, struct store **ret_store,
@@ -45,9 +45,9 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     struct store *store = mem_new(struct store, 1);
     store->options = *options;
     store->writer = writer_create(options->jobs_database, options->name);
-    store->blocks = open_blocks_create(options->objects, options->cache_bytes);
+    store->blocks = block_cache_create(options->objects, options->cache_bytes);
     const size_t filter_bytes = options->answer_bytes / FILTERS_PART;
-    store->answers = answers_create(options->answer_bytes - filter_bytes);
+    store->answers = result_cache_create(options->answer_bytes - filter_bytes);
     store->filters = stack_filters_create(filter_bytes);
     const struct flush_options flush = {
         .objects = options->objects,
@@ -60,7 +60,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .keep = keep_block,
         .keep_context = store,
     };
-    const struct upkeep_options upkeep = {
+    const struct maintenance_options upkeep = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
         .query_time_s = options->query_time_s,
@@ -72,7 +72,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     };
     enum err_code code = flusher_create(&flush, &store->flusher, err);
     if (!code)
-        code = upkeep_create(&upkeep, &store->upkeep, err);
+        code = maintenance_create(&upkeep, &store->upkeep, err);
     if (code) {
         store_close(store);
         return code;
@@ -86,11 +86,11 @@ void store_close(struct store *store)
     if (!store)
         return;
     flusher_destroy(store->flusher);
-    upkeep_destroy(store->upkeep);
+    maintenance_destroy(store->upkeep);
     writer_destroy(store->writer);
-    answers_destroy(store->answers);
+    result_cache_destroy(store->answers);
     stack_filters_destroy(store->filters);
-    open_blocks_destroy(store->blocks);
+    block_cache_destroy(store->blocks);
     mem_free(store);
 }
 
@@ -233,9 +233,9 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
     return code;
 }
 
-static struct walk_source source_of(struct store *store)
+static struct scan_source source_of(struct store *store)
 {
-    return (struct walk_source){.blocks = store->blocks,
+    return (struct scan_source){.blocks = store->blocks,
                                 .database = store->options.database,
                                 .resolver = store->options.resolver,
                                 .answers = store->answers,
@@ -248,8 +248,8 @@ static struct walk_source source_of(struct store *store)
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err)
 {
-    const struct walk_source source = source_of(store);
-    return execute_merge(&source, arena, query, ret_answer, err);
+    const struct scan_source source = source_of(store);
+    return merge_query_run(&source, arena, query, ret_answer, err);
 }
 
 void store_answer_fini(struct store_answer *answer)
@@ -262,19 +262,19 @@ void store_answer_fini(struct store_answer *answer)
 
 size_t store_answer_bytes(struct store *store)
 {
-    return answers_bytes(store->answers) + stack_filters_bytes(store->filters);
+    return result_cache_bytes(store->answers) + stack_filters_bytes(store->filters);
 }
 
 size_t store_block_bytes(struct store *store)
 {
-    return open_blocks_bytes(store->blocks);
+    return block_cache_bytes(store->blocks);
 }
 
 enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err)
 {
-    const struct walk_source source = source_of(store);
+    const struct scan_source source = source_of(store);
     return series_list_make(&source, arena, query, ret_list, err);
 }
 
@@ -282,7 +282,7 @@ enum err_code store_find_absent_label(struct store *store, struct arena *arena,
                                       const struct store_query *query, struct span *ret_name,
                                       struct err *err)
 {
-    const struct walk_source source = source_of(store);
+    const struct scan_source source = source_of(store);
     return series_list_find_absent_label(&source, arena, query, ret_name, err);
 }
 
@@ -290,15 +290,15 @@ enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
                           struct err *err)
 {
-    const struct walk_source source = source_of(store);
-    return range_make(&source, arena, query, ret_range, err);
+    const struct scan_source source = source_of(store);
+    return range_query_run(&source, arena, query, ret_range, err);
 }
 
 enum err_code store_list_profiles(struct store *store, struct arena *arena,
                                   const struct store_profile_query *query,
                                   struct store_profile_list *ret_list, struct err *err)
 {
-    const struct walk_source source = source_of(store);
+    const struct scan_source source = source_of(store);
     return profile_list_make(&source, arena, query, ret_list, err);
 }
 
@@ -306,7 +306,7 @@ enum err_code store_export(struct store *store, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
                            struct store_statistics *ret_statistics, struct err *err)
 {
-    const struct walk_source source = source_of(store);
+    const struct scan_source source = source_of(store);
     return export_write(&source, arena, query, sink, ret_statistics, err);
 }
 

@@ -239,8 +239,8 @@ struct store_query {
      * a few before start_ns, at most reach_ns, and a few after end_ns, at most so long
      * (store/query/cadence.h says how many are needed). */
     int64_t ahead_ns;
-    int64_t cpu_deadline_ns;           /* of crew_cpu_ns(); 0: none */
-    struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
+    int64_t cpu_deadline_ns;           /* of parallel_cpu_ns(); 0: none */
+    struct wait_limit patience;        /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
     uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */
     struct store_limit_texts texts;    /* of these four, for ERR_LIMIT */

@@ -9,7 +9,7 @@ void code_budget_init(struct code_budget *budget, uint64_t max_bytes)
 
 void code_budget_fini(struct code_budget *budget)
 {
-    owner_sums_fini(&budget->held);
+    owner_usage_fini(&budget->held);
     arena_destroy(budget->shared);
     budget->shared = NULL;
 }
@@ -26,8 +26,8 @@ void code_share_set(struct code_share *share, uint64_t bytes)
     const uint32_t now = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     budget->used_bytes += now;
     budget->used_bytes -= share->bytes;
-    owner_sums_take(&budget->held, share->owner, share->bytes);
-    owner_sums_add(&budget->held, share->owner, now);
+    owner_usage_take(&budget->held, share->owner, share->bytes);
+    owner_usage_add(&budget->held, share->owner, now);
     share->bytes = now;
 }
 
@@ -40,7 +40,7 @@ bool code_share_allows(const struct code_share *share, uint64_t bytes)
 {
     const struct code_budget *budget = share->budget;
     const uint64_t others = budget->used_bytes - share->bytes;
-    const uint64_t held = owner_sums_get(&budget->held, share->owner) - share->bytes;
+    const uint64_t held = owner_usage_get(&budget->held, share->owner) - share->bytes;
     return bytes <= less(budget->max_bytes, others) / 2 &&
            bytes <= less(less(budget->max_bytes, others - held) / 4 * 3, held);
 }

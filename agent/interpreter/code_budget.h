@@ -20,7 +20,7 @@ struct arena;
 struct code_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
-    struct owner_sums held;
+    struct owner_usage held;
     struct arena *shared; /* NULL: it was not needed yet */
 };
 

@@ -1,14 +1,14 @@
 #include "agent/interpreter/stack_merge.h"
 
 /* Behind the last frame of the group that begins at first. */
-static uint32_t group_limit(const struct weave *weave, uint32_t first)
+static uint32_t group_limit(const struct stack_merge *weave, uint32_t first)
 {
     while (first < weave->frame_count && !(weave->frames[first].flags & INTERPRETED_LAST))
         first++;
     return first < weave->frame_count ? first + 1 : first;
 }
 
-static uint32_t place_of(const struct weave *weave, uint32_t limit)
+static uint32_t place_of(const struct stack_merge *weave, uint32_t limit)
 {
     const struct interpreted_frame *last = &weave->frames[limit - 1];
     return last->flags & INTERPRETED_LAST ? last->native : INTERPRETED_NOWHERE;
@@ -16,7 +16,7 @@ static uint32_t place_of(const struct weave *weave, uint32_t limit)
 
 /* Up to which frame the groups stand in the place of a frame of the machine: to that which says so,
  * with those before it that were not found. */
-static uint32_t anchored_limit(const struct weave *weave, uint32_t first, uint32_t native)
+static uint32_t anchored_limit(const struct stack_merge *weave, uint32_t first, uint32_t native)
 {
     for (uint32_t at = first; at < weave->frame_count;) {
         const uint32_t limit = group_limit(weave, at);
@@ -28,7 +28,7 @@ static uint32_t anchored_limit(const struct weave *weave, uint32_t first, uint32
     return first;
 }
 
-static bool is_lost(const struct weave *weave, uint32_t first)
+static bool is_lost(const struct stack_merge *weave, uint32_t first)
 {
     return first < weave->frame_count &&
            place_of(weave, group_limit(weave, first)) == INTERPRETED_NOWHERE;
@@ -36,7 +36,7 @@ static bool is_lost(const struct weave *weave, uint32_t first)
 
 /* Does the innermost call begin or end, without a frame of its own? There is one more of them than
  * groups then; where nothing has an anchor, each group would stand in the place of its callee. */
-static bool has_bare_call(const struct weave *weave)
+static bool has_bare_call(const struct stack_merge *weave)
 {
     uint32_t calls = 0, groups = 0;
     if (weave->frame_count >= INTERPRETED_FRAMES_MAX) /* there may be more */
@@ -50,7 +50,7 @@ static bool has_bare_call(const struct weave *weave)
     return groups && calls == groups + 1;
 }
 
-uint32_t weave_frames(const struct weave *weave, uint32_t *items)
+uint32_t stack_merge_frames(const struct stack_merge *weave, uint32_t *items)
 {
     uint32_t count = 0, next = 0;
     bool is_bare = has_bare_call(weave);
@@ -62,11 +62,11 @@ uint32_t weave_frames(const struct weave *weave, uint32_t *items)
             is_bare = false;
         }
         for (uint32_t i = first; i < next; i++)
-            items[count++] = i | WEAVE_INTERPRETED;
+            items[count++] = i | STACK_MERGE_INTERPRETED;
         if (next == first)
             items[count++] = native;
     }
     for (; next < weave->frame_count; next++)
-        items[count++] = next | WEAVE_INTERPRETED;
+        items[count++] = next | STACK_MERGE_INTERPRETED;
     return count;
 }

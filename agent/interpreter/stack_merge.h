@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /* In an item: the index is that of an interpreted frame, else of one of the machine's. */
-#define WEAVE_INTERPRETED (UINT32_C(1) << 31)
+#define STACK_MERGE_INTERPRETED (UINT32_C(1) << 31)
 
-struct weave {
+struct stack_merge {
     uint32_t native_count;
     const struct interpreted_frame *frames;
     uint32_t frame_count;
@@ -26,6 +26,6 @@ struct weave {
 };
 
 /* items has room for native_count + frame_count; returns how many there are. */
-uint32_t weave_frames(const struct weave *weave, uint32_t *items);
+uint32_t stack_merge_frames(const struct stack_merge *weave, uint32_t *items);
 
 #endif

@@ -41,6 +41,6 @@ enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t
 {
     buf_auto text;
     buf_init(&text, TEXT_MAX_BYTES);
-    enum err_code code = small_file_read("/sys/devices/system/cpu/online", &text, err);
+    enum err_code code = procfs_file_read("/sys/devices/system/cpu/online", &text, err);
     return code ? code : cpu_list_parse(buf_span(&text), arena, ret_cpus, ret_count, err);
 }

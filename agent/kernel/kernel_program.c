@@ -413,12 +413,12 @@ static const uint8_t *read_shard(void *context, uint32_t index)
     return program->shards[index];
 }
 
-void kernel_program_tables(struct kernel_program *program, struct stack_walk_tables *ret_tables)
+void kernel_program_tables(struct kernel_program *program, struct user_unwinder_tables *ret_tables)
 {
-    *ret_tables = (struct stack_walk_tables){.rules = program->rules,
-                                             .chunks = program->chunks,
-                                             .shard = read_shard,
-                                             .context = program};
+    *ret_tables = (struct user_unwinder_tables){.rules = program->rules,
+                                                .chunks = program->chunks,
+                                                .shard = read_shard,
+                                                .context = program};
 }
 
 void kernel_program_unmap_shards(struct kernel_program *program)

@@ -54,13 +54,13 @@ enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t
                                         bool *ret_is_new, struct err *err) MUST_USE;
 
 /* Where tables and mappings go for the walk: memory that the programs see. Of the program, to be
- * given to unwind_space_create. */
+ * given to unwind_maps_create. */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
 /* The same, to be read, for a walk in this process; NULL: there is none of this number. What
  * is read or written is in this process's memory until kernel_program_unmap_shards. */
-struct stack_walk_tables;
-void kernel_program_tables(struct kernel_program *program, struct stack_walk_tables *ret_tables);
+struct user_unwinder_tables;
+void kernel_program_tables(struct kernel_program *program, struct user_unwinder_tables *ret_tables);
 void kernel_program_unmap_shards(struct kernel_program *program);
 /* The mappings of a process from now on, and how an interpreter's frames lie in it; started_ns as
  * in struct sample_event, 0: not known. False when there are too many processes. */

@@ -15,25 +15,25 @@ struct wait {
     struct sample_event event[]; /* cut behind its frames */
 };
 
-struct waits {
+struct off_cpu {
     int64_t min_ns;
-    waits_visit *visit;
+    off_cpu_visit *visit;
     void *context;
     uint64_t bytes; /* of all that wait */
     uint64_t refused;
     struct wait *buckets[BUCKETS]; /* by thread */
 };
 
-struct waits *waits_create(int64_t min_ns, waits_visit *visit, void *context)
+struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context)
 {
-    struct waits *waits = mem_new(struct waits, 1);
+    struct off_cpu *waits = mem_new(struct off_cpu, 1);
     waits->min_ns = min_ns;
     waits->visit = visit;
     waits->context = context;
     return waits;
 }
 
-void waits_destroy(struct waits *waits)
+void off_cpu_destroy(struct off_cpu *waits)
 {
     if (!waits)
         return;
@@ -46,7 +46,7 @@ void waits_destroy(struct waits *waits)
     mem_free(waits);
 }
 
-static struct wait **find(struct waits *waits, uint32_t thread_id)
+static struct wait **find(struct off_cpu *waits, uint32_t thread_id)
 {
     struct wait **at = &waits->buckets[thread_id % BUCKETS];
     while (*at && (*at)->event->thread_id != thread_id)
@@ -54,7 +54,7 @@ static struct wait **find(struct waits *waits, uint32_t thread_id)
     return at;
 }
 
-static void forget(struct waits *waits, struct wait **at)
+static void forget(struct off_cpu *waits, struct wait **at)
 {
     struct wait *wait = *at;
     *at = wait->next;
@@ -62,7 +62,7 @@ static void forget(struct waits *waits, struct wait **at)
     mem_free(wait);
 }
 
-void waits_begin(struct waits *waits, const struct sample_event *event)
+void off_cpu_begin(struct off_cpu *waits, const struct sample_event *event)
 {
     struct wait **at = find(waits, event->thread_id);
     const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
@@ -80,7 +80,7 @@ void waits_begin(struct waits *waits, const struct sample_event *event)
     *at = wait;
 }
 
-static void give(struct waits *waits, struct wait *wait, int64_t until_ns)
+static void give(struct off_cpu *waits, struct wait *wait, int64_t until_ns)
 {
     const int64_t waited_ns = until_ns - wait->since_ns;
     if (waited_ns <= 0 || wait->given_ns + waited_ns < waits->min_ns)
@@ -90,7 +90,7 @@ static void give(struct waits *waits, struct wait *wait, int64_t until_ns)
     wait->since_ns = until_ns;
 }
 
-void waits_end(struct waits *waits, const struct sample_event *resume)
+void off_cpu_end(struct off_cpu *waits, const struct sample_event *resume)
 {
     struct wait **at = find(waits, resume->thread_id);
     if (!*at || (*at)->event->time_ns != resume->amount)
@@ -99,7 +99,7 @@ void waits_end(struct waits *waits, const struct sample_event *resume)
     forget(waits, at);
 }
 
-void waits_cut(struct waits *waits, int64_t now_ns)
+void off_cpu_cut(struct off_cpu *waits, int64_t now_ns)
 {
     for (uint32_t i = 0; i < BUCKETS; i++) {
         for (struct wait *wait = waits->buckets[i]; wait; wait = wait->next)
@@ -107,7 +107,7 @@ void waits_cut(struct waits *waits, int64_t now_ns)
     }
 }
 
-uint64_t waits_refused(const struct waits *waits)
+uint64_t off_cpu_refused(const struct off_cpu *waits)
 {
     return waits->refused;
 }

@@ -11,20 +11,20 @@
 #include <stdint.h>
 
 struct sample_event;
-struct waits;
+struct off_cpu;
 
 /* Is given each wait that is over, or one that goes on: its stack, and for how long since the last
  * time. */
-typedef void waits_visit(void *context, const struct sample_event *event, int64_t waited_ns);
+typedef void off_cpu_visit(void *context, const struct sample_event *event, int64_t waited_ns);
 
 /* Shorter ones are not given. */
-struct waits *waits_create(int64_t min_ns, waits_visit *visit, void *context);
-void waits_destroy(struct waits *waits); /* NULL is a no-op */
+struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context);
+void off_cpu_destroy(struct off_cpu *waits); /* NULL is a no-op */
 
-void waits_begin(struct waits *waits, const struct sample_event *event);
-void waits_end(struct waits *waits, const struct sample_event *resume);
+void off_cpu_begin(struct off_cpu *waits, const struct sample_event *event);
+void off_cpu_end(struct off_cpu *waits, const struct sample_event *resume);
 /* All that go on; they begin anew at now_ns, so that each window has what lies in it. */
-void waits_cut(struct waits *waits, int64_t now_ns);
-uint64_t waits_refused(const struct waits *waits);
+void off_cpu_cut(struct off_cpu *waits, int64_t now_ns);
+uint64_t off_cpu_refused(const struct off_cpu *waits);
 
 #endif

@@ -28,8 +28,8 @@ struct ring {
     int64_t next_ns; /* of the record at the tail; INT64_MAX: none that is known of */
 };
 
-struct side_band {
-    struct side_band_options options;
+struct perf_sideband {
+    struct perf_sideband_options options;
     struct ring *rings;
     uint32_t ring_count;
     uint64_t data_bytes; /* of a ring, a power of two */
@@ -53,7 +53,7 @@ struct mmap2_head {
         } file;
         struct {
             uint8_t size, reserved[3];
-            uint8_t id[SIDE_BAND_BUILD_ID_MAX_BYTES];
+            uint8_t id[PERF_SIDEBAND_BUILD_ID_MAX_BYTES];
         } build;
     };
     uint32_t protection, flags;
@@ -83,13 +83,13 @@ static bool take_text(struct span rest, struct span *ret_text)
     return true;
 }
 
-static bool parse_map(struct span rest, bool has_build_id, struct side_band_event *event)
+static bool parse_map(struct span rest, bool has_build_id, struct perf_sideband_event *event)
 {
     struct mmap2_head head;
     if (!take(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
         head.start + head.bytes < head.start)
         return false;
-    event->kind = SIDE_BAND_MAP;
+    event->kind = PERF_SIDEBAND_MAP;
     event->process_id = head.process_id;
     event->thread_id = head.thread_id;
     event->start = head.start;
@@ -101,22 +101,23 @@ static bool parse_map(struct span rest, bool has_build_id, struct side_band_even
         event->device_minor = head.file.minor;
         return true;
     }
-    if (head.build.size > SIDE_BAND_BUILD_ID_MAX_BYTES)
+    if (head.build.size > PERF_SIDEBAND_BUILD_ID_MAX_BYTES)
         return false;
     event->build_id_bytes = head.build.size;
     memcpy(event->build_id, head.build.id, head.build.size);
     return true;
 }
 
-static bool parse_name(struct span rest, bool is_exec, struct side_band_event *event)
+static bool parse_name(struct span rest, bool is_exec, struct perf_sideband_event *event)
 {
-    event->kind = SIDE_BAND_NAME;
+    event->kind = PERF_SIDEBAND_NAME;
     event->is_exec = is_exec;
     return take(&rest, &event->process_id, 4) && take(&rest, &event->thread_id, 4) &&
            take_text(rest, &event->name);
 }
 
-static bool parse_task(struct span rest, enum side_band_kind kind, struct side_band_event *event)
+static bool parse_task(struct span rest, enum perf_sideband_kind kind,
+                       struct perf_sideband_event *event)
 {
     struct task_record task;
     if (!take(&rest, &task, sizeof(task)))
@@ -128,17 +129,17 @@ static bool parse_task(struct span rest, enum side_band_kind kind, struct side_b
     return true;
 }
 
-static bool parse_lost(struct span rest, struct side_band_event *event)
+static bool parse_lost(struct span rest, struct perf_sideband_event *event)
 {
     uint64_t id;
-    event->kind = SIDE_BAND_LOST;
+    event->kind = PERF_SIDEBAND_LOST;
     return take(&rest, &id, 8) && take(&rest, &event->lost_count, 8);
 }
 
-bool side_band_parse(struct span record, struct side_band_event *ret_event)
+bool perf_sideband_parse(struct span record, struct perf_sideband_event *ret_event)
 {
     struct perf_event_header header;
-    struct side_band_event event = {0};
+    struct perf_sideband_event event = {0};
     struct span rest = record;
     if (!take(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
         return false;
@@ -153,10 +154,10 @@ bool side_band_parse(struct span record, struct side_band_event *ret_event)
         is_ours = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
         break;
     case PERF_RECORD_FORK:
-        is_ours = parse_task(rest, SIDE_BAND_FORK, &event);
+        is_ours = parse_task(rest, PERF_SIDEBAND_FORK, &event);
         break;
     case PERF_RECORD_EXIT:
-        is_ours = parse_task(rest, SIDE_BAND_EXIT, &event);
+        is_ours = parse_task(rest, PERF_SIDEBAND_EXIT, &event);
         break;
     case PERF_RECORD_LOST:
         is_ours = parse_lost(rest, &event);
@@ -217,7 +218,7 @@ static bool take_copy(struct span rest, struct stack_copy *copy)
     return true;
 }
 
-static void give_sample(const struct side_band *band, struct span record)
+static void give_sample(const struct perf_sideband *band, struct span record)
 {
     struct perf_event_header header;
     struct sample_head head;
@@ -244,7 +245,7 @@ static const uint8_t *ring_data(const struct ring *ring)
 
 /* The record at the tail, in place or copied; empty when there is none. The kernel wrote it whole
  * before it moved the head. */
-static struct span ring_record(const struct side_band *band, const struct ring *ring)
+static struct span ring_record(const struct perf_sideband *band, const struct ring *ring)
 {
     const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
     const uint64_t tail = ring->page->data_tail, mask = band->data_bytes - 1;
@@ -272,7 +273,7 @@ static bool is_sample(struct span record)
     return take(&record, &header, sizeof(header)) && header.type == PERF_RECORD_SAMPLE;
 }
 
-static void ring_peek(const struct side_band *band, struct ring *ring)
+static void ring_peek(const struct perf_sideband *band, struct ring *ring)
 {
     const struct span record = ring_record(band, ring);
     ring->next_ns = INT64_MAX;
@@ -284,19 +285,19 @@ static void ring_peek(const struct side_band *band, struct ring *ring)
         ring->next_ns = 0; /* malformed: to be skipped at once */
 }
 
-static void ring_take(struct side_band *band, struct ring *ring)
+static void ring_take(struct perf_sideband *band, struct ring *ring)
 {
     const struct span record = ring_record(band, ring);
-    struct side_band_event event;
+    struct perf_sideband_event event;
     if (is_sample(record))
         give_sample(band, record);
-    else if (side_band_parse(record, &event))
+    else if (perf_sideband_parse(record, &event))
         band->options.on_event(band->options.context, &event);
     __atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record.size, __ATOMIC_RELEASE);
     ring_peek(band, ring);
 }
 
-static struct ring *oldest_ring(struct side_band *band)
+static struct ring *oldest_ring(struct perf_sideband *band)
 {
     struct ring *oldest = &band->rings[0];
     for (uint32_t i = 0; i < band->ring_count; i++) {
@@ -309,7 +310,7 @@ static struct ring *oldest_ring(struct side_band *band)
     return oldest;
 }
 
-void side_band_read_until(struct side_band *band, int64_t time_ns)
+void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns)
 {
     for (;;) {
         struct ring *ring = oldest_ring(band);
@@ -356,7 +357,7 @@ static enum err_code fail(const char *what, struct err *err)
         err, code, code == ERR_FORBIDDEN ? "%s: run as root, or grant CAP_PERFMON" : "%s", what);
 }
 
-static enum err_code open_ring(struct side_band *band, uint32_t cpu, struct err *err)
+static enum err_code open_ring(struct perf_sideband *band, uint32_t cpu, struct err *err)
 {
     struct ring *ring = &band->rings[band->ring_count];
     *ring = (struct ring){.cpu = cpu, .next_ns = INT64_MAX};
@@ -389,15 +390,15 @@ static uint64_t choose_bytes(uint32_t wanted)
     return bytes;
 }
 
-enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
-                             struct err *err)
+enum err_code perf_sideband_open(const struct perf_sideband_options *options,
+                                 struct perf_sideband **ret_band, struct err *err)
 {
     arena_auto arena = arena_create();
     uint32_t *cpus, cpu_count;
     enum err_code code = cpu_list_online(arena, &cpus, &cpu_count, err);
     if (code)
         return code;
-    struct side_band *band = mem_new(struct side_band, 1);
+    struct perf_sideband *band = mem_new(struct perf_sideband, 1);
     band->options = *options;
     band->data_bytes = choose_bytes(
         options->on_sample && !options->ring_bytes ? OWN_RING_BYTES : options->ring_bytes);
@@ -410,14 +411,14 @@ enum err_code side_band_open(const struct side_band_options *options, struct sid
     if (!code && band->ring_count == 0)
         code = err_set(err, ERR_UNSUPPORTED, "no CPU could be watched");
     if (code) {
-        side_band_close(band);
+        perf_sideband_close(band);
         return code;
     }
     *ret_band = band;
     return ERR_NONE;
 }
 
-void side_band_close(struct side_band *band)
+void perf_sideband_close(struct perf_sideband *band)
 {
     if (!band)
         return;
@@ -437,7 +438,8 @@ void side_band_close(struct side_band *band)
 
 /* ---- single processes ---- */
 
-static enum err_code fail_watch(const struct side_band *band, uint32_t process_id, struct err *err)
+static enum err_code fail_watch(const struct perf_sideband *band, uint32_t process_id,
+                                struct err *err)
 {
     if (errno == ESRCH)
         return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
@@ -450,7 +452,7 @@ static enum err_code fail_watch(const struct side_band *band, uint32_t process_i
 }
 
 /* Into the ring of that CPU. */
-static int open_watch(const struct side_band *band, uint32_t thread_id, const struct ring *ring)
+static int open_watch(const struct perf_sideband *band, uint32_t thread_id, const struct ring *ring)
 {
     struct perf_event_own wanted = {.hz = band->options.frequency_hz,
                                     .kind = band->options.event,
@@ -469,7 +471,7 @@ static int open_watch(const struct side_band *band, uint32_t thread_id, const st
     return fd;
 }
 
-static enum err_code watch_thread(struct side_band *band, uint32_t thread_id, struct err *err)
+static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id, struct err *err)
 {
     for (uint32_t i = 0; i < band->ring_count; i++) {
         const int fd = open_watch(band, thread_id, &band->rings[i]);
@@ -487,7 +489,7 @@ static enum err_code watch_thread(struct side_band *band, uint32_t thread_id, st
     return ERR_NONE;
 }
 
-enum err_code side_band_watch(struct side_band *band, uint32_t process_id, struct err *err)
+enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id, struct err *err)
 {
     char path[64];
     uint64_t thread_id;
@@ -508,18 +510,18 @@ enum err_code side_band_watch(struct side_band *band, uint32_t process_id, struc
     return code;
 }
 
-void side_band_stop(struct side_band *band)
+void perf_sideband_stop(struct perf_sideband *band)
 {
     for (uint32_t i = 0; i < band->watch_count; i++)
         (void)ioctl(band->watch_fds[i], PERF_EVENT_IOC_DISABLE, 0);
 }
 
-uint32_t side_band_fd_count(const struct side_band *band)
+uint32_t perf_sideband_fd_count(const struct perf_sideband *band)
 {
     return band->ring_count;
 }
 
-void side_band_fds(const struct side_band *band, int *ret_fds)
+void perf_sideband_fds(const struct perf_sideband *band, int *ret_fds)
 {
     for (uint32_t i = 0; i < band->ring_count; i++)
         ret_fds[i] = band->rings[i].fd;

@@ -3,7 +3,7 @@
  * names, forks and ends, of all CPUs in the order of time.
  *
  * The rings are read in place; whoever reads samples asks for all that happened before each of them
- * (side_band_read_until), so that a sample meets the mappings of its own moment. Source of the
+ * (perf_sideband_read_until), so that a sample meets the mappings of its own moment. Source of the
  * records: perf_event_open(2). Paths and names are those of any process: any bytes.
  * Threads: one.
  */
@@ -18,21 +18,21 @@
 #include <stdint.h>
 
 struct sample_event;
-struct side_band;
+struct perf_sideband;
 struct stack_copy;
 
-enum side_band_kind {
-    SIDE_BAND_MAP,  /* an executable mapping */
-    SIDE_BAND_NAME, /* a thread calls itself so */
-    SIDE_BAND_FORK, /* of a process, or of a thread, which has its parent's process */
-    SIDE_BAND_EXIT, /* of a thread */
-    SIDE_BAND_LOST, /* the ring was full: what is known may be wrong */
+enum perf_sideband_kind {
+    PERF_SIDEBAND_MAP,  /* an executable mapping */
+    PERF_SIDEBAND_NAME, /* a thread calls itself so */
+    PERF_SIDEBAND_FORK, /* of a process, or of a thread, which has its parent's process */
+    PERF_SIDEBAND_EXIT, /* of a thread */
+    PERF_SIDEBAND_LOST, /* the ring was full: what is known may be wrong */
 };
 
-enum { SIDE_BAND_BUILD_ID_MAX_BYTES = 20 };
+enum { PERF_SIDEBAND_BUILD_ID_MAX_BYTES = 20 };
 
-struct side_band_event {
-    enum side_band_kind kind;
+struct perf_sideband_event {
+    enum perf_sideband_kind kind;
     int64_t time_ns; /* CLOCK_MONOTONIC */
     uint32_t process_id;
     uint32_t thread_id;
@@ -45,7 +45,7 @@ struct side_band_event {
     uint64_t inode; /* 0 where there is a build id */
     uint32_t device_major;
     uint32_t device_minor;
-    uint8_t build_id[SIDE_BAND_BUILD_ID_MAX_BYTES];
+    uint8_t build_id[PERF_SIDEBAND_BUILD_ID_MAX_BYTES];
     uint32_t build_id_bytes; /* 0: no file, or a file without, or a kernel before 5.12 */
     struct span path;        /* MAP; also "[vdso]", "//anon"; until the next event */
 
@@ -55,13 +55,13 @@ struct side_band_event {
     uint64_t lost_count; /* LOST */
 };
 
-struct side_band_options {
+struct perf_sideband_options {
     uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
-    void (*on_event)(void *context, const struct side_band_event *event);
+    void (*on_event)(void *context, const struct perf_sideband_event *event);
     void *context;
-    /* Where no programs may be loaded: the rings have what processes do that side_band_watch names,
-     * and samples of them, with stacks by frame pointers and, up to 1,000 Hz, with copies of the
-     * newest part of the stacks (else copy is NULL). NULL: what all processes do. */
+    /* Where no programs may be loaded: the rings have what processes do that perf_sideband_watch
+     * names, and samples of them, with stacks by frame pointers and, up to 1,000 Hz, with copies of
+     * the newest part of the stacks (else copy is NULL). NULL: what all processes do. */
     void (*on_sample)(void *context, struct sample_event *event, const struct stack_copy *copy);
     uint32_t frequency_hz;
     enum event_kind event;
@@ -69,27 +69,28 @@ struct side_band_options {
 };
 
 /* Writing down begins. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
-enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
-                             struct err *err) MUST_USE;
-void side_band_close(struct side_band *band); /* NULL is a no-op */
+enum err_code perf_sideband_open(const struct perf_sideband_options *options,
+                                 struct perf_sideband **ret_band, struct err *err) MUST_USE;
+void perf_sideband_close(struct perf_sideband *band); /* NULL is a no-op */
 
 /* With on_sample: a process, with its threads and children to come, is written down from now on;
- * until side_band_stop. Handles: ERR_FORBIDDEN (another user's, or the kernel lets nobody),
+ * until perf_sideband_stop. Handles: ERR_FORBIDDEN (another user's, or the kernel lets nobody),
  * ERR_NOT_FOUND, ERR_UNSUPPORTED, ERR_IO. */
-enum err_code side_band_watch(struct side_band *band, uint32_t process_id,
-                              struct err *err) MUST_USE;
-void side_band_stop(struct side_band *band);
+enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id,
+                                  struct err *err) MUST_USE;
+void perf_sideband_stop(struct perf_sideband *band);
 
 /* Gives on_event all that happened until then and was not given yet, in the order of time. */
-void side_band_read_until(struct side_band *band, int64_t time_ns);
+void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns);
 
-/* Descriptors that are readable when there is something; ret_fds has room for side_band_fd_count.
+/* Descriptors that are readable when there is something; ret_fds has room for
+ * perf_sideband_fd_count.
  */
-uint32_t side_band_fd_count(const struct side_band *band);
-void side_band_fds(const struct side_band *band, int *ret_fds);
+uint32_t perf_sideband_fd_count(const struct perf_sideband *band);
+void perf_sideband_fds(const struct perf_sideband *band, int *ret_fds);
 
 /* One record: its header and what is behind it, as in a ring. False when it is malformed or of no
  * interest. For tests and fuzzers, too. */
-bool side_band_parse(struct span record, struct side_band_event *ret_event);
+bool perf_sideband_parse(struct span record, struct perf_sideband_event *ret_event);
 
 #endif

@@ -67,7 +67,7 @@ static json_t *load(const char *root, const char *path, struct arena *arena, str
     json_t *tree = NULL;
     fd_auto fd = open_file(root, path, arena);
     buf_clear(text);
-    if (fd < 0 || small_file_read_fd(fd, path, text, &ignored) ||
+    if (fd < 0 || procfs_file_read_fd(fd, path, text, &ignored) ||
         json_tree_load(buf_span(text), NULL, "a container's state", &tree, &ignored))
         return NULL;
     return tree;

@@ -19,7 +19,7 @@ enum {
 };
 
 struct pods {
-    struct server_access access;
+    struct server_config access;
     struct http_client *client; /* the thread's */
     pthread_t thread;
     pthread_mutex_t mutex; /* of all below */
@@ -47,8 +47,8 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
 static enum err_code ask(struct pods *pods, struct http_client_answer *answer, struct err *err)
 {
     buf_auto token;
-    buf_init(&token, SERVER_ACCESS_FIELD_BYTES);
-    enum err_code code = server_access_token(&pods->access, &token, err);
+    buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
+    enum err_code code = server_config_token(&pods->access, &token, err);
     if (code)
         return code;
     const struct http_client_field field = {"Authorization", (const char *)token.data};
@@ -137,7 +137,7 @@ static void *run(void *context)
 {
     struct pods *pods = context;
     struct err err = {0};
-    (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
     do {
         tell(pods, refresh(pods, &err), &err);
     } while (wait(pods));
@@ -153,13 +153,13 @@ static void release(struct pods *pods)
     mem_free(pods);
 }
 
-enum err_code pods_start(const struct server_access *access, struct pods **ret_pods,
+enum err_code pods_start(const struct server_config *access, struct pods **ret_pods,
                          struct err *err)
 {
     const struct http_client_settings settings = {
         .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
     pthread_condattr_t attributes;
-    enum err_code code = server_access_check_url(access->server, err);
+    enum err_code code = server_config_check_url(access->server, err);
     if (code)
         return code;
     struct pods *pods = mem_new(struct pods, 1);

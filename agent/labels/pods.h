@@ -26,7 +26,7 @@ struct pods;
 
 /* server is the whole address; http:// only to this machine. Borrowed as long as it runs. Handles:
  * ERR_INVALID (the address), ERR_NOT_FOUND, ERR_IO (ca_file). */
-enum err_code pods_start(const struct server_access *access, struct pods **ret_pods,
+enum err_code pods_start(const struct server_config *access, struct pods **ret_pods,
                          struct err *err) MUST_USE;
 void pods_stop(struct pods *pods); /* NULL is a no-op */
 

@@ -30,7 +30,7 @@ enum {
 /* Of the program of the same number, as long as it has the same serial. */
 struct known_program {
     uint64_t serial;
-    struct program_facts facts;
+    struct program_info facts;
 };
 
 struct label_source {
@@ -65,7 +65,7 @@ static struct span read_cpu_model(struct arena *arena)
     struct span rest, line, name, value;
     buf_auto text;
     buf_init(&text, CPU_INFO_MAX_BYTES);
-    if (small_file_read("/proc/cpuinfo", &text, &ignored))
+    if (procfs_file_read("/proc/cpuinfo", &text, &ignored))
         return (struct span){0};
     rest = buf_span(&text);
     while (span_take_line(&rest, &line)) {
@@ -137,7 +137,7 @@ static bool read_proc(struct search *search, const char *name, struct buf *text)
     struct err ignored;
     buf_clear(text);
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", search->process->shown_id, name);
-    const enum err_code code = small_file_read(path, text, &ignored);
+    const enum err_code code = procfs_file_read(path, text, &ignored);
     search->is_early = search->is_early || (!code && text->size == 0);
     return !code || (code == ERR_TOO_LARGE && text->size);
 }
@@ -161,7 +161,7 @@ static const struct process_mapping *mapping_of_program(const struct process *pr
     return NULL;
 }
 
-static const struct program_facts *facts_of_program(struct search *search)
+static const struct program_info *facts_of_program(struct search *search)
 {
     struct label_source *source = search->source;
     const uint32_t number = search->process->program;
@@ -179,7 +179,7 @@ static const struct program_facts *facts_of_program(struct search *search)
         return &known->facts;
     fd_auto fd = binaries_open(source->binaries, number, search->process->shown_id, mapping->start,
                                mapping->limit);
-    program_facts_read(fd, &known->facts);
+    program_info_read(fd, &known->facts);
     known->serial = binary->serial;
     return &known->facts;
 }
@@ -201,7 +201,7 @@ static struct span path_in_proc(const struct search *search)
 /* By its mapping, which is not there yet where a sample was taken within execve. */
 static void find_mapped_program(struct search *search, const struct binary *binary)
 {
-    const struct program_facts *facts = facts_of_program(search);
+    const struct program_info *facts = facts_of_program(search);
     const struct span build_id = span_text(binary->build_id);
     put_both(search, "process_executable_build_id_gnu", "__meta_process_executable_build_id",
              build_id);

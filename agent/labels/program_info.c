@@ -20,7 +20,7 @@ struct reader {
     int fd;
     struct arena *arena;
     Elf64_Ehdr header;
-    struct program_facts *facts;
+    struct program_info *facts;
 };
 
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
@@ -42,8 +42,8 @@ static void set_compiler(struct reader *reader, struct span text)
 {
     text = span_trim(text);
     snprintf(reader->facts->compiler, sizeof(reader->facts->compiler), "%.*s",
-             (int)(text.size < PROGRAM_FACTS_COMPILER_BYTES ? text.size
-                                                            : PROGRAM_FACTS_COMPILER_BYTES - 1),
+             (int)(text.size < PROGRAM_INFO_COMPILER_BYTES ? text.size
+                                                           : PROGRAM_INFO_COMPILER_BYTES - 1),
              (const char *)text.data);
 }
 
@@ -126,12 +126,12 @@ static void read_segments(struct reader *reader)
     }
 }
 
-void program_facts_read(int fd, struct program_facts *ret_facts)
+void program_info_read(int fd, struct program_info *ret_facts)
 {
     arena_auto arena = arena_create();
-    struct program_facts facts = {.is_static = true, .is_stripped = true};
+    struct program_info facts = {.is_static = true, .is_stripped = true};
     struct reader reader = {.fd = fd, .arena = arena, .facts = &facts};
-    *ret_facts = (struct program_facts){0};
+    *ret_facts = (struct program_info){0};
     if (fd < 0 || !read_header(&reader))
         return;
     read_sections(&reader);

@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define MAY_LOAD (RIGHT_BIT(RIGHT_BPF) | RIGHT_BIT(RIGHT_SYS_ADMIN))
+#define MAY_LOAD (CAPABILITY_BIT(RIGHT_BPF) | CAPABILITY_BIT(RIGHT_SYS_ADMIN))
 
 static const struct {
     enum right number;
@@ -43,7 +43,7 @@ static void note(bool is_there, const char *what, const char *remark)
 static void check_rights(void)
 {
     char text[160];
-    const uint64_t found = rights_effective();
+    const uint64_t found = capabilities_effective();
     for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++) {
         snprintf(text, sizeof(text), "%s, %s", rights[i].name, rights[i].purpose);
         say(found >> rights[i].number & 1, text, "run as root or grant it");
@@ -74,7 +74,7 @@ static void check_features(void)
     kernel_features_find(&features);
     say(features.has_types, "the kernel's own types (BTF)",
         "a kernel with CONFIG_DEBUG_INFO_BTF is needed");
-    if (!(rights_effective() & MAY_LOAD)) {
+    if (!(capabilities_effective() & MAY_LOAD)) {
         note(false, "other features of the kernel", " are not known without CAP_BPF");
         return;
     }

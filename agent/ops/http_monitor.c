@@ -36,7 +36,7 @@ union address {
     struct sockaddr_un local;
 };
 
-struct monitor {
+struct http_monitor {
     int listener;
     int ending; /* an eventfd */
     char *path; /* of a unix socket; NULL: a port */
@@ -94,7 +94,7 @@ static void remove_left_behind(const union address *address)
         (void)os_unlinkat(AT_FDCWD, address->local.sun_path);
 }
 
-enum err_code monitor_check(const char *text, struct err *err)
+enum err_code http_monitor_check(const char *text, struct err *err)
 {
     union address ignored;
     if (read_address(text, &ignored))
@@ -103,11 +103,11 @@ enum err_code monitor_check(const char *text, struct err *err)
                    text);
 }
 
-static enum err_code listen_at(struct monitor *monitor, const char *text, struct err *err)
+static enum err_code listen_at(struct http_monitor *monitor, const char *text, struct err *err)
 {
     union address address;
     const int yes = 1;
-    const enum err_code code = monitor_check(text, err);
+    const enum err_code code = http_monitor_check(text, err);
     if (code)
         return code;
     socklen_t size = read_address(text, &address);
@@ -133,25 +133,25 @@ static enum err_code listen_at(struct monitor *monitor, const char *text, struct
 
 /* ---- requests ---- */
 
-enum monitor_answer monitor_read_request(struct span head)
+enum http_monitor_answer http_monitor_read_request(struct span head)
 {
     struct span line, method, rest, target, version, path, query;
     if (!span_take_line(&head, &line) || !span_split(line, ' ', &method, &rest) ||
         !span_split(rest, ' ', &target, &version) || !span_starts_with(version, "HTTP/1.") ||
         !span_starts_with(target, "/"))
-        return MONITOR_ANSWER_BAD_REQUEST;
+        return HTTP_MONITOR_ANSWER_BAD_REQUEST;
     path = target;
     (void)span_split(target, '?', &path, &query);
     const bool is_metrics = span_equal_text(path, "/metrics");
     if (!is_metrics && !span_equal_text(path, "/healthz"))
-        return MONITOR_ANSWER_NOT_FOUND;
+        return HTTP_MONITOR_ANSWER_NOT_FOUND;
     if (!span_equal_text(method, "GET"))
-        return MONITOR_ANSWER_OTHER_METHOD;
-    return is_metrics ? MONITOR_ANSWER_METRICS : MONITOR_ANSWER_HEALTH;
+        return HTTP_MONITOR_ANSWER_OTHER_METHOD;
+    return is_metrics ? HTTP_MONITOR_ANSWER_METRICS : HTTP_MONITOR_ANSWER_HEALTH;
 }
 
 /* Waits until fd is ready, the time is over or the agent ends. */
-static bool wait_for(const struct monitor *monitor, int fd, short events, int64_t until_ns)
+static bool wait_for(const struct http_monitor *monitor, int fd, short events, int64_t until_ns)
 {
     struct pollfd polled[] = {{.fd = fd, .events = events},
                               {.fd = monitor->ending, .events = POLLIN}};
@@ -173,7 +173,7 @@ static bool has_end(struct span head)
 }
 
 /* False when there came none in time. */
-static bool receive(const struct monitor *monitor, int fd, int64_t until_ns, struct buf *head)
+static bool receive(const struct http_monitor *monitor, int fd, int64_t until_ns, struct buf *head)
 {
     char bytes[1024];
     while (!has_end(buf_span(head))) {
@@ -189,7 +189,8 @@ static bool receive(const struct monitor *monitor, int fd, int64_t until_ns, str
     return true;
 }
 
-static void send_all(const struct monitor *monitor, int fd, int64_t until_ns, struct span bytes)
+static void send_all(const struct http_monitor *monitor, int fd, int64_t until_ns,
+                     struct span bytes)
 {
     while (bytes.size && wait_for(monitor, fd, POLLOUT, until_ns)) {
         const ssize_t size = send(fd, bytes.data, bytes.size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -208,27 +209,27 @@ static void answer(struct buf *output, const char *status, const char *header, s
     buf_append_span(output, body);
 }
 
-static void make_answer(struct monitor *monitor, struct span head, struct buf *output)
+static void make_answer(struct http_monitor *monitor, struct span head, struct buf *output)
 {
-    const enum monitor_answer asked = monitor_read_request(head);
+    const enum http_monitor_answer asked = http_monitor_read_request(head);
     pthread_mutex_lock(&monitor->mutex);
     const bool is_healthy = clock_monotonic_ns() - monitor->published_ns < HEALTHY_NS;
-    if (asked == MONITOR_ANSWER_METRICS)
+    if (asked == HTTP_MONITOR_ANSWER_METRICS)
         answer(output, "200 OK", "", buf_span(&monitor->metrics));
     pthread_mutex_unlock(&monitor->mutex);
-    if (asked == MONITOR_ANSWER_HEALTH && is_healthy)
+    if (asked == HTTP_MONITOR_ANSWER_HEALTH && is_healthy)
         answer(output, "200 OK", "", SPAN_LITERAL("ok\n"));
-    else if (asked == MONITOR_ANSWER_HEALTH)
+    else if (asked == HTTP_MONITOR_ANSWER_HEALTH)
         answer(output, "503 Service Unavailable", "", SPAN_LITERAL("the agent does not go on\n"));
-    else if (asked == MONITOR_ANSWER_NOT_FOUND)
+    else if (asked == HTTP_MONITOR_ANSWER_NOT_FOUND)
         answer(output, "404 Not Found", "", SPAN_LITERAL("there are /metrics and /healthz\n"));
-    else if (asked == MONITOR_ANSWER_OTHER_METHOD)
+    else if (asked == HTTP_MONITOR_ANSWER_OTHER_METHOD)
         answer(output, "405 Method Not Allowed", "Allow: GET\r\n", SPAN_LITERAL("only GET\n"));
-    else if (asked == MONITOR_ANSWER_BAD_REQUEST)
+    else if (asked == HTTP_MONITOR_ANSWER_BAD_REQUEST)
         answer(output, "400 Bad Request", "", SPAN_LITERAL("no request of HTTP/1.1\n"));
 }
 
-static void serve(struct monitor *monitor, int fd)
+static void serve(struct http_monitor *monitor, int fd)
 {
     const int64_t until_ns = clock_monotonic_ns() + REQUEST_MS * CLOCK_NS_PER_MS;
     buf_auto head, output;
@@ -242,10 +243,10 @@ static void serve(struct monitor *monitor, int fd)
 
 static void *run(void *context)
 {
-    struct monitor *monitor = context;
+    struct http_monitor *monitor = context;
     struct pollfd polled[] = {{.fd = monitor->listener, .events = POLLIN},
                               {.fd = monitor->ending, .events = POLLIN}};
-    (void)rights_keep(0);
+    (void)capabilities_keep(0);
     while (!polled[1].revents) {
         if (poll(polled, 2, -1) <= 0 || !polled[0].revents)
             continue;
@@ -260,7 +261,7 @@ static void *run(void *context)
 
 /* ---- life ---- */
 
-static void release(struct monitor *monitor)
+static void release(struct http_monitor *monitor)
 {
     if (monitor->path)
         (void)os_unlinkat(AT_FDCWD, monitor->path);
@@ -272,9 +273,10 @@ static void release(struct monitor *monitor)
     mem_free(monitor);
 }
 
-enum err_code monitor_start(const char *address, struct monitor **ret_monitor, struct err *err)
+enum err_code http_monitor_start(const char *address, struct http_monitor **ret_monitor,
+                                 struct err *err)
 {
-    struct monitor *monitor = mem_new(struct monitor, 1);
+    struct http_monitor *monitor = mem_new(struct http_monitor, 1);
     monitor->listener = -1;
     monitor->ending = eventfd(0, EFD_CLOEXEC);
     monitor->published_ns = clock_monotonic_ns();
@@ -292,7 +294,7 @@ enum err_code monitor_start(const char *address, struct monitor **ret_monitor, s
     return ERR_NONE;
 }
 
-void monitor_stop(struct monitor *monitor)
+void http_monitor_stop(struct http_monitor *monitor)
 {
     if (!monitor)
         return;
@@ -301,7 +303,7 @@ void monitor_stop(struct monitor *monitor)
     release(monitor);
 }
 
-void monitor_publish(struct monitor *monitor, struct span metrics)
+void http_monitor_publish(struct http_monitor *monitor, struct span metrics)
 {
     pthread_mutex_lock(&monitor->mutex);
     buf_clear(&monitor->metrics);

@@ -13,28 +13,28 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-struct monitor;
+struct http_monitor;
 
 /* address: "127.0.0.1:PORT", "[::1]:PORT" (0: any port, which the log tells) or "unix:/PATH". A
  * socket that an agent left behind is replaced. Handles: ERR_INVALID (another address), ERR_IO;
  * the check, ERR_INVALID alone. */
-enum err_code monitor_check(const char *address, struct err *err) MUST_USE;
-enum err_code monitor_start(const char *address, struct monitor **ret_monitor,
-                            struct err *err) MUST_USE;
-void monitor_stop(struct monitor *monitor); /* NULL is a no-op */
+enum err_code http_monitor_check(const char *address, struct err *err) MUST_USE;
+enum err_code http_monitor_start(const char *address, struct http_monitor **ret_monitor,
+                                 struct err *err) MUST_USE;
+void http_monitor_stop(struct http_monitor *monitor); /* NULL is a no-op */
 
 /* What /metrics says from now on, copied: the text format of Prometheus. */
-void monitor_publish(struct monitor *monitor, struct span metrics);
+void http_monitor_publish(struct http_monitor *monitor, struct span metrics);
 
-enum monitor_answer {
-    MONITOR_ANSWER_METRICS,
-    MONITOR_ANSWER_HEALTH,
-    MONITOR_ANSWER_BAD_REQUEST,
-    MONITOR_ANSWER_NOT_FOUND,
-    MONITOR_ANSWER_OTHER_METHOD,
+enum http_monitor_answer {
+    HTTP_MONITOR_ANSWER_METRICS,
+    HTTP_MONITOR_ANSWER_HEALTH,
+    HTTP_MONITOR_ANSWER_BAD_REQUEST,
+    HTTP_MONITOR_ANSWER_NOT_FOUND,
+    HTTP_MONITOR_ANSWER_OTHER_METHOD,
 };
 
 /* What is asked for by the head of a request, which is a stranger's bytes. */
-enum monitor_answer monitor_read_request(struct span head);
+enum http_monitor_answer http_monitor_read_request(struct span head);
 
 #endif

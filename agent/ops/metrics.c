@@ -89,7 +89,7 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
     append_gauge(text, "table_memory_bytes", "Memory taken for unwind tables.", agent->shard_bytes);
 }
 
-static void append_symbols(const struct symbol_sender_counts *symbols, struct buf *text)
+static void append_symbols(const struct symbol_uploader_counts *symbols, struct buf *text)
 {
     append_count(text, "symbols_asked_total", "Binaries of which names were looked for.",
                  symbols->asked);

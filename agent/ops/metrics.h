@@ -9,15 +9,15 @@
 
 struct agent_counts;
 struct buf;
-struct sender_counts;
-struct symbol_sender_counts;
+struct profile_uploader_counts;
+struct symbol_uploader_counts;
 struct spool_counts;
 
 struct metrics {
     const struct agent_counts *agent;
     const struct spool_counts *spool;
-    const struct sender_counts *sender;
-    const struct symbol_sender_counts *symbols;
+    const struct profile_uploader_counts *sender;
+    const struct symbol_uploader_counts *symbols;
     uint64_t lost_batches;
     bool is_offline; /* nothing is sent from the spool */
 };

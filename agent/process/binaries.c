@@ -110,18 +110,18 @@ static uint32_t held_by(const struct binaries *binaries, uint64_t owner, bool is
 
 bool binaries_are_counted(const struct binaries *binaries)
 {
-    return fair_share_is_counted(binaries->used, BINARIES_MAX);
+    return fair_quota_is_counted(binaries->used, BINARIES_MAX);
 }
 
 static bool may_add(const struct binaries *binaries, uint64_t owner)
 {
-    return fair_share_allows(binaries->used, BINARIES_MAX, held_by(binaries, owner, false), 1);
+    return fair_quota_allows(binaries->used, BINARIES_MAX, held_by(binaries, owner, false), 1);
 }
 
 /* Could it be added if nothing were kept in case that it comes again? */
 static bool may_be_added(const struct binaries *binaries, uint64_t owner)
 {
-    return fair_share_allows(binaries->used - binaries->unused_kept, BINARIES_MAX,
+    return fair_quota_allows(binaries->used - binaries->unused_kept, BINARIES_MAX,
                              held_by(binaries, owner, true), 1);
 }
 

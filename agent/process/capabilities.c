@@ -14,7 +14,7 @@ static bool get(struct __user_cap_data_struct sets[CAPABILITY_WORDS])
     return syscall(SYS_capget, &header, sets) == 0;
 }
 
-uint64_t rights_effective(void)
+uint64_t capabilities_effective(void)
 {
     struct __user_cap_data_struct sets[CAPABILITY_WORDS];
     return get(sets) ? sets[0].effective | (uint64_t)sets[1].effective << 32 : 0;
@@ -31,7 +31,7 @@ static void drop_bounds(uint64_t kept)
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-bool rights_keep(uint64_t kept)
+bool capabilities_keep(uint64_t kept)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[CAPABILITY_WORDS];

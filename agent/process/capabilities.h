@@ -20,23 +20,24 @@ enum right {
     RIGHT_CHECKPOINT_RESTORE = 40,
 };
 
-#define RIGHT_BIT(right) (UINT64_C(1) << (right))
+#define CAPABILITY_BIT(right) (UINT64_C(1) << (right))
 
 /* What is needed once sampling runs: maps are made and filled (BPF), mappings and files of new
  * processes are read (SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE), modules' symbols (SYSLOG).
  */
-#define RIGHTS_OF_SAMPLING                                                                         \
-    (RIGHT_BIT(RIGHT_BPF) | RIGHT_BIT(RIGHT_SYS_PTRACE) | RIGHT_BIT(RIGHT_DAC_READ_SEARCH) |       \
-     RIGHT_BIT(RIGHT_SYSLOG) | RIGHT_BIT(RIGHT_CHECKPOINT_RESTORE))
+#define CAPABILITIES_FOR_SAMPLING                                                                  \
+    (CAPABILITY_BIT(RIGHT_BPF) | CAPABILITY_BIT(RIGHT_SYS_PTRACE) |                                \
+     CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH) | CAPABILITY_BIT(RIGHT_SYSLOG) |                        \
+     CAPABILITY_BIT(RIGHT_CHECKPOINT_RESTORE))
 
 /* The effective capabilities of the calling thread. */
-uint64_t rights_effective(void);
+uint64_t capabilities_effective(void);
 
 /*
  * Gives up all capabilities of the calling thread but those of kept, for itself and for what it
  * executes, and takes on no_new_privs: nothing that it executes can get more. What it has not it
  * does not get. False: the kernel would not, and it has what it had.
  */
-bool rights_keep(uint64_t kept);
+bool capabilities_keep(uint64_t kept);
 
 #endif

@@ -15,18 +15,18 @@
 enum { FAIR_SHARE = 8 };
 
 /* Is it asked who takes, and counted what he holds? */
-static inline bool fair_share_is_counted(uint32_t used, uint32_t limit)
+static inline bool fair_quota_is_counted(uint32_t used, uint32_t limit)
 {
     return used >= limit / 2;
 }
 
 /* held: what the owner took since it is counted. */
-static inline bool fair_share_allows(uint32_t used, uint32_t limit, uint32_t held, uint32_t wanted)
+static inline bool fair_quota_allows(uint32_t used, uint32_t limit, uint32_t held, uint32_t wanted)
 {
     const uint32_t left = limit - used;
     if (wanted > left || (wanted > 1 && wanted > left / FAIR_SHARE))
         return false;
-    return !fair_share_is_counted(used, limit) || held + wanted <= left / FAIR_SHARE;
+    return !fair_quota_is_counted(used, limit) || held + wanted <= left / FAIR_SHARE;
 }
 
 #endif

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 enum {
-    FILE_WINDOW_LEAST_BYTES = 4 << 10,
-    FILE_WINDOW_BYTES = 256 << 10, /* as far as it reads ahead */
-    FILE_WINDOW_MAX = 4 << 20,     /* the longest record that it gives */
+    MAPPED_WINDOW_LEAST_BYTES = 4 << 10,
+    MAPPED_WINDOW_BYTES = 256 << 10, /* as far as it reads ahead */
+    MAPPED_WINDOW_MAX = 4 << 20,     /* the longest record that it gives */
 };
 
-struct file_window {
+struct mapped_window {
     int fd;
     uint64_t limit; /* no byte at or after it is read */
     uint64_t start; /* of what is in the buffer */
@@ -29,20 +29,20 @@ struct file_window {
 };
 
 /* limit: of the file, or of the section in it. */
-void file_window_init(struct file_window *window, int fd, uint64_t limit);
-void file_window_fini(struct file_window *window);
+void mapped_window_init(struct mapped_window *window, int fd, uint64_t limit);
+void mapped_window_fini(struct mapped_window *window);
 
 /* The bytes at offset, at least size of them, valid until the next call; NULL when they are past
- * the limit, cannot be read or are more than FILE_WINDOW_MAX. */
-const uint8_t *file_window_read(struct file_window *window, uint64_t offset, size_t size);
+ * the limit, cannot be read or are more than MAPPED_WINDOW_MAX. */
+const uint8_t *mapped_window_read(struct mapped_window *window, uint64_t offset, size_t size);
 
-static inline const uint8_t *file_window_get(struct file_window *window, uint64_t offset,
-                                             size_t size)
+static inline const uint8_t *mapped_window_get(struct mapped_window *window, uint64_t offset,
+                                               size_t size)
 {
     uint64_t into = offset - window->start;
     if (into <= window->bytes && size <= window->bytes - into)
         return window->buffer + into;
-    return file_window_read(window, offset, size);
+    return mapped_window_read(window, offset, size);
 }
 
 #endif

@@ -9,23 +9,23 @@
 
 #include <stdint.h>
 
-struct owner_sum {
+struct owner_usage_entry {
     uint64_t owner;
     uint32_t held; /* never 0 */
 };
 
 /* Zeros: nobody holds anything. */
-struct owner_sums {
-    struct owner_sum *list;
+struct owner_usage {
+    struct owner_usage_entry *list;
     uint32_t count;
     uint32_t capacity;
 };
 
-void owner_sums_fini(struct owner_sums *sums);
+void owner_usage_fini(struct owner_usage *sums);
 
-uint32_t owner_sums_get(const struct owner_sums *sums, uint64_t owner);
-void owner_sums_add(struct owner_sums *sums, uint64_t owner, uint32_t amount);
+uint32_t owner_usage_get(const struct owner_usage *sums, uint64_t owner);
+void owner_usage_add(struct owner_usage *sums, uint64_t owner, uint32_t amount);
 /* Of what it holds. */
-void owner_sums_take(struct owner_sums *sums, uint64_t owner, uint32_t amount);
+void owner_usage_take(struct owner_usage *sums, uint64_t owner, uint32_t amount);
 
 #endif

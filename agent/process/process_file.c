@@ -110,7 +110,7 @@ bool process_file_read_status(uint32_t process_id, struct buf *text)
     struct err ignored;
     buf_init(text, STATUS_MAX_BYTES);
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", process_id);
-    return !small_file_read(path, text, &ignored);
+    return !procfs_file_read(path, text, &ignored);
 }
 
 /* Who made the outermost of the user namespaces below ours that it is in, where he may have

@@ -97,7 +97,7 @@ static void drop_program(struct processes *processes, struct process *process)
     process_labels_destroy(process->labels);
     process->labels = NULL;
     process->sampled_ns = 0;
-    jit_names_release(process->jit_names);
+    jit_symbols_release(process->jit_names);
     process->jit_names = NULL;
     interpreter_destroy(process->interpreter);
     process->interpreter = NULL;
@@ -385,7 +385,7 @@ static bool read_proc(uint32_t process_id, const char *name, struct buf *text)
     char path[PATH_BYTES];
     struct err ignored;
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", process_id, name);
-    return !small_file_read(path, text, &ignored);
+    return !procfs_file_read(path, text, &ignored);
 }
 
 static bool read_status(uint32_t process_id, struct proc_status *ret_status)
@@ -561,7 +561,7 @@ static bool tells_too_much(struct process *process, int64_t time_ns)
     return process->told_count++ >= TOLD_MAX;
 }
 
-static void apply_map(struct processes *processes, const struct side_band_event *event)
+static void apply_map(struct processes *processes, const struct perf_sideband_event *event)
 {
     struct process *process = add(processes, event->process_id);
     if (!process)
@@ -584,7 +584,7 @@ static void apply_map(struct processes *processes, const struct side_band_event 
     tell_change(processes, process);
 }
 
-static void apply_name(struct processes *processes, const struct side_band_event *event)
+static void apply_name(struct processes *processes, const struct perf_sideband_event *event)
 {
     struct process *process = add(processes, event->process_id);
     if (!process)
@@ -627,7 +627,7 @@ static void copy_mappings(struct processes *processes, struct process *to,
     }
 }
 
-static void apply_fork(struct processes *processes, const struct side_band_event *event)
+static void apply_fork(struct processes *processes, const struct perf_sideband_event *event)
 {
     struct process **place = place_of(processes, event->process_id);
     if (event->process_id != event->thread_id) {
@@ -661,7 +661,7 @@ static void apply_fork(struct processes *processes, const struct side_band_event
 
 /* Other threads may outlive the first one. They show their files, and what of them did not open
  * since it ended opens now. */
-static void apply_exit(struct processes *processes, const struct side_band_event *event)
+static void apply_exit(struct processes *processes, const struct perf_sideband_event *event)
 {
     struct process *process = *place_of(processes, event->process_id);
     if (!process || event->process_id != event->thread_id)
@@ -688,11 +688,11 @@ static void scan_if_due(struct processes *processes, int64_t now_ns)
 }
 
 /* Is it of a process that anybody asks for? */
-static bool is_wanted(struct processes *processes, const struct side_band_event *event)
+static bool is_wanted(struct processes *processes, const struct perf_sideband_event *event)
 {
-    if (!processes->options.has_targets || event->kind == SIDE_BAND_LOST)
+    if (!processes->options.has_targets || event->kind == PERF_SIDEBAND_LOST)
         return true;
-    const bool is_fork = event->kind == SIDE_BAND_FORK;
+    const bool is_fork = event->kind == PERF_SIDEBAND_FORK;
     const uint32_t process_id = is_fork ? event->parent_id : event->process_id;
     const struct process *process = *place_of(processes, process_id);
     /* A number that is given again is no target's any more. */
@@ -700,24 +700,24 @@ static bool is_wanted(struct processes *processes, const struct side_band_event 
     return (process && process->is_target) || (old && old->is_target);
 }
 
-void processes_apply(struct processes *processes, const struct side_band_event *event)
+void processes_apply(struct processes *processes, const struct perf_sideband_event *event)
 {
     if (!is_wanted(processes, event))
         return;
     switch (event->kind) {
-    case SIDE_BAND_MAP:
+    case PERF_SIDEBAND_MAP:
         apply_map(processes, event);
         break;
-    case SIDE_BAND_NAME:
+    case PERF_SIDEBAND_NAME:
         apply_name(processes, event);
         break;
-    case SIDE_BAND_FORK:
+    case PERF_SIDEBAND_FORK:
         apply_fork(processes, event);
         break;
-    case SIDE_BAND_EXIT:
+    case PERF_SIDEBAND_EXIT:
         apply_exit(processes, event);
         break;
-    case SIDE_BAND_LOST:
+    case PERF_SIDEBAND_LOST:
         processes->is_scan_due = true;
         scan_if_due(processes, clock_monotonic_ns());
         break;

@@ -23,10 +23,10 @@
 #include <stdint.h>
 
 struct interpreter;
-struct jit_names;
+struct jit_symbols;
 struct process_labels;
 struct processes;
-struct side_band_event;
+struct perf_sideband_event;
 
 enum { PROCESS_NAME_BYTES = 16 };
 
@@ -68,7 +68,7 @@ struct process {
     /* For who uses them; freed with the process. */
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
     int64_t sampled_ns;              /* begin of the window that last had a sample; 0: none */
-    struct jit_names *jit_names;     /* NULL: not looked for yet */
+    struct jit_symbols *jit_names;   /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
     int64_t unopened_ns; /* files that did not open are looked at for one again from then on */
     int64_t unopened_pause_ns;
@@ -114,7 +114,7 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings,
 /* It and its children to come are targets; its mappings are asked for. */
 void processes_make_target(struct processes *processes, uint32_t process_id);
 
-void processes_apply(struct processes *processes, const struct side_band_event *event);
+void processes_apply(struct processes *processes, const struct perf_sideband_event *event);
 
 /*
  * The process of a sample: by number and start (0: not known). What is not known yet is asked of

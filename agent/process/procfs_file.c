@@ -22,7 +22,7 @@ static enum err_code code_of_errno(void)
     }
 }
 
-enum err_code small_file_read_fd(int fd, const char *name, struct buf *text, struct err *err)
+enum err_code procfs_file_read_fd(int fd, const char *name, struct buf *text, struct err *err)
 {
     char piece[PIECE_BYTES];
     for (;;) {
@@ -39,10 +39,10 @@ enum err_code small_file_read_fd(int fd, const char *name, struct buf *text, str
     }
 }
 
-enum err_code small_file_read(const char *path, struct buf *text, struct err *err)
+enum err_code procfs_file_read(const char *path, struct buf *text, struct err *err)
 {
     fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0)
         return err_set_errno(err, code_of_errno(), "opening %s", path);
-    return small_file_read_fd(fd, path, text, err);
+    return procfs_file_read_fd(fd, path, text, err);
 }

@@ -9,8 +9,8 @@
 
 /* Appends the file to text. Handles: ERR_NOT_FOUND (also when its process ends meanwhile),
  * ERR_TOO_LARGE (text's maximum), ERR_FORBIDDEN, ERR_IO. */
-enum err_code small_file_read(const char *path, struct buf *text, struct err *err) MUST_USE;
-enum err_code small_file_read_fd(int fd, const char *name, struct buf *text,
-                                 struct err *err) MUST_USE;
+enum err_code procfs_file_read(const char *path, struct buf *text, struct err *err) MUST_USE;
+enum err_code procfs_file_read_fd(int fd, const char *name, struct buf *text,
+                                  struct err *err) MUST_USE;
 
 #endif

@@ -47,7 +47,7 @@ struct tallied {
 
 /* A place in code without a name, and that place as a key: without room between its parts. */
 struct unnamed {
-    struct jit_names *names; /* a reference */
+    struct jit_symbols *names; /* a reference */
     uint64_t address;
     uint64_t process_id;
     uint64_t is_mapped;
@@ -85,7 +85,7 @@ struct window {
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
     struct idle_times *idle_times;
-    struct window_text text;
+    struct window_quota text;
     struct window_bringer bringer;
     struct profile_builder_counts before; /* what it brings now */
     uint32_t left_out_resource;           /* PROFILE_NONE: there is none yet */
@@ -157,7 +157,7 @@ static void begin(struct window *window)
 static void forget_unnamed(struct window *window)
 {
     for (uint32_t i = 0; i < window->unnamed_count; i++)
-        jit_names_release(window->unnamed[i]->names);
+        jit_symbols_release(window->unnamed[i]->names);
     window->unnamed_count = 0;
     map_bytes_fini(&window->unnamed_places);
     window->unnamed_places = (struct map_bytes){0};
@@ -176,7 +176,7 @@ static void end(struct window *window)
     window->script_locations = (struct map_bytes){0};
     window->kernel_locations = window->user_locations = (struct map_u64){0};
     window->resources = (struct map_bytes){0};
-    window_text_fini(&window->text);
+    window_quota_fini(&window->text);
     arena_destroy(window->arena);
     profile_builder_destroy(window->builder);
     window->resource_list = NULL;
@@ -239,7 +239,7 @@ static void set_bringer(struct window *window, uint64_t owner, uint32_t process_
     window->bringer = (struct window_bringer){
         .owner = owner,
         .process_id = process_id,
-        .has_room = !is_bounded || window_text_has_room(&window->text, owner)};
+        .has_room = !is_bounded || window_quota_has_room(&window->text, owner)};
     window->before = profile_builder_count(window->builder);
 }
 
@@ -253,7 +253,7 @@ static void charge_bringer(struct window *window)
                          (size_t)LOCATION_BYTES * (now.locations - before.locations) +
                          (size_t)MAPPING_BYTES * (now.mappings - before.mappings);
     if (bytes && window->options.form == WINDOW_FOR_OTLP)
-        window_text_charge(&window->text, window->bringer.owner, bytes);
+        window_quota_charge(&window->text, window->bringer.owner, bytes);
 }
 
 /* Is there room for so many bytes of what is not there already? */
@@ -262,7 +262,7 @@ static bool take_room(struct window *window, size_t bytes)
     const struct window_options *options = &window->options;
     bool is_first = false;
     if (options->form != WINDOW_FOR_OTLP ||
-        window_text_take(&window->text, window->bringer.owner, bytes, &is_first))
+        window_quota_take(&window->text, window->bringer.owner, bytes, &is_first))
         return true;
     if (is_first && options->on_left_out)
         options->on_left_out(options->context, window->bringer.process_id);
@@ -363,7 +363,7 @@ static uint32_t keep_unnamed(struct window *window, const struct unnamed *unname
     struct unnamed *kept = arena_new(window->arena, struct unnamed, 1);
     const uint32_t number = window->unnamed_count++;
     *kept = *unnamed;
-    (void)jit_names_keep(kept->names);
+    (void)jit_symbols_keep(kept->names);
     map_bytes_add(&window->unnamed_places, span_of(kept, sizeof(*kept)), number);
     window->unnamed[number] = kept;
     return window->unnamed_locations[number] = add_code(window, place, number + UINT64_C(1));
@@ -406,7 +406,7 @@ static void read_names(const struct window *window, struct process *process)
 {
     const struct jit_source source = {.shown_id = process->shown_id,
                                       .jitdump = jitdump_path(window, process)};
-    jit_names_read(process->jit_names, &source);
+    jit_symbols_read(process->jit_names, &source);
 }
 
 static uint32_t code_location(struct window *window, struct process *process, uint64_t address,
@@ -414,13 +414,13 @@ static uint32_t code_location(struct window *window, struct process *process, ui
 {
     struct jitdump_place place;
     if (!process->jit_names)
-        process->jit_names = jit_names_create(window->options.jit_budget, process->process_id,
-                                              process_owner(process));
-    if (jit_names_look_up(process->jit_names, address, &place))
+        process->jit_names = jit_symbols_create(window->options.jit_budget, process->process_id,
+                                                process_owner(process));
+    if (jit_symbols_look_up(process->jit_names, address, &place))
         return add_code(window, &place, 0);
-    if (jit_names_is_due(process->jit_names, now_ns)) {
+    if (jit_symbols_is_due(process->jit_names, now_ns)) {
         read_names(window, process);
-        if (jit_names_look_up(process->jit_names, address, &place))
+        if (jit_symbols_look_up(process->jit_names, address, &place))
             return add_code(window, &place, 0);
     }
     return unnamed_location(window, process, address, is_mapped);
@@ -429,15 +429,16 @@ static uint32_t code_location(struct window *window, struct process *process, ui
 /* Where there are more names than were read one of those is most likely its. */
 static bool find_late_name(const struct unnamed *unnamed, struct jitdump_place *ret_place)
 {
-    if (jit_names_look_up(unnamed->names, unnamed->address, ret_place))
+    if (jit_symbols_look_up(unnamed->names, unnamed->address, ret_place))
         return true;
     *ret_place = (struct jitdump_place){.function = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
-    return unnamed->is_mapped && jit_names_are_cut(unnamed->names);
+    return unnamed->is_mapped && jit_symbols_are_cut(unnamed->names);
 }
 
 static int compare_turns(const void *a, const void *b)
 {
-    return jit_names_compare_turns(*(struct jit_names *const *)a, *(struct jit_names *const *)b);
+    return jit_symbols_compare_turns(*(struct jit_symbols *const *)a,
+                                     *(struct jit_symbols *const *)b);
 }
 
 /* There need not be time for all. */
@@ -447,15 +448,15 @@ static void read_late(const struct window *window)
     const bool is_hasty = window->options.form == WINDOW_FOR_OTLP;
     const int64_t until_ns =
         began_ns + (is_hasty ? LATE_MAX_MS : LATE_FOR_PEOPLE_MAX_MS) * CLOCK_NS_PER_MS;
-    struct jit_names **names = mem_new(struct jit_names *, window->unnamed_count);
+    struct jit_symbols **names = mem_new(struct jit_symbols *, window->unnamed_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < window->unnamed_count; i++) {
         if (!count || names[count - 1] != window->unnamed[i]->names)
             names[count++] = window->unnamed[i]->names;
     }
-    qsort(names, count, sizeof(struct jit_names *), compare_turns);
+    qsort(names, count, sizeof(struct jit_symbols *), compare_turns);
     for (uint32_t i = 0; i < count && (!is_hasty || clock_monotonic_ns() < until_ns); i++)
-        jit_names_read_late(names[i], began_ns, until_ns);
+        jit_symbols_read_late(names[i], began_ns, until_ns);
     mem_free(names);
 }
 
@@ -467,7 +468,7 @@ static void name_late(struct window *window)
         const struct unnamed *unnamed = window->unnamed[i];
         struct jitdump_place place;
         const bool is_known = find_late_name(unnamed, &place);
-        set_bringer(window, jit_names_owner(unnamed->names), (uint32_t)unnamed->process_id);
+        set_bringer(window, jit_symbols_owner(unnamed->names), (uint32_t)unnamed->process_id);
         const struct profile_line line =
             is_known ? code_line(window, &place) : (struct profile_line){0};
         charge_bringer(window);
@@ -531,7 +532,7 @@ static uint32_t vdso_location(struct window *window, const struct process_mappin
 {
     struct span name = {0};
     if (mapping->start > UINT32_MAX)
-        name = vdso_names_find(address - mapping->start + mapping->file_offset);
+        name = vdso_symbols_find(address - mapping->start + mapping->file_offset);
     if (!name.size)
         name = SPAN_LITERAL("[vdso]");
     return named_location(window, PROFILE_NONE, name, SPAN_LITERAL("[vdso]"));
@@ -610,12 +611,12 @@ static uint32_t weave(struct window *window, struct process *process,
 {
     const struct call_search search = {.interpreter = process->interpreter, .event = event};
     const bool is_ready = event->interpreted_count && interpreter_is_ready(process->interpreter);
-    const struct weave of_event = {.native_count = event->user_count,
-                                   .frames = sample_interpreted(event),
-                                   .frame_count = is_ready ? event->interpreted_count : 0,
-                                   .is_call = is_call,
-                                   .context = &search};
-    return weave_frames(&of_event, window->woven);
+    const struct stack_merge of_event = {.native_count = event->user_count,
+                                         .frames = sample_interpreted(event),
+                                         .frame_count = is_ready ? event->interpreted_count : 0,
+                                         .is_call = is_call,
+                                         .context = &search};
+    return stack_merge_frames(&of_event, window->woven);
 }
 
 /* ---- stacks ---- */
@@ -623,9 +624,10 @@ static uint32_t weave(struct window *window, struct process *process,
 static uint32_t woven_location(struct window *window, struct process *process,
                                const struct sample_event *event, uint32_t item)
 {
-    if (!(item & WEAVE_INTERPRETED))
+    if (!(item & STACK_MERGE_INTERPRETED))
         return user_location(window, process, event->addresses[item], (int64_t)event->time_ns);
-    return script_location(window, process, &sample_interpreted(event)[item & ~WEAVE_INTERPRETED]);
+    return script_location(window, process,
+                           &sample_interpreted(event)[item & ~STACK_MERGE_INTERPRETED]);
 }
 
 /* Of a wait the first frames of the kernel are those of our own program: the one to begin with is
@@ -900,7 +902,7 @@ bool window_is_full(const struct window *window)
 {
     const int64_t age_ns = clock_monotonic_ns() - window->begun_ns;
     return window->entry_count > ENTRIES_MAX || profile_builder_failed(window->builder) ||
-           (window_text_is_full(&window->text) && age_ns > FULL_TEXT_PAUSE_S * CLOCK_NS_PER_S);
+           (window_quota_is_full(&window->text) && age_ns > FULL_TEXT_PAUSE_S * CLOCK_NS_PER_S);
 }
 
 /* ---- taking ---- */

@@ -2,19 +2,19 @@
 
 #include "lib/base/mem.h"
 
-struct window_text_account {
+struct window_quota_account {
     uint64_t used_bytes;
     bool is_refused;
 };
 
-void window_text_fini(struct window_text *text)
+void window_quota_fini(struct window_quota *text)
 {
     map_u64_fini(&text->numbers);
     mem_free(text->accounts);
-    *text = (struct window_text){0};
+    *text = (struct window_quota){0};
 }
 
-static struct window_text_account *find_account(struct window_text *text, uint64_t owner)
+static struct window_quota_account *find_account(struct window_quota *text, uint64_t owner)
 {
     const uint32_t known = map_u64_find(&text->numbers, owner);
     if (known != MAP_ABSENT)
@@ -24,22 +24,22 @@ static struct window_text_account *find_account(struct window_text *text, uint64
         text->accounts = mem_resize(text->accounts, text->capacity, sizeof(*text->accounts));
     }
     map_u64_add(&text->numbers, owner, text->count);
-    text->accounts[text->count] = (struct window_text_account){0};
+    text->accounts[text->count] = (struct window_quota_account){0};
     return &text->accounts[text->count++];
 }
 
 /* What has come already may be more than it should. */
-static bool has_room(const struct window_text *text, const struct window_text_account *account,
+static bool has_room(const struct window_quota *text, const struct window_quota_account *account,
                      size_t bytes)
 {
     const uint64_t of_others = text->used_bytes - account->used_bytes;
-    return of_others < WINDOW_TEXT_MAX_BYTES &&
-           account->used_bytes + bytes <= (WINDOW_TEXT_MAX_BYTES - of_others) / 2;
+    return of_others < WINDOW_QUOTA_MAX_BYTES &&
+           account->used_bytes + bytes <= (WINDOW_QUOTA_MAX_BYTES - of_others) / 2;
 }
 
-bool window_text_take(struct window_text *text, uint64_t owner, size_t bytes, bool *ret_is_first)
+bool window_quota_take(struct window_quota *text, uint64_t owner, size_t bytes, bool *ret_is_first)
 {
-    struct window_text_account *account = find_account(text, owner);
+    struct window_quota_account *account = find_account(text, owner);
     if (!has_room(text, account, bytes)) {
         *ret_is_first = !account->is_refused;
         account->is_refused = true;
@@ -50,18 +50,18 @@ bool window_text_take(struct window_text *text, uint64_t owner, size_t bytes, bo
     return true;
 }
 
-void window_text_charge(struct window_text *text, uint64_t owner, size_t bytes)
+void window_quota_charge(struct window_quota *text, uint64_t owner, size_t bytes)
 {
     find_account(text, owner)->used_bytes += bytes;
     text->used_bytes += bytes;
 }
 
-bool window_text_has_room(struct window_text *text, uint64_t owner)
+bool window_quota_has_room(struct window_quota *text, uint64_t owner)
 {
     return has_room(text, find_account(text, owner), 1);
 }
 
-bool window_text_is_full(const struct window_text *text)
+bool window_quota_is_full(const struct window_quota *text)
 {
-    return text->used_bytes > WINDOW_TEXT_MAX_BYTES / 4 * 3;
+    return text->used_bytes > WINDOW_QUOTA_MAX_BYTES / 4 * 3;
 }

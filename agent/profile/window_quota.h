@@ -11,27 +11,27 @@
 
 #include "lib/base/map.h"
 
-enum { WINDOW_TEXT_MAX_BYTES = 6 << 20 };
+enum { WINDOW_QUOTA_MAX_BYTES = 6 << 20 };
 
-struct window_text_account;
+struct window_quota_account;
 
-struct window_text {
+struct window_quota {
     struct map_u64 numbers; /* of accounts, by owner */
-    struct window_text_account *accounts;
+    struct window_quota_account *accounts;
     uint32_t count;
     uint32_t capacity;
     uint64_t used_bytes;
 };
 
-void window_text_fini(struct window_text *text);
+void window_quota_fini(struct window_quota *text);
 
 /* False: there is no room for so much more of this owner; *ret_is_first: for the first time. */
-bool window_text_take(struct window_text *text, uint64_t owner, size_t bytes, bool *ret_is_first);
+bool window_quota_take(struct window_quota *text, uint64_t owner, size_t bytes, bool *ret_is_first);
 /* So much has come already. */
-void window_text_charge(struct window_text *text, uint64_t owner, size_t bytes);
+void window_quota_charge(struct window_quota *text, uint64_t owner, size_t bytes);
 /* Is there room for anything more of this owner? */
-bool window_text_has_room(struct window_text *text, uint64_t owner);
+bool window_quota_has_room(struct window_quota *text, uint64_t owner);
 /* Little room is left for those that come. */
-bool window_text_is_full(const struct window_text *text);
+bool window_quota_is_full(const struct window_quota *text);
 
 #endif

@@ -36,7 +36,7 @@ struct jit_owner {
     int64_t next_ns; /* and when one may be again */
 };
 
-struct jit_names {
+struct jit_symbols {
     uint32_t references;
     struct jit_budget *budget;
     struct jit_owner *owner;
@@ -59,7 +59,7 @@ struct jit_names {
 
 /* Of one that has ended what is known stays. A program that acts for another user must not choose
  * the file: nobody's is trusted then. */
-static void read_status(struct jit_names *names)
+static void read_status(struct jit_symbols *names)
 {
     uint32_t real, effective;
     buf_auto text = {0};
@@ -72,7 +72,7 @@ static void read_status(struct jit_names *names)
 
 /* The earliest that the wall clock has said: where it was set forward since, what was written
  * before would seem to be older than the process. */
-static void note_start(struct jit_names *names)
+static void note_start(struct jit_symbols *names)
 {
     if (!names->start_ticks)
         return;
@@ -111,19 +111,19 @@ static uint64_t read_start_ticks(uint32_t process_id)
     buf_auto text;
     buf_init(&text, STAT_MAX_BYTES);
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process_id);
-    return !small_file_read(path, &text, &ignored) && proc_text_stat(buf_span(&text), &status)
+    return !procfs_file_read(path, &text, &ignored) && proc_text_stat(buf_span(&text), &status)
                ? status.start_ticks
                : 0;
 }
 
 /* Then nothing is to be found under it. */
-static bool is_number_given_again(const struct jit_names *names)
+static bool is_number_given_again(const struct jit_symbols *names)
 {
     const uint64_t start_ticks = read_start_ticks(names->process_id);
     return start_ticks && start_ticks != names->start_ticks;
 }
 
-static void note_user(struct jit_names *names)
+static void note_user(struct jit_symbols *names)
 {
     read_status(names);
     note_start(names);
@@ -158,39 +158,40 @@ static void release_owner(struct jit_budget *budget, struct jit_owner *owner)
 }
 
 /* What it has of the budget. */
-static void set_used(struct jit_names *names, uint64_t bytes)
+static void set_used(struct jit_symbols *names, uint64_t bytes)
 {
     names->owner->used_bytes += bytes - names->used_bytes;
     names->budget->used_bytes += bytes - names->used_bytes;
     names->used_bytes = bytes;
 }
 
-struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id, uint64_t owner)
+struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t process_id,
+                                       uint64_t owner)
 {
-    struct jit_names *names = mem_new(struct jit_names, 1);
-    *names = (struct jit_names){.references = 1,
-                                .budget = budget,
-                                .owner = take_owner(budget, owner),
-                                .process_id = process_id,
-                                .start_ticks = read_start_ticks(process_id),
-                                .shown_id = process_id,
-                                .own_number = process_id,
-                                .user_id = NOBODY,
-                                .started_ns = INT64_MAX,
-                                .read_ns = NEVER_NS,
-                                .jitdump = jitdump_create(),
-                                .perf_map = perf_map_create()};
+    struct jit_symbols *names = mem_new(struct jit_symbols, 1);
+    *names = (struct jit_symbols){.references = 1,
+                                  .budget = budget,
+                                  .owner = take_owner(budget, owner),
+                                  .process_id = process_id,
+                                  .start_ticks = read_start_ticks(process_id),
+                                  .shown_id = process_id,
+                                  .own_number = process_id,
+                                  .user_id = NOBODY,
+                                  .started_ns = INT64_MAX,
+                                  .read_ns = NEVER_NS,
+                                  .jitdump = jitdump_create(),
+                                  .perf_map = perf_map_create()};
     note_user(names); /* it may end before anything is read */
     return names;
 }
 
-struct jit_names *jit_names_keep(struct jit_names *names)
+struct jit_symbols *jit_symbols_keep(struct jit_symbols *names)
 {
     names->references++;
     return names;
 }
 
-void jit_names_release(struct jit_names *names)
+void jit_symbols_release(struct jit_symbols *names)
 {
     if (!names || --names->references)
         return;
@@ -205,14 +206,14 @@ void jit_names_release(struct jit_names *names)
 /* ---- reading ---- */
 
 /* Numbers are given again, in containers the first one always, and /tmp may outlive them. */
-static bool is_of_an_earlier_process(const struct jit_names *names, const struct stat *status)
+static bool is_of_an_earlier_process(const struct jit_symbols *names, const struct stat *status)
 {
     const int64_t written_ns =
         (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
     return names->started_ns != INT64_MAX && written_ns < names->started_ns - START_DOUBT_NS;
 }
 
-static int open_file(const struct jit_names *names, const char *path, uint64_t *ret_bytes)
+static int open_file(const struct jit_symbols *names, const char *path, uint64_t *ret_bytes)
 {
     struct stat status;
     int fd = process_file_open_written(names->shown_id, names->user_id, span_text(path));
@@ -232,7 +233,7 @@ static uint64_t less(uint64_t bytes, uint64_t taken)
 }
 
 /* What the one file of this process may have, where the other has so much. */
-static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_other)
+static uint64_t room_beside(const struct jit_symbols *names, uint64_t bytes_of_other)
 {
     const uint64_t max_bytes = names->budget->max_bytes;
     const uint64_t held = names->owner->used_bytes - names->used_bytes; /* beside this one */
@@ -242,7 +243,7 @@ static uint64_t room_beside(const struct jit_names *names, uint64_t bytes_of_oth
     return less(of_process < of_owner ? of_process : of_owner, bytes_of_other);
 }
 
-static bool read_jitdump(struct jit_names *names)
+static bool read_jitdump(struct jit_symbols *names)
 {
     uint64_t bytes;
     if (!names->jitdump_path)
@@ -252,7 +253,7 @@ static bool read_jitdump(struct jit_names *names)
                                   room_beside(names, perf_map_bytes(names->perf_map)));
 }
 
-static bool read_perf_map(struct jit_names *names)
+static bool read_perf_map(struct jit_symbols *names)
 {
     char path[64];
     uint64_t bytes;
@@ -262,7 +263,7 @@ static bool read_perf_map(struct jit_names *names)
                                    room_beside(names, jitdump_bytes(names->jitdump)));
 }
 
-static void read_both(struct jit_names *names)
+static void read_both(struct jit_symbols *names)
 {
     bool is_whole = read_jitdump(names);
     is_whole = read_perf_map(names) && is_whole;
@@ -271,7 +272,7 @@ static void read_both(struct jit_names *names)
     names->is_refused |= !is_whole;
 }
 
-static void read_files(struct jit_names *names)
+static void read_files(struct jit_symbols *names)
 {
     struct jit_budget *budget = names->budget;
     struct jit_owner *owner = names->owner;
@@ -292,7 +293,7 @@ static char *copy_text(struct span text)
     return copy;
 }
 
-bool jit_names_is_due(const struct jit_names *names, int64_t now_ns)
+bool jit_symbols_is_due(const struct jit_symbols *names, int64_t now_ns)
 {
     if (names->budget->is_closed || now_ns - names->read_ns < READ_PAUSE_NS)
         return false;
@@ -300,7 +301,7 @@ bool jit_names_is_due(const struct jit_names *names, int64_t now_ns)
     return present_ns >= names->budget->next_ns && present_ns >= names->owner->next_ns;
 }
 
-void jit_names_read(struct jit_names *names, const struct jit_source *source)
+void jit_symbols_read(struct jit_symbols *names, const struct jit_source *source)
 {
     names->shown_id = source->shown_id;
     if (source->jitdump.size && !names->jitdump_path)
@@ -308,7 +309,7 @@ void jit_names_read(struct jit_names *names, const struct jit_source *source)
     read_files(names);
 }
 
-void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns)
+void jit_symbols_read_late(struct jit_symbols *names, int64_t since_ns, int64_t until_ns)
 {
     if (names->budget->is_closed || names->read_ns >= since_ns)
         return;
@@ -322,26 +323,26 @@ static int compare_times(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? -1 : a_ns > b_ns;
 }
 
-int jit_names_compare_turns(const struct jit_names *a, const struct jit_names *b)
+int jit_symbols_compare_turns(const struct jit_symbols *a, const struct jit_symbols *b)
 {
     const int by_owner = compare_times(a->owner->read_ns, b->owner->read_ns);
     return by_owner ? by_owner : compare_times(a->read_ns, b->read_ns);
 }
 
-uint64_t jit_names_owner(const struct jit_names *names)
+uint64_t jit_symbols_owner(const struct jit_symbols *names)
 {
     return names->owner->number;
 }
 
 /* ---- looking up ---- */
 
-bool jit_names_are_cut(const struct jit_names *names)
+bool jit_symbols_are_cut(const struct jit_symbols *names)
 {
     return names->is_refused;
 }
 
-bool jit_names_look_up(const struct jit_names *names, uint64_t address,
-                       struct jitdump_place *ret_place)
+bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
+                         struct jitdump_place *ret_place)
 {
     if (jitdump_find(names->jitdump, address, ret_place))
         return true;

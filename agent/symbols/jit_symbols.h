@@ -19,7 +19,7 @@
 
 #include "agent/symbols/jitdump.h"
 
-struct jit_names;
+struct jit_symbols;
 struct jit_owner;
 
 /* What all have together; zeros but max_bytes at the start. */
@@ -38,24 +38,25 @@ struct jit_source {
     struct span jitdump; /* the path of what it mapped as one; empty: nothing */
 };
 
-struct jit_names *jit_names_create(struct jit_budget *budget, uint32_t process_id, uint64_t owner);
-struct jit_names *jit_names_keep(struct jit_names *names); /* one reference more */
-void jit_names_release(struct jit_names *names);           /* NULL is a no-op */
+struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t process_id,
+                                       uint64_t owner);
+struct jit_symbols *jit_symbols_keep(struct jit_symbols *names); /* one reference more */
+void jit_symbols_release(struct jit_symbols *names);             /* NULL is a no-op */
 
 /* In what was read. Borrowed until the next reading; false: nobody knows, as yet. */
-bool jit_names_look_up(const struct jit_names *names, uint64_t address,
-                       struct jitdump_place *ret_place);
+bool jit_symbols_look_up(const struct jit_symbols *names, uint64_t address,
+                         struct jitdump_place *ret_place);
 /* Is there more of them than was read? */
-bool jit_names_are_cut(const struct jit_names *names);
+bool jit_symbols_are_cut(const struct jit_symbols *names);
 /* Is it time to read again for code that was seen at now_ns, which is monotonic? */
-bool jit_names_is_due(const struct jit_names *names, int64_t now_ns);
-void jit_names_read(struct jit_names *names, const struct jit_source *source);
+bool jit_symbols_is_due(const struct jit_symbols *names, int64_t now_ns);
+void jit_symbols_read(struct jit_symbols *names, const struct jit_source *source);
 /* Once more, from where it was read last, unless that was after since_ns; and where that is too
  * much for one reading goes on until until_ns. */
-void jit_names_read_late(struct jit_names *names, int64_t since_ns, int64_t until_ns);
+void jit_symbols_read_late(struct jit_symbols *names, int64_t since_ns, int64_t until_ns);
 /* Whose turn is it first, <0: a's, >0: b's? Those are first of whose owner, then of which itself,
  * nothing was read for longest. */
-int jit_names_compare_turns(const struct jit_names *a, const struct jit_names *b);
-uint64_t jit_names_owner(const struct jit_names *names);
+int jit_symbols_compare_turns(const struct jit_symbols *a, const struct jit_symbols *b);
+uint64_t jit_symbols_owner(const struct jit_symbols *names);
 
 #endif

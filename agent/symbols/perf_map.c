@@ -118,7 +118,7 @@ bool perf_map_read(struct perf_map *map, int fd, uint64_t file_bytes, uint64_t m
     /* Half of it for the text, and half for where each line is. */
     buf_fini(&map->text);
     buf_init(&map->text, half < FILE_MAX_BYTES ? (size_t)half : FILE_MAX_BYTES);
-    const bool is_whole = !small_file_read_fd(fd, "a perf map", &map->text, &ignored);
+    const bool is_whole = !procfs_file_read_fd(fd, "a perf map", &map->text, &ignored);
     return index_text(map, most < ENTRIES_MAX ? (uint32_t)most : ENTRIES_MAX) && is_whole;
 }
 

@@ -33,7 +33,7 @@ static bool has(const Elf64_Sym *symbol, uint64_t offset)
            offset >= symbol->st_value && offset - symbol->st_value < symbol->st_size;
 }
 
-struct span vdso_names_find(uint64_t offset)
+struct span vdso_symbols_find(uint64_t offset)
 {
     const char *image = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
     struct symbols symbols;

@@ -11,6 +11,6 @@
 
 /* The function that has the byte at that distance from the start of the vdso; of several names the
  * one that the kernel calls it by (__vdso_…, __kernel_…). Empty: none has. The span is for ever. */
-struct span vdso_names_find(uint64_t offset);
+struct span vdso_symbols_find(uint64_t offset);
 
 #endif

@@ -14,22 +14,22 @@ struct place {
     uint64_t count;
 };
 
-struct stop_places {
+struct unwind_failures {
     struct arena *arena;
     struct map_bytes by_key;
     struct place places[PLACES_MAX + 1]; /* the last one: all that do not fit */
     uint32_t count;
 };
 
-struct stop_places *stop_places_create(void)
+struct unwind_failures *unwind_failures_create(void)
 {
-    struct stop_places *places = mem_new(struct stop_places, 1);
+    struct unwind_failures *places = mem_new(struct unwind_failures, 1);
     places->arena = arena_create();
     places->places[PLACES_MAX].key = "elsewhere";
     return places;
 }
 
-void stop_places_destroy(struct stop_places *places)
+void unwind_failures_destroy(struct unwind_failures *places)
 {
     if (!places)
         return;
@@ -38,7 +38,7 @@ void stop_places_destroy(struct stop_places *places)
     mem_free(places);
 }
 
-void stop_places_add(struct stop_places *places, enum unwind_stop stop, const char *path)
+void unwind_failures_add(struct unwind_failures *places, enum unwind_stop stop, const char *path)
 {
     char key[KEY_BYTES];
     snprintf(key, sizeof(key), "%s %s", unwind_stop_name(stop), path);
@@ -54,7 +54,7 @@ void stop_places_add(struct stop_places *places, enum unwind_stop stop, const ch
 }
 
 /* The most frequent of those that are not said yet; PLACES_MAX + 1: none is left. */
-static uint32_t next_place(const struct stop_places *places, const bool *is_said)
+static uint32_t next_place(const struct unwind_failures *places, const bool *is_said)
 {
     uint32_t best = PLACES_MAX + 1;
     for (uint32_t i = 0; i <= PLACES_MAX; i++) {
@@ -65,7 +65,7 @@ static uint32_t next_place(const struct stop_places *places, const bool *is_said
     return best;
 }
 
-void stop_places_append(const struct stop_places *places, uint32_t limit, struct buf *text)
+void unwind_failures_append(const struct unwind_failures *places, uint32_t limit, struct buf *text)
 {
     bool is_said[PLACES_MAX + 1] = {0};
     for (uint32_t said = 0; said < limit; said++) {

@@ -9,15 +9,15 @@
 #include "bpf/unwind_format.h"
 #include "lib/base/buf.h"
 
-struct stop_places;
+struct unwind_failures;
 
-struct stop_places *stop_places_create(void);
-void stop_places_destroy(struct stop_places *places); /* NULL is a no-op */
+struct unwind_failures *unwind_failures_create(void);
+void unwind_failures_destroy(struct unwind_failures *places); /* NULL is a no-op */
 
 /* path of the binary, or a word for what is none. */
-void stop_places_add(struct stop_places *places, enum unwind_stop stop, const char *path);
+void unwind_failures_add(struct unwind_failures *places, enum unwind_stop stop, const char *path);
 
 /* "12 frame-pointer /lib/ld.so, 3 register /bin/x": the most frequent, at most limit. */
-void stop_places_append(const struct stop_places *places, uint32_t limit, struct buf *text);
+void unwind_failures_append(const struct unwind_failures *places, uint32_t limit, struct buf *text);
 
 #endif

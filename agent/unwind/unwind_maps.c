@@ -42,7 +42,7 @@ struct waiting {
     struct rule_uses uses; /* RULES */
 };
 
-struct unwind_space {
+struct unwind_maps {
     struct unwind_memory memory;
     struct shard *shards;
     uint32_t shard_count; /* that are there */
@@ -50,7 +50,7 @@ struct unwind_space {
     struct unwind_rules *rules;
     struct rule_uses *uses; /* by a table's first chunk */
     struct holding *holdings;
-    struct owner_sums held; /* bytes, where they are counted */
+    struct owner_usage held; /* bytes, where they are counted */
     struct waiting *waiting;
     size_t waiting_count;
     size_t waiting_capacity;
@@ -59,9 +59,9 @@ struct unwind_space {
     uint32_t generation; /* of the last run */
 };
 
-struct unwind_space *unwind_space_create(const struct unwind_memory *memory)
+struct unwind_maps *unwind_maps_create(const struct unwind_memory *memory)
 {
-    struct unwind_space *space = mem_new(struct unwind_space, 1);
+    struct unwind_maps *space = mem_new(struct unwind_maps, 1);
     space->memory = *memory;
     if (space->memory.shard_limit > UNWIND_SHARD_COUNT)
         space->memory.shard_limit = UNWIND_SHARD_COUNT;
@@ -73,7 +73,7 @@ struct unwind_space *unwind_space_create(const struct unwind_memory *memory)
     return space;
 }
 
-void unwind_space_destroy(struct unwind_space *space)
+void unwind_maps_destroy(struct unwind_maps *space)
 {
     if (!space)
         return;
@@ -88,17 +88,17 @@ void unwind_space_destroy(struct unwind_space *space)
     mem_free(space->shards);
     mem_free(space->uses);
     mem_free(space->holdings);
-    owner_sums_fini(&space->held);
+    owner_usage_fini(&space->held);
     mem_free(space->waiting);
     mem_free(space);
 }
 
-void unwind_space_limit_shards(struct unwind_space *space, uint32_t shard_limit)
+void unwind_maps_limit_shards(struct unwind_maps *space, uint32_t shard_limit)
 {
     space->memory.shard_limit = shard_limit < UNWIND_SHARD_COUNT ? shard_limit : UNWIND_SHARD_COUNT;
 }
 
-static bool add_shard(struct unwind_space *space, uint32_t index)
+static bool add_shard(struct unwind_maps *space, uint32_t index)
 {
     if (space->shard_count >= space->memory.shard_limit)
         return false;
@@ -111,7 +111,7 @@ static bool add_shard(struct unwind_space *space, uint32_t index)
 }
 
 /* All but the first: some process always has mappings. */
-static void drop_free_shards(struct unwind_space *space)
+static void drop_free_shards(struct unwind_maps *space)
 {
     for (uint32_t i = 1; space->memory.shard_destroy && i < UNWIND_SHARD_COUNT; i++) {
         struct shard *shard = &space->shards[i];
@@ -126,7 +126,7 @@ static void drop_free_shards(struct unwind_space *space)
 
 /* ---- shares ---- */
 
-static uint32_t used_bytes(const struct unwind_space *space)
+static uint32_t used_bytes(const struct unwind_maps *space)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
@@ -136,29 +136,29 @@ static uint32_t used_bytes(const struct unwind_space *space)
 }
 
 /* Shards from before the limit became less are there nevertheless. */
-static uint32_t most_bytes(const struct unwind_space *space)
+static uint32_t most_bytes(const struct unwind_maps *space)
 {
     const uint32_t limit = space->memory.shard_limit;
     return (limit > space->shard_count ? limit : space->shard_count) * UNWIND_SHARD_BYTES;
 }
 
-bool unwind_space_is_counted(const struct unwind_space *space)
+bool unwind_maps_is_counted(const struct unwind_maps *space)
 {
-    return fair_share_is_counted(used_bytes(space), most_bytes(space));
+    return fair_quota_is_counted(used_bytes(space), most_bytes(space));
 }
 
 /* One that passes the half is counted: a table may be large, and a limit small. */
-static bool is_counted_with(const struct unwind_space *space, uint64_t bytes)
+static bool is_counted_with(const struct unwind_maps *space, uint64_t bytes)
 {
     return used_bytes(space) + bytes > most_bytes(space) / 2;
 }
 
 /* Does an owner's share suffice, when what it gives back for it is taken off? */
-static bool may_take(const struct unwind_space *space, uint64_t owner, uint64_t bytes,
+static bool may_take(const struct unwind_maps *space, uint64_t owner, uint64_t bytes,
                      uint32_t given_back)
 {
     const uint32_t most = most_bytes(space);
-    const uint32_t held = owner_sums_get(&space->held, owner) - given_back;
+    const uint32_t held = owner_usage_get(&space->held, owner) - given_back;
     return !owner || !is_counted_with(space, bytes) ||
            held + bytes <= (most - used_bytes(space)) / FAIR_SHARE;
 }
@@ -180,7 +180,7 @@ static bool take_from(struct shard *shard, uint64_t bytes, uint32_t *ret_offset)
 }
 
 /* Room for bytes, at most a shard; false when there is none. */
-static bool take_bytes(struct unwind_space *space, uint64_t bytes, uint32_t *ret_shard,
+static bool take_bytes(struct unwind_maps *space, uint64_t bytes, uint32_t *ret_shard,
                        uint32_t *ret_offset)
 {
     uint32_t absent = UNWIND_SHARD_COUNT;
@@ -200,13 +200,13 @@ static bool take_bytes(struct unwind_space *space, uint64_t bytes, uint32_t *ret
     return take_from(&space->shards[absent], bytes, ret_offset);
 }
 
-static bool write_bytes(struct unwind_space *space, uint32_t shard, uint32_t offset,
+static bool write_bytes(struct unwind_maps *space, uint32_t shard, uint32_t offset,
                         const void *bytes, size_t size)
 {
     return space->memory.shard_write(space->memory.context, shard, offset, bytes, size);
 }
 
-static void wait_for(struct unwind_space *space, struct waiting waiting)
+static void wait_for(struct unwind_maps *space, struct waiting waiting)
 {
     if (space->waiting_count == space->waiting_capacity) {
         space->waiting_capacity = space->waiting_capacity ? space->waiting_capacity * 2 : 64;
@@ -289,7 +289,7 @@ static void measure(const struct unwind_table_chunk *from, struct unwind_chunk *
                             3 * (uint64_t)from->row_count);
 }
 
-static bool copy_chunk(struct unwind_space *space, const struct unwind_table_chunk *from,
+static bool copy_chunk(struct unwind_maps *space, const struct unwind_table_chunk *from,
                        const uint16_t *places, struct unwind_chunk *ret_chunk)
 {
     struct unwind_chunk chunk = {0};
@@ -319,7 +319,7 @@ static bool copy_chunk(struct unwind_space *space, const struct unwind_table_chu
     return is_written;
 }
 
-static void give_rows(struct unwind_space *space, const struct unwind_chunk *chunks, uint32_t count)
+static void give_rows(struct unwind_maps *space, const struct unwind_chunk *chunks, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (has_rows(&chunks[i]))
@@ -328,16 +328,16 @@ static void give_rows(struct unwind_space *space, const struct unwind_chunk *chu
     }
 }
 
-static enum err_code refuse(struct unwind_space *space, const char *what, struct err *err)
+static enum err_code refuse(struct unwind_maps *space, const char *what, struct err *err)
 {
     space->refused_count++;
     return err_set(err, ERR_LIMIT, "there is no room for %s: %u shards of 4 MiB are in use", what,
                    space->shard_count);
 }
 
-enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t owner, uint64_t start,
-                                   uint32_t chunk_count, struct unwind_table_ref *ret_ref,
-                                   struct err *err)
+enum err_code unwind_maps_reserve(struct unwind_maps *space, uint64_t owner, uint64_t start,
+                                  uint32_t chunk_count, struct unwind_table_ref *ret_ref,
+                                  struct err *err)
 {
     const int64_t first = free_ranges_take(&space->chunks, chunk_count);
     if (first == FREE_RANGES_NONE)
@@ -359,7 +359,7 @@ static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *fr
 
 /* Those that a table names, and where they are; of those that there is no room for, the rows stop.
  */
-static struct rule_uses take_rules(struct unwind_space *space, uint64_t owner,
+static struct rule_uses take_rules(struct unwind_maps *space, uint64_t owner,
                                    const struct unwind_table *table, uint16_t *ret_places)
 {
     struct rule_uses uses = {.count = 0};
@@ -382,7 +382,7 @@ static struct rule_uses take_rules(struct unwind_space *space, uint64_t owner,
     return uses;
 }
 
-static void give_rules(struct unwind_space *space, struct rule_uses *uses)
+static void give_rules(struct unwind_maps *space, struct rule_uses *uses)
 {
     unwind_rules_give(space->rules, uses->places, uses->count);
     mem_free(uses->places);
@@ -402,7 +402,7 @@ static uint64_t rows_bytes(const struct unwind_table *table)
 }
 
 /* A table's chunks, written and not shown to anybody yet. */
-static bool copy_chunks(struct unwind_space *space, const struct unwind_table *table,
+static bool copy_chunks(struct unwind_maps *space, const struct unwind_table *table,
                         const uint16_t *places, struct unwind_chunk *ret_chunks)
 {
     for (uint32_t i = 0; i < table->facts.chunk_count; i++) {
@@ -415,7 +415,7 @@ static bool copy_chunks(struct unwind_space *space, const struct unwind_table *t
 }
 
 /* What the place had before, when rules were lacking. */
-static void let_old_wait(struct unwind_space *space, const struct unwind_table_ref *ref,
+static void let_old_wait(struct unwind_maps *space, const struct unwind_table_ref *ref,
                          int64_t now_ns)
 {
     struct rule_uses *uses = &space->uses[ref->first_chunk];
@@ -434,8 +434,8 @@ static void let_old_wait(struct unwind_space *space, const struct unwind_table_r
     }
 }
 
-enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_table_ref *ref,
-                                const struct unwind_table *table, int64_t now_ns, struct err *err)
+enum err_code unwind_maps_fill(struct unwind_maps *space, const struct unwind_table_ref *ref,
+                               const struct unwind_table *table, int64_t now_ns, struct err *err)
 {
     const uint32_t count = ref->chunk_count;
     if (table->start != ref->start || table->facts.chunk_count != count)
@@ -455,16 +455,16 @@ enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_
     }
     let_old_wait(space, ref, now_ns);
     space->uses[ref->first_chunk] = uses;
-    owner_sums_take(&space->held, holding->owner, holding->bytes);
+    owner_usage_take(&space->held, holding->owner, holding->bytes);
     holding->bytes = is_counted && holding->owner ? (uint32_t)bytes : 0;
-    owner_sums_add(&space->held, holding->owner, holding->bytes);
+    owner_usage_add(&space->held, holding->owner, holding->bytes);
     for (uint32_t i = 0; i < count; i++)
         publish_chunk(&space->memory.chunks[ref->first_chunk + i], &chunks[i]);
     return ERR_NONE;
 }
 
-enum unwind_lack unwind_space_lack(const struct unwind_space *space,
-                                   const struct unwind_table_ref *ref)
+enum unwind_lack unwind_maps_lack(const struct unwind_maps *space,
+                                  const struct unwind_table_ref *ref)
 {
     const struct rule_uses *uses = &space->uses[ref->first_chunk];
     if (!ref->chunk_count || uses->lacking == 0)
@@ -478,13 +478,13 @@ enum unwind_lack unwind_space_lack(const struct unwind_space *space,
                : UNWIND_LACKS_NO_MORE;
 }
 
-enum err_code unwind_space_add_table(struct unwind_space *space, const struct unwind_table *table,
-                                     struct unwind_table_ref *ret_ref, struct err *err)
+enum err_code unwind_maps_add_table(struct unwind_maps *space, const struct unwind_table *table,
+                                    struct unwind_table_ref *ret_ref, struct err *err)
 {
     struct unwind_table_ref ref;
-    if (unwind_space_reserve(space, 0, table->start, table->facts.chunk_count, &ref, err))
+    if (unwind_maps_reserve(space, 0, table->start, table->facts.chunk_count, &ref, err))
         return err->code;
-    if (unwind_space_fill(space, &ref, table, 0, err)) {
+    if (unwind_maps_fill(space, &ref, table, 0, err)) {
         free_ranges_give(&space->chunks, ref.first_chunk, ref.chunk_count);
         return err->code;
     }
@@ -492,8 +492,8 @@ enum err_code unwind_space_add_table(struct unwind_space *space, const struct un
     return ERR_NONE;
 }
 
-void unwind_space_remove_table(struct unwind_space *space, const struct unwind_table_ref *ref,
-                               int64_t now_ns)
+void unwind_maps_remove_table(struct unwind_maps *space, const struct unwind_table_ref *ref,
+                              int64_t now_ns)
 {
     if (!ref->chunk_count)
         return;
@@ -512,9 +512,9 @@ static uint32_t run_bytes(uint32_t count)
     return count * (uint32_t)(sizeof(uint64_t) + sizeof(struct unwind_mapping));
 }
 
-enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner, uint32_t dropped,
-                                   const uint64_t *starts, const struct unwind_mapping *mappings,
-                                   uint32_t count, struct unwind_run *ret_run, struct err *err)
+enum err_code unwind_maps_put_run(struct unwind_maps *space, uint64_t owner, uint32_t dropped,
+                                  const uint64_t *starts, const struct unwind_mapping *mappings,
+                                  uint32_t count, struct unwind_run *ret_run, struct err *err)
 {
     struct unwind_run run = {.count = count};
     if (++space->generation == 0)
@@ -536,15 +536,15 @@ enum err_code unwind_space_put_run(struct unwind_space *space, uint64_t owner, u
             return refuse(space, "the mappings of a process", err);
         }
     }
-    owner_sums_add(&space->held, owner, run_bytes(count));
+    owner_usage_add(&space->held, owner, run_bytes(count));
     *ret_run = run;
     return ERR_NONE;
 }
 
-void unwind_space_drop_run(struct unwind_space *space, uint64_t owner, const struct unwind_run *run,
-                           int64_t now_ns)
+void unwind_maps_drop_run(struct unwind_maps *space, uint64_t owner, const struct unwind_run *run,
+                          int64_t now_ns)
 {
-    owner_sums_take(&space->held, owner, run_bytes(run->count));
+    owner_usage_take(&space->held, owner, run_bytes(run->count));
     if (run->count)
         wait_for(space, (struct waiting){.since_ns = now_ns,
                                          .kind = WAITING_BYTES,
@@ -553,19 +553,19 @@ void unwind_space_drop_run(struct unwind_space *space, uint64_t owner, const str
                                          .size = run_bytes(run->count)});
 }
 
-static void give_back_chunks(struct unwind_space *space, uint32_t first, uint32_t count)
+static void give_back_chunks(struct unwind_maps *space, uint32_t first, uint32_t count)
 {
     const struct unwind_chunk *chunks = &space->memory.chunks[first];
     for (uint32_t i = 0; i < count; i++)
         space->waiting_bytes -= has_rows(&chunks[i]) ? chunks[i].bytes : 0;
     give_rows(space, chunks, count);
     give_rules(space, &space->uses[first]);
-    owner_sums_take(&space->held, space->holdings[first].owner, space->holdings[first].bytes);
+    owner_usage_take(&space->held, space->holdings[first].owner, space->holdings[first].bytes);
     space->holdings[first] = (struct holding){0};
     free_ranges_give(&space->chunks, first, count);
 }
 
-static void give_back(struct unwind_space *space, struct waiting *waiting)
+static void give_back(struct unwind_maps *space, struct waiting *waiting)
 {
     switch (waiting->kind) {
     case WAITING_BYTES:
@@ -581,7 +581,7 @@ static void give_back(struct unwind_space *space, struct waiting *waiting)
     }
 }
 
-void unwind_space_reclaim(struct unwind_space *space, int64_t now_ns)
+void unwind_maps_reclaim(struct unwind_maps *space, int64_t now_ns)
 {
     size_t kept = 0;
     for (size_t i = 0; i < space->waiting_count; i++) {
@@ -594,9 +594,9 @@ void unwind_space_reclaim(struct unwind_space *space, int64_t now_ns)
     drop_free_shards(space);
 }
 
-void unwind_space_stats_get(const struct unwind_space *space, struct unwind_space_stats *ret_stats)
+void unwind_maps_stats_get(const struct unwind_maps *space, struct unwind_maps_stats *ret_stats)
 {
-    struct unwind_space_stats stats = {
+    struct unwind_maps_stats stats = {
         .shard_count = space->shard_count,
         .chunk_count = UNWIND_CHUNK_COUNT - space->chunks.free_size,
         .rule_count = unwind_rules_used(space->rules),

@@ -60,11 +60,11 @@ struct table {
     bool is_refused;   /* there was no room for all of it, which is counted */
 };
 
-struct unwinding {
+struct unwind_publisher {
     struct kernel_program *program;
     const struct binaries *binaries;
     struct interpreters *interpreters;
-    struct unwind_space *space;
+    struct unwind_maps *space;
     struct table *tables;
     uint32_t table_count;
     uint32_t planned[PLANNED_MAX]; /* numbers of their binaries, in the order of building */
@@ -78,7 +78,7 @@ struct unwinding {
     bool is_short;           /* something was without room in this second */
     uint64_t failed_tables;
     uint64_t refused_processes;
-    struct unwinding_host host;
+    struct unwind_publisher_host host;
     int64_t ending_ns; /* since when it is to end; 0: it is not */
 };
 
@@ -98,7 +98,7 @@ static bool may_try(const struct table *table)
 }
 
 /* Once for each table, however often it is tried. */
-static void note_refusal(struct unwinding *unwinding, struct table *table, const char *path)
+static void note_refusal(struct unwind_publisher *unwinding, struct table *table, const char *path)
 {
     if (table->is_refused)
         return;
@@ -108,7 +108,7 @@ static void note_refusal(struct unwinding *unwinding, struct table *table, const
         unwinding->host.on_refusal(unwinding->host.context, path);
 }
 
-static uint32_t held_by(const struct unwinding *unwinding, uint64_t owner)
+static uint32_t held_by(const struct unwind_publisher *unwinding, uint64_t owner)
 {
     uint32_t held = 0;
     for (uint32_t i = 0; owner && i < unwinding->table_count; i++)
@@ -118,22 +118,22 @@ static uint32_t held_by(const struct unwinding *unwinding, uint64_t owner)
 
 /* A place of so many chunks, as far as the owner of the process that brings the file may take them.
  */
-static enum err_code reserve(struct unwinding *unwinding, uint64_t owner, uint64_t start,
+static enum err_code reserve(struct unwind_publisher *unwinding, uint64_t owner, uint64_t start,
                              uint32_t chunk_count, struct table *table, struct err *err)
 {
-    struct unwind_space_stats stats;
-    unwind_space_stats_get(unwinding->space, &stats);
-    const bool is_counted = fair_share_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
+    struct unwind_maps_stats stats;
+    unwind_maps_stats_get(unwinding->space, &stats);
+    const bool is_counted = fair_quota_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
     table->owner = is_counted ? owner : 0;
-    if (!fair_share_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
+    if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
                            chunk_count))
         return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
                        stats.chunk_count);
-    return unwind_space_reserve(unwinding->space, owner, start, chunk_count, &table->ref, err);
+    return unwind_maps_reserve(unwinding->space, owner, start, chunk_count, &table->ref, err);
 }
 
 /* Its place, from the file's headers alone; takes fd. */
-static void plan(struct unwinding *unwinding, uint64_t owner, int fd, const char *path,
+static void plan(struct unwind_publisher *unwinding, uint64_t owner, int fd, const char *path,
                  struct table *table)
 {
     uint64_t start;
@@ -160,7 +160,7 @@ static void plan(struct unwinding *unwinding, uint64_t owner, int fd, const char
 
 static bool must_end(void *context)
 {
-    struct unwinding *unwinding = context;
+    struct unwind_publisher *unwinding = context;
     if (!unwinding->host.is_ending || !unwinding->host.is_ending(unwinding->host.context))
         return false;
     const int64_t now_ns = clock_monotonic_ns();
@@ -171,7 +171,8 @@ static bool must_end(void *context)
 
 /* All processes that were told its place have it from then on. Handles: ERR_LIMIT (it stays
  * planned). */
-static enum err_code build(struct unwinding *unwinding, const char *path, struct table *table)
+static enum err_code build(struct unwind_publisher *unwinding, const char *path,
+                           struct table *table)
 {
     struct unwind_table *built = NULL;
     struct err ignored;
@@ -182,7 +183,7 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
     enum err_code code = unwind_table_build(table->fd, path, &budget, &built, &ignored);
     if (!code)
         code =
-            unwind_space_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
+            unwind_maps_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
     const bool is_large = built && built->facts.bytes > LARGE_TABLE_BYTES;
     unwind_table_destroy(built);
     if (is_large) /* what building took is not needed soon, and counts against the memory limit */
@@ -191,7 +192,7 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
         note_refusal(unwinding, table, path);
         return code;
     }
-    if (!code && (budget.is_spent || unwind_space_lack(unwinding->space, &table->ref)))
+    if (!code && (budget.is_spent || unwind_maps_lack(unwinding->space, &table->ref)))
         note_refusal(unwinding, table, path);
     /* Without rows its place stays as it is: mappings name it. */
     table->state = code ? TABLE_NONE : TABLE_READY;
@@ -201,7 +202,7 @@ static enum err_code build(struct unwinding *unwinding, const char *path, struct
     return ERR_NONE;
 }
 
-static void unplan(struct unwinding *unwinding, uint32_t binary)
+static void unplan(struct unwind_publisher *unwinding, uint32_t binary)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < unwinding->planned_count; i++) {
@@ -212,19 +213,19 @@ static void unplan(struct unwinding *unwinding, uint32_t binary)
 }
 
 /* Its binary is forgotten, and no mapping names it any more. */
-static void drop_table(struct unwinding *unwinding, uint32_t binary)
+static void drop_table(struct unwind_publisher *unwinding, uint32_t binary)
 {
     struct table *table = &unwinding->tables[binary];
     if (table->state == TABLE_PLANNED) {
         unplan(unwinding, binary);
         os_close(table->fd);
     }
-    unwind_space_remove_table(unwinding->space, &table->ref, clock_monotonic_ns());
+    unwind_maps_remove_table(unwinding->space, &table->ref, clock_monotonic_ns());
     *table = (struct table){.fd = -1};
 }
 
 /* One that is planned; false when that is not to be now. */
-static bool build_planned(struct unwinding *unwinding, uint32_t number)
+static bool build_planned(struct unwind_publisher *unwinding, uint32_t number)
 {
     if (unwinding->is_closed || must_end(unwinding))
         return false;
@@ -246,12 +247,12 @@ static bool build_planned(struct unwinding *unwinding, uint32_t number)
     return true;
 }
 
-static bool build_next(struct unwinding *unwinding)
+static bool build_next(struct unwind_publisher *unwinding)
 {
     return unwinding->planned_count && build_planned(unwinding, unwinding->planned[0]);
 }
 
-static struct table *place_of(struct unwinding *unwinding, uint32_t binary)
+static struct table *place_of(struct unwind_publisher *unwinding, uint32_t binary)
 {
     if (binary >= unwinding->table_count) {
         const uint32_t grown = binary < 64 ? 64 : 2 * binary;
@@ -263,7 +264,7 @@ static struct table *place_of(struct unwinding *unwinding, uint32_t binary)
     return &unwinding->tables[binary];
 }
 
-static void open_and_plan(struct unwinding *unwinding, struct process *process,
+static void open_and_plan(struct unwind_publisher *unwinding, struct process *process,
                           const struct process_mapping *mapping, struct table *table)
 {
     const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
@@ -287,7 +288,7 @@ static void open_and_plan(struct unwinding *unwinding, struct process *process,
 /* Shall a process that names it be published again in a second? Walks remember, so that it is
  * behind each filling of a table that lacks rules; of one that is planned it is not known if it
  * will. */
-static bool is_wanted_again(const struct unwinding *unwinding, const struct table *table,
+static bool is_wanted_again(const struct unwind_publisher *unwinding, const struct table *table,
                             enum unwind_lack lack)
 {
     const bool is_lacking = lack == UNWIND_LACKS_NOW || lack == UNWIND_LACKS_NO_MORE;
@@ -304,7 +305,7 @@ static bool is_wanted_again(const struct unwinding *unwinding, const struct tabl
     return false;
 }
 
-static const struct table *table_of(struct unwinding *unwinding, struct process *process,
+static const struct table *table_of(struct unwind_publisher *unwinding, struct process *process,
                                     const struct process_mapping *mapping)
 {
     const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
@@ -312,7 +313,7 @@ static const struct table *table_of(struct unwinding *unwinding, struct process 
     if (table->serial != binary->serial)
         drop_table(unwinding, mapping->binary);
     table->serial = binary->serial;
-    const enum unwind_lack lack = unwind_space_lack(unwinding->space, &table->ref);
+    const enum unwind_lack lack = unwind_maps_lack(unwinding->space, &table->ref);
     if (table->state == TABLE_UNKNOWN ||
         (table->state == TABLE_READY && lack == UNWIND_LACKS_NO_MORE))
         open_and_plan(unwinding, process, mapping, table);
@@ -329,7 +330,7 @@ static bool find_own_vdso(struct proc_mapping *ret_mapping)
     struct err ignored;
     buf_auto text;
     buf_init(&text, OWN_MAPS_MAX_BYTES);
-    if (small_file_read("/proc/self/maps", &text, &ignored))
+    if (procfs_file_read("/proc/self/maps", &text, &ignored))
         return false;
     struct span rest = buf_span(&text), line;
     while (span_take_line(&rest, &line)) {
@@ -339,7 +340,7 @@ static bool find_own_vdso(struct proc_mapping *ret_mapping)
     return false;
 }
 
-static void build_vdso(struct unwinding *unwinding)
+static void build_vdso(struct unwind_publisher *unwinding)
 {
     struct proc_mapping own;
     unwinding->vdso.state = TABLE_NONE;
@@ -356,32 +357,33 @@ static void build_vdso(struct unwinding *unwinding)
 
 /* ---- life ---- */
 
-struct unwinding *unwinding_create(struct kernel_program *program,
-                                   const struct unwind_memory *memory,
-                                   const struct binaries *binaries,
-                                   struct interpreters *interpreters)
+struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
+                                                 const struct unwind_memory *memory,
+                                                 const struct binaries *binaries,
+                                                 struct interpreters *interpreters)
 {
-    struct unwinding *unwinding = mem_new(struct unwinding, 1);
+    struct unwind_publisher *unwinding = mem_new(struct unwind_publisher, 1);
     unwinding->program = program;
     unwinding->binaries = binaries;
     unwinding->interpreters = interpreters;
-    unwinding->space = unwind_space_create(memory);
+    unwinding->space = unwind_maps_create(memory);
     build_vdso(unwinding);
     return unwinding;
 }
 
-void unwinding_set_host(struct unwinding *unwinding, const struct unwinding_host *host)
+void unwind_publisher_set_host(struct unwind_publisher *unwinding,
+                               const struct unwind_publisher_host *host)
 {
     unwinding->host = *host;
 }
 
-void unwinding_destroy(struct unwinding *unwinding)
+void unwind_publisher_destroy(struct unwind_publisher *unwinding)
 {
     if (!unwinding)
         return;
     for (uint32_t i = 0; i < unwinding->planned_count; i++)
         os_close(unwinding->tables[unwinding->planned[i]].fd);
-    unwind_space_destroy(unwinding->space);
+    unwind_maps_destroy(unwinding->space);
     mem_free(unwinding->tables);
     mem_free(unwinding);
 }
@@ -410,7 +412,7 @@ static void take_out(struct process **place, const struct process *process)
         *place = process->next_waiting;
 }
 
-void unwinding_note(struct unwinding *unwinding, struct process *process)
+void unwind_publisher_note(struct unwind_publisher *unwinding, struct process *process)
 {
     if (process->is_waiting)
         return;
@@ -421,7 +423,7 @@ void unwinding_note(struct unwinding *unwinding, struct process *process)
     put_first(&unwinding->waiting, process);
 }
 
-static void starve(struct unwinding *unwinding, struct process *process)
+static void starve(struct unwind_publisher *unwinding, struct process *process)
 {
     if (process->is_starved || process->is_waiting)
         return;
@@ -429,16 +431,16 @@ static void starve(struct unwinding *unwinding, struct process *process)
     put_first(&unwinding->starved, process);
 }
 
-static void drop_run(struct unwinding *unwinding, struct process *process)
+static void drop_run(struct unwind_publisher *unwinding, struct process *process)
 {
     if (process->has_run)
-        unwind_space_drop_run(unwinding->space, process->run_owner, &process->run,
-                              clock_monotonic_ns());
+        unwind_maps_drop_run(unwinding->space, process->run_owner, &process->run,
+                             clock_monotonic_ns());
     process->has_run = false;
     process->run = (struct unwind_run){0};
 }
 
-void unwinding_forget(struct unwinding *unwinding, struct process *process)
+void unwind_publisher_forget(struct unwind_publisher *unwinding, struct process *process)
 {
     if (process->is_waiting)
         take_out(&unwinding->waiting, process);
@@ -450,7 +452,7 @@ void unwinding_forget(struct unwinding *unwinding, struct process *process)
 }
 
 /* How the walk is to go through one mapping. */
-static struct unwind_mapping describe(struct unwinding *unwinding, struct process *process,
+static struct unwind_mapping describe(struct unwind_publisher *unwinding, struct process *process,
                                       const struct process_mapping *mapping)
 {
     struct unwind_mapping described = {.end = mapping->limit};
@@ -471,7 +473,7 @@ static struct unwind_mapping describe(struct unwinding *unwinding, struct proces
     return described;
 }
 
-static void publish(struct unwinding *unwinding, struct process *process)
+static void publish(struct unwind_publisher *unwinding, struct process *process)
 {
     arena_auto arena = arena_create();
     const uint32_t count = process->mapping_count;
@@ -487,12 +489,12 @@ static void publish(struct unwinding *unwinding, struct process *process)
     }
     const struct interpreter_process interpreter = interpreter_get(process->interpreter);
     const uint64_t owner =
-        count && unwind_space_is_counted(unwinding->space) ? process_owner(process) : 0;
+        count && unwind_maps_is_counted(unwinding->space) ? process_owner(process) : 0;
     const uint32_t dropped =
         process->has_run && process->run_owner == owner ? process->run.count : 0;
     /* Where there is no room, frame pointers are followed unchecked. */
-    const enum err_code code = count ? unwind_space_put_run(unwinding->space, owner, dropped,
-                                                            starts, mappings, count, &run, &ignored)
+    const enum err_code code = count ? unwind_maps_put_run(unwinding->space, owner, dropped, starts,
+                                                           mappings, count, &run, &ignored)
                                      : ERR_NONE;
     const bool has_run = count && !code;
     if (!has_run)
@@ -513,18 +515,18 @@ static void publish(struct unwinding *unwinding, struct process *process)
         starve(unwinding, process);
 }
 
-static bool must_pause(const struct unwinding *unwinding, const struct process *process)
+static bool must_pause(const struct unwind_publisher *unwinding, const struct process *process)
 {
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     const int64_t pause_ns = (int64_t)process->mapping_count * LARGE_PAUSE_NS;
     if (process->mapping_count < LARGE_RUN)
         return false;
-    unwind_space_stats_get(unwinding->space, &stats);
+    unwind_maps_stats_get(unwinding->space, &stats);
     return stats.waiting_bytes > LARGE_WAITING_MAX_BYTES ||
            clock_monotonic_ns() - process->published_ns < pause_ns;
 }
 
-static void publish_noted(struct unwinding *unwinding, struct process *process)
+static void publish_noted(struct unwind_publisher *unwinding, struct process *process)
 {
     process->is_waiting = false;
     /* A thread of the kernel has no mappings and needs none. */
@@ -534,7 +536,7 @@ static void publish_noted(struct unwinding *unwinding, struct process *process)
         publish(unwinding, process);
 }
 
-bool unwinding_publish(struct unwinding *unwinding)
+bool unwind_publisher_publish(struct unwind_publisher *unwinding)
 {
     if (!unwinding->waiting)
         return build_next(unwinding);
@@ -542,7 +544,7 @@ bool unwinding_publish(struct unwinding *unwinding)
     return true;
 }
 
-void unwinding_publish_process(struct unwinding *unwinding, struct process *process)
+void unwind_publisher_publish_process(struct unwind_publisher *unwinding, struct process *process)
 {
     if (!process->is_waiting)
         return;
@@ -551,7 +553,8 @@ void unwinding_publish_process(struct unwinding *unwinding, struct process *proc
     publish_noted(unwinding, process);
 }
 
-void unwinding_build_process(struct unwinding *unwinding, const struct process *process)
+void unwind_publisher_build_process(struct unwind_publisher *unwinding,
+                                    const struct process *process)
 {
     for (uint32_t i = 0; unwinding->planned_count && i < process->mapping_count; i++) {
         const uint32_t number = process->mappings[i].binary;
@@ -561,9 +564,9 @@ void unwinding_build_process(struct unwinding *unwinding, const struct process *
     }
 }
 
-static void make_room(struct unwinding *unwinding, int64_t now_ns)
+static void make_room(struct unwind_publisher *unwinding, int64_t now_ns)
 {
-    const bool is_short = unwinding->is_short || unwind_space_is_counted(unwinding->space);
+    const bool is_short = unwinding->is_short || unwind_maps_is_counted(unwinding->space);
     const int64_t kept_ns = is_short ? KEPT_UNUSED_SHORT_NS : KEPT_UNUSED_NS;
     for (uint32_t i = 0; i < unwinding->table_count; i++) {
         const struct table *table = &unwinding->tables[i];
@@ -576,34 +579,35 @@ static void make_room(struct unwinding *unwinding, int64_t now_ns)
     unwinding->is_short = false;
 }
 
-void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)
+void unwind_publisher_sweep(struct unwind_publisher *unwinding, int64_t now_ns)
 {
     make_room(unwinding, now_ns);
-    unwind_space_reclaim(unwinding->space, now_ns);
+    unwind_maps_reclaim(unwinding->space, now_ns);
     while (unwinding->starved) {
         struct process *process = take_first(&unwinding->starved);
         process->is_starved = false;
-        unwinding_note(unwinding, process);
+        unwind_publisher_note(unwinding, process);
     }
 }
 
-void unwinding_close(struct unwinding *unwinding, bool is_closed)
+void unwind_publisher_close(struct unwind_publisher *unwinding, bool is_closed)
 {
     unwinding->is_closed = is_closed;
 }
 
-void unwinding_limit(struct unwinding *unwinding, uint64_t bytes)
+void unwind_publisher_limit(struct unwind_publisher *unwinding, uint64_t bytes)
 {
     const uint64_t shards = bytes / UNWIND_SHARD_BYTES;
     const uint32_t limit = shards < UNWIND_SHARD_COUNT ? (uint32_t)shards : UNWIND_SHARD_COUNT;
-    unwind_space_limit_shards(unwinding->space, limit ? limit : 1);
+    unwind_maps_limit_shards(unwinding->space, limit ? limit : 1);
 }
 
-void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts *ret_counts)
+void unwind_publisher_count(const struct unwind_publisher *unwinding,
+                            struct unwind_publisher_counts *ret_counts)
 {
-    struct unwind_space_stats stats;
-    struct unwinding_counts counts = {.failed_tables = unwinding->failed_tables};
-    unwind_space_stats_get(unwinding->space, &stats);
+    struct unwind_maps_stats stats;
+    struct unwind_publisher_counts counts = {.failed_tables = unwinding->failed_tables};
+    unwind_maps_stats_get(unwinding->space, &stats);
     for (uint32_t i = 0; i < unwinding->table_count; i++)
         counts.tables += unwinding->tables[i].state == TABLE_READY;
     counts.table_bytes = stats.used_bytes;

@@ -18,7 +18,7 @@ struct unwind_rules {
     struct unwind_rule *records;
     struct cfi_rule_key key;
     struct free_ranges free;
-    struct owner_sums held;              /* records by owner */
+    struct owner_usage held;             /* records by owner */
     uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
     uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: brought before it counted, or none */
     uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
@@ -87,16 +87,16 @@ void unwind_rules_destroy(struct unwind_rules *rules)
     if (!rules)
         return;
     free_ranges_fini(&rules->free);
-    owner_sums_fini(&rules->held);
+    owner_usage_fini(&rules->held);
     mem_free(rules);
 }
 
 struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
 {
     const uint32_t most = rules->free.free_size / FAIR_SHARE;
-    if (!owner || !fair_share_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
+    if (!owner || !fair_quota_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
         return (struct unwind_rules_share){.left = most};
-    const uint32_t held = owner_sums_get(&rules->held, owner);
+    const uint32_t held = owner_usage_get(&rules->held, owner);
     return (struct unwind_rules_share){.owner = owner, .left = held < most ? most - held : 0};
 }
 
@@ -116,7 +116,7 @@ uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *ru
         if (needed > share->left || add(rules, rule, link) == UNWIND_RULE_FULL)
             return UNWIND_RULE_FULL;
         rules->owners[*link] = share->owner;
-        owner_sums_add(&rules->held, share->owner, needed);
+        owner_usage_add(&rules->held, share->owner, needed);
         share->left -= needed;
     }
     rules->uses[*link]++;
@@ -132,7 +132,7 @@ static void give(struct unwind_rules *rules, uint16_t place)
         return;
     const struct cfi_rule rule = rule_at(rules, place);
     *find(rules, &rule) = rules->next[place];
-    owner_sums_take(&rules->held, rules->owners[place], record_count(&rule.rule));
+    owner_usage_take(&rules->held, rules->owners[place], record_count(&rule.rule));
     rules->owners[place] = 0;
     free_ranges_give(&rules->free, place, record_count(&rule.rule));
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct unwind_source {
-    struct stack_walk_tables tables;
+    struct user_unwinder_tables tables;
     struct span stack;
     uint64_t stack_start;
 };
@@ -54,7 +54,7 @@ enum { FRAME_POINTER = 6 }; /* rbp */
 #define SIGNATURE_MASK UINT64_C(0)
 #endif
 
-struct stack_walk {
+struct user_unwinder {
     struct unwind_source source;
     /* Its own tables; NULL where they are another's. */
     struct unwind_rule *rules;
@@ -66,25 +66,25 @@ struct stack_walk {
 
 static const uint8_t *own_shard(void *context, uint32_t index)
 {
-    const struct stack_walk *walk = context;
+    const struct user_unwinder *walk = context;
     return index < UNWIND_SHARD_COUNT ? walk->shards[index] : NULL;
 }
 
-struct stack_walk *stack_walk_create(const struct stack_walk_tables *tables)
+struct user_unwinder *user_unwinder_create(const struct user_unwinder_tables *tables)
 {
-    struct stack_walk *walk = mem_new(struct stack_walk, 1);
+    struct user_unwinder *walk = mem_new(struct user_unwinder, 1);
     if (tables) {
         walk->source.tables = *tables;
         return walk;
     }
     walk->rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     walk->chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
-    walk->source.tables = (struct stack_walk_tables){
+    walk->source.tables = (struct user_unwinder_tables){
         .rules = walk->rules, .chunks = walk->chunks, .shard = own_shard, .context = walk};
     return walk;
 }
 
-void stack_walk_destroy(struct stack_walk *walk)
+void user_unwinder_destroy(struct user_unwinder *walk)
 {
     if (!walk)
         return;
@@ -97,14 +97,14 @@ void stack_walk_destroy(struct stack_walk *walk)
 
 static bool create_shard(void *context, uint32_t index)
 {
-    struct stack_walk *walk = context;
+    struct user_unwinder *walk = context;
     walk->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
     return true;
 }
 
 static void destroy_shard(void *context, uint32_t index)
 {
-    struct stack_walk *walk = context;
+    struct user_unwinder *walk = context;
     mem_free(walk->shards[index]);
     walk->shards[index] = NULL;
 }
@@ -112,12 +112,12 @@ static void destroy_shard(void *context, uint32_t index)
 static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
                         size_t size)
 {
-    struct stack_walk *walk = context;
+    struct user_unwinder *walk = context;
     memcpy(walk->shards[index] + offset, bytes, size);
     return true;
 }
 
-void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory)
+void user_unwinder_memory(struct user_unwinder *walk, struct unwind_memory *ret_memory)
 {
     *ret_memory = (struct unwind_memory){.rules = walk->rules,
                                          .chunks = walk->chunks,
@@ -128,7 +128,7 @@ void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory
                                          .shard_limit = UNWIND_SHARD_COUNT};
 }
 
-static enum unwind_stop go(struct stack_walk *walk, uint32_t *ret_count)
+static enum unwind_stop go(struct user_unwinder *walk, uint32_t *ret_count)
 {
     struct unwind_state *state = &walk->state;
     enum unwind_stop stop = UNWIND_GO_ON;
@@ -146,8 +146,8 @@ static enum unwind_stop go(struct stack_walk *walk, uint32_t *ret_count)
     return stop;
 }
 
-void stack_walk_event(struct stack_walk *walk, const struct unwind_run *run,
-                      const struct stack_copy *copy, struct sample_event *event)
+void user_unwinder_event(struct user_unwinder *walk, const struct unwind_run *run,
+                         const struct stack_copy *copy, struct sample_event *event)
 {
     uint32_t count;
     static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS, "all that are read");

@@ -29,11 +29,11 @@ struct stack_copy {
 };
 
 struct sample_event;
-struct stack_walk;
+struct user_unwinder;
 struct unwind_memory;
 
 /* Tables that are kept elsewhere and outlive the walk. */
-struct stack_walk_tables {
+struct user_unwinder_tables {
     const struct unwind_rule *rules;
     const struct unwind_chunk *chunks;
     const uint8_t *(*shard)(void *context, uint32_t index); /* NULL: there is none */
@@ -41,14 +41,14 @@ struct stack_walk_tables {
 };
 
 /* tables NULL: they will be in its own memory. */
-struct stack_walk *stack_walk_create(const struct stack_walk_tables *tables);
-void stack_walk_destroy(struct stack_walk *walk); /* NULL is a no-op */
-/* Its own: where tables and runs go, for unwinding_create. */
-void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory);
+struct user_unwinder *user_unwinder_create(const struct user_unwinder_tables *tables);
+void user_unwinder_destroy(struct user_unwinder *walk); /* NULL is a no-op */
+/* Its own: where tables and runs go, for unwind_publisher_create. */
+void user_unwinder_memory(struct user_unwinder *walk, struct unwind_memory *ret_memory);
 
 /* Puts the program's frames in place of those that the event has, where they come to the root of
  * the stack or are more. */
-void stack_walk_event(struct stack_walk *walk, const struct unwind_run *run,
-                      const struct stack_copy *copy, struct sample_event *event);
+void user_unwinder_event(struct user_unwinder *walk, const struct unwind_run *run,
+                         const struct stack_copy *copy, struct sample_event *event);
 
 #endif

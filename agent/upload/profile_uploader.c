@@ -28,8 +28,8 @@ enum {
 #define PATH "/v1development/profiles"
 #define CONTENT_TYPE "application/x-protobuf"
 
-struct sender {
-    struct server_access access;
+struct profile_uploader {
+    struct server_config access;
     struct arena *arena;
     const char *url;
     struct spool *spool;
@@ -39,12 +39,12 @@ struct sender {
     pthread_cond_t changed;
     bool is_ending;
     bool has_news;
-    struct sender_counts counts;
+    struct profile_uploader_counts counts;
 };
 
 enum outcome { OUTCOME_TAKEN, OUTCOME_REFUSED, OUTCOME_LATER };
 
-static bool is_ending(struct sender *sender)
+static bool is_ending(struct profile_uploader *sender)
 {
     pthread_mutex_lock(&sender->mutex);
     const bool ending = sender->is_ending;
@@ -62,12 +62,12 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
     return !is_ending(context);
 }
 
-static enum err_code post(struct sender *sender, const struct spool_batch *batch, struct span bytes,
-                          struct http_client_answer *answer, struct err *err)
+static enum err_code post(struct profile_uploader *sender, const struct spool_batch *batch,
+                          struct span bytes, struct http_client_answer *answer, struct err *err)
 {
     buf_auto token;
-    buf_init(&token, SERVER_ACCESS_FIELD_BYTES);
-    enum err_code code = server_access_token(&sender->access, &token, err);
+    buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
+    enum err_code code = server_config_token(&sender->access, &token, err);
     if (code)
         return code;
     const struct http_client_field fields[] = {
@@ -127,7 +127,7 @@ static enum err_code check_answer(const struct http_client_answer *answer, struc
 }
 
 /* What was left out of a batch that was taken. */
-static void note_partial(struct sender *sender, const struct http_client_answer *answer)
+static void note_partial(struct profile_uploader *sender, const struct http_client_answer *answer)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
     uint64_t rejected = 0;
@@ -162,7 +162,7 @@ static enum outcome outcome_of(enum err_code code, int status)
     return may_pass ? OUTCOME_LATER : OUTCOME_REFUSED;
 }
 
-static enum outcome send_batch(struct sender *sender, const struct spool_batch *batch,
+static enum outcome send_batch(struct profile_uploader *sender, const struct spool_batch *batch,
                                struct span bytes, int *ret_retry_after_s)
 {
     struct err err = {0};
@@ -206,7 +206,7 @@ static int64_t next_pause(int64_t *pause_ms, int retry_after_s)
 
 /* Until there is news, or so long (-1: for ever), or the end. Of a pause nothing but the end makes
  * less. False at the end. */
-static bool wait(struct sender *sender, int64_t timeout_ms)
+static bool wait(struct profile_uploader *sender, int64_t timeout_ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -229,10 +229,10 @@ static bool wait(struct sender *sender, int64_t timeout_ms)
 
 static void *run(void *context)
 {
-    struct sender *sender = context;
+    struct profile_uploader *sender = context;
     struct spool_batch batch;
     /* For the token's file. */
-    (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH));
+    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH));
     struct err err;
     char quoted[2 * sizeof(err.message)];
     buf_auto bytes;
@@ -262,7 +262,7 @@ static void *run(void *context)
 
 /* ---- life ---- */
 
-static void free_sender(struct sender *sender)
+static void free_sender(struct profile_uploader *sender)
 {
     http_client_destroy(sender->client);
     pthread_cond_destroy(&sender->changed);
@@ -271,9 +271,10 @@ static void free_sender(struct sender *sender)
     mem_free(sender);
 }
 
-static struct sender *create_sender(const struct server_access *access, struct spool *spool)
+static struct profile_uploader *create_sender(const struct server_config *access,
+                                              struct spool *spool)
 {
-    struct sender *sender = mem_new(struct sender, 1);
+    struct profile_uploader *sender = mem_new(struct profile_uploader, 1);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -290,15 +291,15 @@ static struct sender *create_sender(const struct server_access *access, struct s
     return sender;
 }
 
-enum err_code sender_start(const struct server_access *access, struct spool *spool,
-                           struct sender **ret_sender, struct err *err)
+enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
+                                     struct profile_uploader **ret_sender, struct err *err)
 {
     const struct http_client_settings settings = {
         .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
-    enum err_code code = server_access_check(access->server, err);
+    enum err_code code = server_config_check(access->server, err);
     if (code)
         return code;
-    struct sender *sender = create_sender(access, spool);
+    struct profile_uploader *sender = create_sender(access, spool);
     code = http_client_create(&settings, &sender->client, err);
     if (!code && pthread_create(&sender->thread, NULL, run, sender))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
@@ -310,7 +311,7 @@ enum err_code sender_start(const struct server_access *access, struct spool *spo
     return ERR_NONE;
 }
 
-void sender_wake(struct sender *sender)
+void profile_uploader_wake(struct profile_uploader *sender)
 {
     pthread_mutex_lock(&sender->mutex);
     sender->has_news = true;
@@ -318,7 +319,7 @@ void sender_wake(struct sender *sender)
     pthread_mutex_unlock(&sender->mutex);
 }
 
-void sender_stop(struct sender *sender, int64_t patience_ms)
+void profile_uploader_stop(struct profile_uploader *sender, int64_t patience_ms)
 {
     if (!sender)
         return;
@@ -338,7 +339,8 @@ void sender_stop(struct sender *sender, int64_t patience_ms)
     free_sender(sender);
 }
 
-void sender_count(struct sender *sender, struct sender_counts *ret_counts)
+void profile_uploader_count(struct profile_uploader *sender,
+                            struct profile_uploader_counts *ret_counts)
 {
     pthread_mutex_lock(&sender->mutex);
     *ret_counts = sender->counts;

@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sender;
-struct server_access;
+struct profile_uploader;
+struct server_config;
 struct spool;
 
-struct sender_counts {
+struct profile_uploader_counts {
     uint64_t sent_batches;
     uint64_t sent_bytes;
     uint64_t failed_tries;
@@ -29,12 +29,14 @@ struct sender_counts {
 };
 
 /* Starts the thread. Handles: ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (files). */
-enum err_code sender_start(const struct server_access *access, struct spool *spool,
-                           struct sender **ret_sender, struct err *err) MUST_USE;
+enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
+                                     struct profile_uploader **ret_sender,
+                                     struct err *err) MUST_USE;
 /* There is something new in the spool. */
-void sender_wake(struct sender *sender);
+void profile_uploader_wake(struct profile_uploader *sender);
 /* Gives it up to that long to empty the spool, then ends the thread. NULL is a no-op. */
-void sender_stop(struct sender *sender, int64_t patience_ms);
-void sender_count(struct sender *sender, struct sender_counts *ret_counts);
+void profile_uploader_stop(struct profile_uploader *sender, int64_t patience_ms);
+void profile_uploader_count(struct profile_uploader *sender,
+                            struct profile_uploader_counts *ret_counts);
 
 #endif

@@ -29,13 +29,13 @@ static enum err_code check_address(const char *address, bool *ret_has_query, str
     return ERR_NONE;
 }
 
-enum err_code server_access_check_url(const char *url, struct err *err)
+enum err_code server_config_check_url(const char *url, struct err *err)
 {
     bool ignored;
     return check_address(url, &ignored, err);
 }
 
-enum err_code server_access_check(const char *server, struct err *err)
+enum err_code server_config_check(const char *server, struct err *err)
 {
     bool has_query;
     const enum err_code code = check_address(server, &has_query, err);
@@ -44,14 +44,14 @@ enum err_code server_access_check(const char *server, struct err *err)
     return code;
 }
 
-enum err_code server_access_token(const struct server_access *access, struct buf *field,
+enum err_code server_config_token(const struct server_config *access, struct buf *field,
                                   struct err *err)
 {
     if (!access->token_file)
         return ERR_NONE;
     buf_auto text;
     buf_init(&text, TOKEN_MAX_BYTES);
-    enum err_code code = small_file_read(access->token_file, &text, err);
+    enum err_code code = procfs_file_read(access->token_file, &text, err);
     struct span rest = buf_span(&text), line;
     if (code || !span_take_line(&rest, &line))
         return code ? code : err_set(err, ERR_INVALID, "the token file is empty");

@@ -262,7 +262,7 @@ enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, str
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return err_set_errno(err, ERR_IO, "opening %s", ret_batch->name);
     const enum err_code code = fd < 0 ? err_set_errno(err, ERR_IO, "opening %s", ret_batch->name)
-                                      : small_file_read_fd(fd, ret_batch->name, bytes, err);
+                                      : procfs_file_read_fd(fd, ret_batch->name, bytes, err);
     if (!code)
         return ERR_NONE;
     /* What somebody removed or broke must not stand in the way of the others. */

@@ -18,30 +18,29 @@ enum {
 #define WHOLE_MAX_BYTES (UINT64_C(4) << 20)
 #define API "/api/v1/debuginfo/"
 
-struct symbol_service {
-    struct server_access access;
+struct symbol_client {
+    struct server_config access;
     const atomic_bool *is_ending;
     struct http_client *client;
     char *base;
 };
 
-enum err_code symbol_service_create(const struct server_access *access,
-                                    const atomic_bool *is_ending,
-                                    struct symbol_service **ret_service, struct err *err)
+enum err_code symbol_client_create(const struct server_config *access, const atomic_bool *is_ending,
+                                   struct symbol_client **ret_service, struct err *err)
 {
     const struct http_client_settings settings = {
         .ca_file = access->ca_file, .user_agent = "perfolio-agent", .proxy = access->proxy};
     struct http_client *client;
-    enum err_code code = server_access_check(access->server, err);
+    enum err_code code = server_config_check(access->server, err);
     if (!code)
         code = http_client_create(&settings, &client, err);
     if (code)
         return code;
-    struct symbol_service *service = mem_new(struct symbol_service, 1);
-    *service = (struct symbol_service){.access = *access,
-                                       .is_ending = is_ending,
-                                       .client = client,
-                                       .base = mem_strdup(access->server)};
+    struct symbol_client *service = mem_new(struct symbol_client, 1);
+    *service = (struct symbol_client){.access = *access,
+                                      .is_ending = is_ending,
+                                      .client = client,
+                                      .base = mem_strdup(access->server)};
     size_t size = strlen(service->base);
     while (size && service->base[size - 1] == '/')
         service->base[--size] = 0;
@@ -49,7 +48,7 @@ enum err_code symbol_service_create(const struct server_access *access,
     return ERR_NONE;
 }
 
-void symbol_service_destroy(struct symbol_service *service)
+void symbol_client_destroy(struct symbol_client *service)
 {
     if (!service)
         return;
@@ -65,7 +64,7 @@ struct exchange {
     const char *path;
     const char *content_type; /* NULL: no body */
     struct span body;         /* or, where it is empty: */
-    const struct symbol_service_file *file;
+    const struct symbol_client_file *file;
     uint64_t offset;
     uint64_t bytes;
     const char *upload_token; /* NULL: none */
@@ -74,7 +73,7 @@ struct exchange {
 static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
                       uint64_t receive_total)
 {
-    const struct symbol_service *service = context;
+    const struct symbol_client *service = context;
     (void)sent, (void)send_total, (void)received, (void)receive_total;
     return !atomic_load(service->is_ending);
 }
@@ -145,18 +144,18 @@ static void add_body(const struct exchange *exchange, struct http_client_request
     }
 }
 
-static enum err_code run(struct symbol_service *service, const struct exchange *exchange,
+static enum err_code run(struct symbol_client *service, const struct exchange *exchange,
                          struct http_client_answer *answer, struct err *err)
 {
     buf_auto token, url;
-    buf_init(&token, SERVER_ACCESS_FIELD_BYTES);
+    buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
     buf_init(&url, URL_MAX_BYTES);
     buf_append_text(&url, service->base);
     buf_append_text(&url, exchange->path);
     buf_append_byte(&url, 0);
     if (buf_failed(&url))
         return err_set(err, ERR_INVALID, "the address of a request is too long");
-    enum err_code code = server_access_token(&service->access, &token, err);
+    enum err_code code = server_config_token(&service->access, &token, err);
     if (code)
         return err_add(err, "reading the token"), ERR_UNAUTHENTICATED;
     struct http_client_field fields[3];
@@ -192,7 +191,7 @@ static uint32_t number_of(const json_t *object, const char *name)
 }
 
 static enum err_code read_status(const struct http_client_answer *answer,
-                                 struct symbol_service_status *ret_status, struct err *err)
+                                 struct symbol_client_status *ret_status, struct err *err)
 {
     const struct span body = buf_span(&answer->body);
     json_t *root;
@@ -200,10 +199,10 @@ static enum err_code read_status(const struct http_client_answer *answer,
         return err->code = ERR_UNSUPPORTED;
     const struct span state = json_tree_text(root, "state");
     const json_t *table = json_object_get(root, "table");
-    *ret_status = (struct symbol_service_status){
-        .state = span_equal_text(state, "ready")     ? SYMBOL_SERVICE_READY
-                 : span_equal_text(state, "pending") ? SYMBOL_SERVICE_PENDING
-                                                     : SYMBOL_SERVICE_MISSING,
+    *ret_status = (struct symbol_client_status){
+        .state = span_equal_text(state, "ready")     ? SYMBOL_CLIENT_READY
+                 : span_equal_text(state, "pending") ? SYMBOL_CLIENT_PENDING
+                                                     : SYMBOL_CLIENT_MISSING,
         .has_own_table = json_is_object(table),
         .quality_rank = number_of(table, "quality_rank"),
         .builder_version = number_of(table, "builder_version")};
@@ -212,8 +211,8 @@ static enum err_code read_status(const struct http_client_answer *answer,
                       : err_set(err, ERR_UNSUPPORTED, "the server knows nothing of symbol tables");
 }
 
-enum err_code symbol_service_ask(struct symbol_service *service, const char *build_id,
-                                 struct symbol_service_status *ret_status, struct err *err)
+enum err_code symbol_client_ask(struct symbol_client *service, const char *build_id,
+                                struct symbol_client_status *ret_status, struct err *err)
 {
     arena_auto arena = arena_create();
     http_client_answer_auto answer;
@@ -261,8 +260,8 @@ static enum err_code read_parts(const struct http_client_answer *answer, uint64_
                : err_set(err, ERR_INVALID, "the server's plan for the upload makes no sense");
 }
 
-static enum err_code begin_parts(struct symbol_service *service,
-                                 const struct symbol_service_file *file, struct arena *arena,
+static enum err_code begin_parts(struct symbol_client *service,
+                                 const struct symbol_client_file *file, struct arena *arena,
                                  struct parts *ret_parts, struct err *err)
 {
     buf_auto body;
@@ -278,9 +277,9 @@ static enum err_code begin_parts(struct symbol_service *service,
     return code ? code : read_parts(&answer, file->bytes, arena, ret_parts, err);
 }
 
-static enum err_code put_part(struct symbol_service *service,
-                              const struct symbol_service_file *file, const struct parts *parts,
-                              uint64_t number, struct arena *arena, struct err *err)
+static enum err_code put_part(struct symbol_client *service, const struct symbol_client_file *file,
+                              const struct parts *parts, uint64_t number, struct arena *arena,
+                              struct err *err)
 {
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
@@ -297,8 +296,8 @@ static enum err_code put_part(struct symbol_service *service,
 }
 
 /* A large one is put there in parts; then, as with a small one, the server is told what it is. */
-enum err_code symbol_service_send(struct symbol_service *service,
-                                  const struct symbol_service_file *file, struct err *err)
+enum err_code symbol_client_send(struct symbol_client *service,
+                                 const struct symbol_client_file *file, struct err *err)
 {
     arena_auto arena = arena_create();
     http_client_answer_auto answer = {0};

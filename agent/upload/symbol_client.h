@@ -15,19 +15,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct symbol_service;
+struct symbol_client;
 
-enum symbol_service_state { SYMBOL_SERVICE_MISSING, SYMBOL_SERVICE_PENDING, SYMBOL_SERVICE_READY };
+enum symbol_client_state { SYMBOL_CLIENT_MISSING, SYMBOL_CLIENT_PENDING, SYMBOL_CLIENT_READY };
 
-struct symbol_service_status {
-    enum symbol_service_state state;
+struct symbol_client_status {
+    enum symbol_client_state state;
     bool has_own_table; /* the team's own, of which: */
     uint32_t quality_rank;
     uint32_t builder_version;
 };
 
 /* What is sent: the first `bytes` bytes of fd. */
-struct symbol_service_file {
+struct symbol_client_file {
     const char *build_id;
     const char *kind; /* "table" or "debuginfo" */
     const char *name; /* what the server shall call it; a path as the process has it */
@@ -37,10 +37,9 @@ struct symbol_service_file {
 
 /* is_ending: what is under way is given up when it becomes true; borrowed, as access is. Handles:
  * ERR_INVALID (the server's address), ERR_NOT_FOUND, ERR_IO (ca_file). */
-enum err_code symbol_service_create(const struct server_access *access,
-                                    const atomic_bool *is_ending,
-                                    struct symbol_service **ret_service, struct err *err) MUST_USE;
-void symbol_service_destroy(struct symbol_service *service); /* NULL is a no-op */
+enum err_code symbol_client_create(const struct server_config *access, const atomic_bool *is_ending,
+                                   struct symbol_client **ret_service, struct err *err) MUST_USE;
+void symbol_client_destroy(struct symbol_client *service); /* NULL is a no-op */
 
 /*
  * Handles, both: ERR_NETWORK (the certificate, too), ERR_TIMEOUT, ERR_BUSY (later;
@@ -48,10 +47,9 @@ void symbol_service_destroy(struct symbol_service *service); /* NULL is a no-op 
  * ERR_UNSUPPORTED (this server has nothing of the kind), ERR_INVALID, ERR_TOO_LARGE (it will not
  * have this file), ERR_CANCELLED.
  */
-enum err_code symbol_service_ask(struct symbol_service *service, const char *build_id,
-                                 struct symbol_service_status *ret_status,
-                                 struct err *err) MUST_USE;
-enum err_code symbol_service_send(struct symbol_service *service,
-                                  const struct symbol_service_file *file, struct err *err) MUST_USE;
+enum err_code symbol_client_ask(struct symbol_client *service, const char *build_id,
+                                struct symbol_client_status *ret_status, struct err *err) MUST_USE;
+enum err_code symbol_client_send(struct symbol_client *service,
+                                 const struct symbol_client_file *file, struct err *err) MUST_USE;
 
 #endif

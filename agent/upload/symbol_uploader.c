@@ -58,9 +58,9 @@ struct candidate {
     uint32_t tries; /* while the server was asking others, or did not understand */
 };
 
-struct symbol_sender {
-    struct symbol_sender_options options;
-    struct symbol_service *service;
+struct symbol_uploader {
+    struct symbol_uploader_options options;
+    struct symbol_client *service;
     pthread_t thread;
     pthread_mutex_t mutex; /* of all below */
     pthread_cond_t changed;
@@ -72,7 +72,7 @@ struct symbol_sender {
     struct candidate queue[QUEUE_MAX];
     struct map_bytes known; /* build ids that were given */
     struct arena *arena;    /* of them */
-    struct symbol_sender_counts counts;
+    struct symbol_uploader_counts counts;
     int64_t pause_ms; /* the thread's, as the following */
     int64_t off_ms;
     bool has_told_forbidden;
@@ -86,7 +86,7 @@ static int64_t now_ms(void)
     return clock_monotonic_ns() / CLOCK_NS_PER_MS;
 }
 
-static void add_count(struct symbol_sender *sender, uint64_t *count, uint64_t more)
+static void add_count(struct symbol_uploader *sender, uint64_t *count, uint64_t more)
 {
     pthread_mutex_lock(&sender->mutex);
     *count += more;
@@ -102,17 +102,17 @@ static uint32_t rank_of(uint32_t quality)
 }
 
 /* May a table of ours be of use to it, whatever is in it? */
-static bool is_wanted(const struct symbol_sender *sender,
-                      const struct symbol_service_status *status)
+static bool is_wanted(const struct symbol_uploader *sender,
+                      const struct symbol_client_status *status)
 {
     const bool has_lines = status->quality_rank >= rank_of(SYMBOL_HAS_LINES | SYMBOL_IS_PARTIAL);
     const bool is_old = status->builder_version < SYMBOL_BUILDER_VERSION;
     if (sender->options.policy == SYMBOL_POLICY_ALL)
         return !status->has_own_table || !has_lines || is_old;
-    return status->state != SYMBOL_SERVICE_READY || (status->has_own_table && !has_lines);
+    return status->state != SYMBOL_CLIENT_READY || (status->has_own_table && !has_lines);
 }
 
-static bool is_better(const struct symbol_service_status *status, uint32_t rank)
+static bool is_better(const struct symbol_client_status *status, uint32_t rank)
 {
     return !status->has_own_table || rank > status->quality_rank ||
            (rank == status->quality_rank && status->builder_version < SYMBOL_BUILDER_VERSION);
@@ -120,7 +120,7 @@ static bool is_better(const struct symbol_service_status *status, uint32_t rank)
 
 /* ---- failures ---- */
 
-static void note_failure(struct symbol_sender *sender, const struct candidate *candidate,
+static void note_failure(struct symbol_uploader *sender, const struct candidate *candidate,
                          const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES], name[2 * NAME_BYTES];
@@ -130,7 +130,8 @@ static void note_failure(struct symbol_sender *sender, const struct candidate *c
               log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-static void note_forbidden(struct symbol_sender *sender, enum err_code code, const struct err *err)
+static void note_forbidden(struct symbol_uploader *sender, enum err_code code,
+                           const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     if (sender->has_told_forbidden)
@@ -144,7 +145,7 @@ static void note_forbidden(struct symbol_sender *sender, enum err_code code, con
 }
 
 /* Half to all of it, so that a fleet does not ask in step. */
-static int64_t jittered(const struct symbol_sender *sender, int64_t pause_ms)
+static int64_t jittered(const struct symbol_uploader *sender, int64_t pause_ms)
 {
     uint32_t random;
     if (sender->options.pauses_divided_by)
@@ -160,7 +161,7 @@ static int64_t doubled(int64_t pause_ms, int64_t max_ms)
 
 /* Everything waits, what comes meanwhile, too: what stands in the way of one stands in the way of
  * all. */
-static void put_off(struct symbol_sender *sender, int64_t pause_ms)
+static void put_off(struct symbol_uploader *sender, int64_t pause_ms)
 {
     const int64_t until_ms = now_ms() + pause_ms;
     pthread_mutex_lock(&sender->mutex);
@@ -174,7 +175,7 @@ static void put_off(struct symbol_sender *sender, int64_t pause_ms)
 
 /* Another kind of server has none ever; a proxy whose server is just being replaced will have them
  * in a moment, and nobody starts a fleet anew for that. */
-static void turn_off(struct symbol_sender *sender, const struct err *err)
+static void turn_off(struct symbol_uploader *sender, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     const int64_t pause_ms = jittered(sender, sender->off_ms);
@@ -192,7 +193,7 @@ static void turn_off(struct symbol_sender *sender, const struct err *err)
 }
 
 /* It was asked and has answered. */
-static void note_success(struct symbol_sender *sender)
+static void note_success(struct symbol_uploader *sender)
 {
     if (sender->has_told_off)
         log_event(LOG_INFO, "the server takes symbol tables again", "server=%s",
@@ -202,7 +203,7 @@ static void note_success(struct symbol_sender *sender)
     sender->has_told_off = sender->has_told_forbidden = false;
 }
 
-static enum outcome outcome_of(struct symbol_sender *sender, const struct candidate *candidate,
+static enum outcome outcome_of(struct symbol_uploader *sender, const struct candidate *candidate,
                                enum err_code code, const struct err *err)
 {
     int64_t pause_ms = jittered(sender, sender->pause_ms);
@@ -230,7 +231,7 @@ static enum outcome outcome_of(struct symbol_sender *sender, const struct candid
 
 /* Of a question that failed: one that was not understood is asked again a few times, since what
  * answers in place of the server for a while says anything; others do not wait for it. */
-static enum outcome outcome_of_question(struct symbol_sender *sender,
+static enum outcome outcome_of_question(struct symbol_uploader *sender,
                                         const struct candidate *candidate, enum err_code code,
                                         const struct err *err)
 {
@@ -243,7 +244,7 @@ static enum outcome outcome_of_question(struct symbol_sender *sender,
 /* ---- building and sending ---- */
 
 /* A file without a name; -1. */
-static int open_work_file(const struct symbol_sender *sender)
+static int open_work_file(const struct symbol_uploader *sender)
 {
     char path[4096];
     int fd = open(sender->options.work_folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -256,10 +257,10 @@ static int open_work_file(const struct symbol_sender *sender)
     return fd;
 }
 
-static enum err_code build(struct symbol_sender *sender, int input_fd, int table_fd,
+static enum err_code build(struct symbol_uploader *sender, int input_fd, int table_fd,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
-    const struct patience patience = {.is_cancelled = &sender->is_ending};
+    const struct wait_limit patience = {.is_cancelled = &sender->is_ending};
     const struct symbol_builder_options options = {.input_fd = input_fd,
                                                    .output_fd = table_fd,
                                                    .is_packed = true,
@@ -279,7 +280,7 @@ static bool is_above_bounds(enum err_code code)
 }
 
 /* Of the debug file, and where that says nothing of the binary itself. */
-static enum err_code build_best(struct symbol_sender *sender, const struct candidate *candidate,
+static enum err_code build_best(struct symbol_uploader *sender, const struct candidate *candidate,
                                 int table_fd, struct symbol_builder_report *ret_report,
                                 struct err *err)
 {
@@ -291,18 +292,18 @@ static enum err_code build_best(struct symbol_sender *sender, const struct candi
     return code;
 }
 
-static enum err_code send_file(struct symbol_sender *sender, const struct candidate *candidate,
+static enum err_code send_file(struct symbol_uploader *sender, const struct candidate *candidate,
                                const char *kind, int fd, uint64_t *sent_count, struct err *err)
 {
     struct stat status;
     if (fstat(fd, &status) || status.st_size <= 0)
         return err_set(err, ERR_INVALID, "there is nothing to send");
-    const struct symbol_service_file file = {.build_id = candidate->build_id,
-                                             .kind = kind,
-                                             .name = candidate->name,
-                                             .fd = fd,
-                                             .bytes = (uint64_t)status.st_size};
-    const enum err_code code = symbol_service_send(sender->service, &file, err);
+    const struct symbol_client_file file = {.build_id = candidate->build_id,
+                                            .kind = kind,
+                                            .name = candidate->name,
+                                            .fd = fd,
+                                            .bytes = (uint64_t)status.st_size};
+    const enum err_code code = symbol_client_send(sender->service, &file, err);
     if (code)
         return code;
     add_count(sender, sent_count, 1);
@@ -313,12 +314,12 @@ static enum err_code send_file(struct symbol_sender *sender, const struct candid
 }
 
 /* The table is ready: is it still of use? Other hosts have the same binary. */
-static enum outcome send_table(struct symbol_sender *sender, const struct candidate *candidate,
+static enum outcome send_table(struct symbol_uploader *sender, const struct candidate *candidate,
                                int table_fd, uint32_t rank)
 {
-    struct symbol_service_status status;
+    struct symbol_client_status status;
     struct err err = {0};
-    enum err_code code = symbol_service_ask(sender->service, candidate->build_id, &status, &err);
+    enum err_code code = symbol_client_ask(sender->service, candidate->build_id, &status, &err);
     if (!code && (!is_wanted(sender, &status) || !is_better(&status, rank))) {
         add_count(sender, &sender->counts.known, 1);
         return OUTCOME_DONE;
@@ -329,8 +330,8 @@ static enum outcome send_table(struct symbol_sender *sender, const struct candid
     return outcome_of(sender, candidate, code, &err);
 }
 
-static enum outcome send_debug_file(struct symbol_sender *sender, const struct candidate *candidate,
-                                    const struct err *why)
+static enum outcome send_debug_file(struct symbol_uploader *sender,
+                                    const struct candidate *candidate, const struct err *why)
 {
     struct err err = {0};
     if (!sender->options.may_send_files || candidate->debug_fd < 0 ||
@@ -343,7 +344,7 @@ static enum outcome send_debug_file(struct symbol_sender *sender, const struct c
     return outcome_of(sender, candidate, code, &err);
 }
 
-static enum outcome make_and_send(struct symbol_sender *sender, const struct candidate *candidate)
+static enum outcome make_and_send(struct symbol_uploader *sender, const struct candidate *candidate)
 {
     struct symbol_builder_report report = {0};
     struct err err = {0};
@@ -364,12 +365,12 @@ static enum outcome make_and_send(struct symbol_sender *sender, const struct can
     return code == ERR_CANCELLED ? OUTCOME_LATER : OUTCOME_DONE;
 }
 
-static enum outcome handle(struct symbol_sender *sender, const struct candidate *candidate)
+static enum outcome handle(struct symbol_uploader *sender, const struct candidate *candidate)
 {
-    struct symbol_service_status status;
+    struct symbol_client_status status;
     struct err err = {0};
     const enum err_code code =
-        symbol_service_ask(sender->service, candidate->build_id, &status, &err);
+        symbol_client_ask(sender->service, candidate->build_id, &status, &err);
     if (code)
         return outcome_of_question(sender, candidate, code, &err);
     note_success(sender);
@@ -377,7 +378,7 @@ static enum outcome handle(struct symbol_sender *sender, const struct candidate 
         add_count(sender, &sender->counts.known, 1);
         return OUTCOME_DONE;
     }
-    if (status.state == SYMBOL_SERVICE_PENDING && sender->options.policy == SYMBOL_POLICY_MISSING &&
+    if (status.state == SYMBOL_CLIENT_PENDING && sender->options.policy == SYMBOL_POLICY_MISSING &&
         candidate->tries < PENDING_TRIES_MAX)
         return OUTCOME_PENDING;
     return make_and_send(sender, candidate);
@@ -393,7 +394,7 @@ static bool is_before(const struct candidate *a, const struct candidate *b, int6
 }
 
 /* The next whose time has come; NULL: *ret_wait_ms until there is one, -1 for ever. */
-static struct candidate *next_candidate(struct symbol_sender *sender, int64_t *ret_wait_ms)
+static struct candidate *next_candidate(struct symbol_uploader *sender, int64_t *ret_wait_ms)
 {
     const int64_t ms = now_ms();
     struct candidate *next = NULL;
@@ -411,7 +412,7 @@ static struct candidate *next_candidate(struct symbol_sender *sender, int64_t *r
     return next;
 }
 
-static void wait_for(struct symbol_sender *sender, int64_t timeout_ms)
+static void wait_for(struct symbol_uploader *sender, int64_t timeout_ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -425,14 +426,14 @@ static void wait_for(struct symbol_sender *sender, int64_t timeout_ms)
 }
 
 /* Until the server is asked again. */
-static bool is_off(struct symbol_sender *sender)
+static bool is_off(struct symbol_uploader *sender)
 {
     if (sender->is_off && now_ms() >= sender->resume_ms)
         sender->is_off = false;
     return sender->is_off;
 }
 
-static void forget_known(struct symbol_sender *sender)
+static void forget_known(struct symbol_uploader *sender)
 {
     map_bytes_fini(&sender->known);
     sender->known = (struct map_bytes){0};
@@ -441,14 +442,14 @@ static void forget_known(struct symbol_sender *sender)
 }
 
 /* A host that runs ever new programs asks again of the first after a while. */
-static void remember(struct symbol_sender *sender, const char *build_id)
+static void remember(struct symbol_uploader *sender, const char *build_id)
 {
     if (sender->known.count >= KNOWN_MAX)
         forget_known(sender);
     map_bytes_add(&sender->known, span_text(arena_strdup(sender->arena, build_id)), 0);
 }
 
-static void clear(struct symbol_sender *sender, struct candidate *candidate)
+static void clear(struct symbol_uploader *sender, struct candidate *candidate)
 {
     os_close(candidate->fd);
     if (candidate->debug_fd >= 0)
@@ -459,7 +460,7 @@ static void clear(struct symbol_sender *sender, struct candidate *candidate)
 
 /* All but the one that the server is asked with the next time (NULL: all): a file that is held open
  * keeps its disk and its mount. What is sampled then is given anew. */
-static void forget_others(struct symbol_sender *sender, const struct candidate *kept)
+static void forget_others(struct symbol_uploader *sender, const struct candidate *kept)
 {
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
         if (sender->queue[i].build_id[0] && &sender->queue[i] != kept)
@@ -471,7 +472,8 @@ static void forget_others(struct symbol_sender *sender, const struct candidate *
     sender->has_forgotten = true;
 }
 
-static void settle(struct symbol_sender *sender, struct candidate *candidate, enum outcome outcome)
+static void settle(struct symbol_uploader *sender, struct candidate *candidate,
+                   enum outcome outcome)
 {
     if (outcome == OUTCOME_DONE) {
         clear(sender, candidate);
@@ -489,12 +491,12 @@ static void step_back(void)
     const int thread_id = (int)syscall(SYS_gettid);
     (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOW_PRIORITY);
     (void)syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_CLASS_IDLE);
-    (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
 }
 
 static void *run(void *context)
 {
-    struct symbol_sender *sender = context;
+    struct symbol_uploader *sender = context;
     int64_t wait_ms;
     step_back();
     pthread_mutex_lock(&sender->mutex);
@@ -516,10 +518,10 @@ static void *run(void *context)
 
 /* ---- life ---- */
 
-static void release(struct symbol_sender *sender)
+static void release(struct symbol_uploader *sender)
 {
     forget_others(sender, NULL);
-    symbol_service_destroy(sender->service);
+    symbol_client_destroy(sender->service);
     pthread_cond_destroy(&sender->changed);
     pthread_mutex_destroy(&sender->mutex);
     map_bytes_fini(&sender->known);
@@ -527,9 +529,9 @@ static void release(struct symbol_sender *sender)
     mem_free(sender);
 }
 
-static struct symbol_sender *create(const struct symbol_sender_options *options)
+static struct symbol_uploader *create(const struct symbol_uploader_options *options)
 {
-    struct symbol_sender *sender = mem_new(struct symbol_sender, 1);
+    struct symbol_uploader *sender = mem_new(struct symbol_uploader, 1);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -543,12 +545,12 @@ static struct symbol_sender *create(const struct symbol_sender_options *options)
     return sender;
 }
 
-enum err_code symbol_sender_start(const struct symbol_sender_options *options,
-                                  struct symbol_sender **ret_sender, struct err *err)
+enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
+                                    struct symbol_uploader **ret_sender, struct err *err)
 {
-    struct symbol_sender *sender = create(options);
+    struct symbol_uploader *sender = create(options);
     enum err_code code =
-        symbol_service_create(options->access, &sender->is_ending, &sender->service, err);
+        symbol_client_create(options->access, &sender->is_ending, &sender->service, err);
     if (!code && pthread_create(&sender->thread, NULL, run, sender))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
@@ -559,7 +561,7 @@ enum err_code symbol_sender_start(const struct symbol_sender_options *options,
     return ERR_NONE;
 }
 
-void symbol_sender_stop(struct symbol_sender *sender)
+void symbol_uploader_stop(struct symbol_uploader *sender)
 {
     if (!sender)
         return;
@@ -573,7 +575,7 @@ void symbol_sender_stop(struct symbol_sender *sender)
 
 /* ---- what comes in ---- */
 
-bool symbol_sender_has_forgotten(struct symbol_sender *sender)
+bool symbol_uploader_has_forgotten(struct symbol_uploader *sender)
 {
     pthread_mutex_lock(&sender->mutex);
     const bool has_forgotten = sender->has_forgotten && !is_off(sender);
@@ -582,7 +584,7 @@ bool symbol_sender_has_forgotten(struct symbol_sender *sender)
     return has_forgotten;
 }
 
-enum symbol_want symbol_sender_wants(struct symbol_sender *sender, const char *build_id)
+enum symbol_want symbol_uploader_wants(struct symbol_uploader *sender, const char *build_id)
 {
     enum symbol_want want = SYMBOL_WANT_NOW;
     pthread_mutex_lock(&sender->mutex);
@@ -604,8 +606,8 @@ static void copy_name(const char *path, char name[NAME_BYTES])
         *at = (char)(*at < ' ' || *at > '~' ? '?' : *at);
 }
 
-void symbol_sender_give(struct symbol_sender *sender, const char *build_id, const char *path,
-                        int fd, int debug_fd)
+void symbol_uploader_give(struct symbol_uploader *sender, const char *build_id, const char *path,
+                          int fd, int debug_fd)
 {
     struct candidate candidate = {.fd = fd, .debug_fd = debug_fd, .next_ms = now_ms()};
     struct stat status;
@@ -631,7 +633,7 @@ void symbol_sender_give(struct symbol_sender *sender, const char *build_id, cons
     pthread_mutex_unlock(&sender->mutex);
 }
 
-void symbol_sender_pause(struct symbol_sender *sender, bool is_paused)
+void symbol_uploader_pause(struct symbol_uploader *sender, bool is_paused)
 {
     pthread_mutex_lock(&sender->mutex);
     sender->is_paused = is_paused;
@@ -639,7 +641,8 @@ void symbol_sender_pause(struct symbol_sender *sender, bool is_paused)
     pthread_mutex_unlock(&sender->mutex);
 }
 
-void symbol_sender_count(struct symbol_sender *sender, struct symbol_sender_counts *ret_counts)
+void symbol_uploader_count(struct symbol_uploader *sender,
+                           struct symbol_uploader_counts *ret_counts)
 {
     pthread_mutex_lock(&sender->mutex);
     *ret_counts = sender->counts;

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct symbol_sender;
+struct symbol_uploader;
 
 enum symbol_policy {
     SYMBOL_POLICY_OFF,
@@ -29,8 +29,8 @@ enum symbol_policy {
     SYMBOL_POLICY_ALL,     /* also where ours is better than the team's own, or it has none */
 };
 
-struct symbol_sender_options {
-    const struct server_access *access; /* borrowed, as long as the sender lives */
+struct symbol_uploader_options {
+    const struct server_config *access; /* borrowed, as long as the sender lives */
     enum symbol_policy policy;
     bool may_send_files;        /* debug files above the bounds of a table */
     uint64_t memory_bytes;      /* of the child's address space */
@@ -38,7 +38,7 @@ struct symbol_sender_options {
     uint32_t pauses_divided_by; /* 0: not; for tests */
 };
 
-struct symbol_sender_counts {
+struct symbol_uploader_counts {
     uint64_t asked; /* build ids */
     uint64_t known; /* the server had names */
     uint64_t sent_tables;
@@ -50,26 +50,27 @@ struct symbol_sender_counts {
 };
 
 /* Handles: ERR_INVALID, ERR_NOT_FOUND, ERR_IO (the server's address, files). */
-enum err_code symbol_sender_start(const struct symbol_sender_options *options,
-                                  struct symbol_sender **ret_sender, struct err *err) MUST_USE;
+enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
+                                    struct symbol_uploader **ret_sender, struct err *err) MUST_USE;
 /* Gives up what is under way. NULL is a no-op. */
-void symbol_sender_stop(struct symbol_sender *sender);
+void symbol_uploader_stop(struct symbol_uploader *sender);
 
 enum symbol_want {
     SYMBOL_WANT_NEVER, /* it was given before */
     SYMBOL_WANT_LATER, /* too many wait, or the server takes none now */
     SYMBOL_WANT_NOW,
 };
-enum symbol_want symbol_sender_wants(struct symbol_sender *sender, const char *build_id);
+enum symbol_want symbol_uploader_wants(struct symbol_uploader *sender, const char *build_id);
 /* True once after what was given and not sent has been given up, since the server took none: what
  * is sampled is to be given again. */
-bool symbol_sender_has_forgotten(struct symbol_sender *sender);
+bool symbol_uploader_has_forgotten(struct symbol_uploader *sender);
 /* Both files become the sender's, debug_fd where it is not -1. */
-void symbol_sender_give(struct symbol_sender *sender, const char *build_id, const char *path,
-                        int fd, int debug_fd);
+void symbol_uploader_give(struct symbol_uploader *sender, const char *build_id, const char *path,
+                          int fd, int debug_fd);
 /* While there is too little memory nothing is built. */
-void symbol_sender_pause(struct symbol_sender *sender, bool is_paused);
+void symbol_uploader_pause(struct symbol_uploader *sender, bool is_paused);
 
-void symbol_sender_count(struct symbol_sender *sender, struct symbol_sender_counts *ret_counts);
+void symbol_uploader_count(struct symbol_uploader *sender,
+                           struct symbol_uploader_counts *ret_counts);
 
 #endif

@@ -106,7 +106,7 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
 }
 
 static enum err_code build(struct server *server, const struct debuginfo_job *job,
-                           const struct patience *patience, struct arena *arena,
+                           const struct wait_limit *patience, struct arena *arena,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input = -1;
@@ -162,7 +162,7 @@ static enum err_code fail(struct server *server, const struct debuginfo_job *job
 }
 
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
-                              const struct patience *patience, struct arena *arena,
+                              const struct wait_limit *patience, struct arena *arena,
                               bool *ret_is_built, struct err *err)
 {
     *ret_is_built = false;

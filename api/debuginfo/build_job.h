@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct arena;
-struct patience;
+struct wait_limit;
 struct server;
 
 struct debuginfo_job {
@@ -37,7 +37,7 @@ enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
  * the machine's: the job is to be tried again.
  */
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
-                              const struct patience *patience, struct arena *arena,
+                              const struct wait_limit *patience, struct arena *arena,
                               bool *ret_is_built, struct err *err) MUST_USE;
 
 #endif

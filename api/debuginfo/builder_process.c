@@ -32,7 +32,7 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 
 /* Into a new file at *ret_output, which the caller closes. */
 static enum err_code build_into(int input, int shared, bool is_first_names,
-                                const struct patience *patience, int *ret_output,
+                                const struct wait_limit *patience, int *ret_output,
                                 struct symbol_builder_report *ret_report, struct err *err)
 {
     *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
@@ -49,7 +49,7 @@ static enum err_code build_into(int input, int shared, bool is_first_names,
 }
 
 /* What cannot be made with the shared file stays as it was made without. */
-static enum err_code build_with_shared(int input, const struct patience *patience,
+static enum err_code build_with_shared(int input, const struct wait_limit *patience,
                                        const struct debuginfo_reader *reader, int *output,
                                        struct symbol_builder_report *report, struct err *err)
 {
@@ -68,7 +68,7 @@ static enum err_code build_with_shared(int input, const struct patience *patienc
     return ERR_NONE;
 }
 
-static enum err_code build(int input, bool is_first_names, const struct patience *patience,
+static enum err_code build(int input, bool is_first_names, const struct wait_limit *patience,
                            const struct debuginfo_reader *reader,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
@@ -84,7 +84,7 @@ static enum err_code build(int input, bool is_first_names, const struct patience
 }
 
 enum err_code debuginfo_builder_run(struct server *server, int input,
-                                    const struct patience *patience,
+                                    const struct wait_limit *patience,
                                     const struct debuginfo_reader *reader,
                                     struct symbol_builder_report *ret_report, struct err *err)
 {

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-struct patience;
+struct wait_limit;
 struct server;
 struct symbol_builder_report;
 
@@ -50,7 +50,7 @@ struct debuginfo_reader {
  * give.
  */
 enum err_code debuginfo_builder_run(struct server *server, int input,
-                                    const struct patience *patience,
+                                    const struct wait_limit *patience,
                                     const struct debuginfo_reader *reader,
                                     struct symbol_builder_report *ret_report,
                                     struct err *err) MUST_USE;

@@ -320,7 +320,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
 
 static enum err_code build(struct hunt *hunt, int input, struct err *err)
 {
-    const struct patience patience = {.is_cancelled = &hunt->fetch->should_stop};
+    const struct wait_limit patience = {.is_cancelled = &hunt->fetch->should_stop};
     const struct debuginfo_reader reader = {
         .publish = publish, .find_shared = find_shared, .context = hunt};
     struct symbol_builder_report report;

@@ -146,7 +146,7 @@ static bool run_one(struct debuginfo_jobs *jobs)
     struct debuginfo_job job;
     struct err err;
     arena_auto arena = arena_create();
-    const struct patience patience = {.is_cancelled = &jobs->should_stop};
+    const struct wait_limit patience = {.is_cancelled = &jobs->should_stop};
     enum err_code code = claim(jobs, arena, &job, &err);
     if (code)
         report("claiming a symbol table", &err);

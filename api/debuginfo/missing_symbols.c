@@ -31,21 +31,21 @@ struct noted {
     int64_t at_ns; /* monotonic */
 };
 
-struct symbol_needs {
+struct missing_symbols {
     pthread_mutex_t mutex;
     struct need waiting[WAITING_MAX];
     uint32_t count;
     struct noted noted[NOTED_SLOTS];
 };
 
-struct symbol_needs *symbol_needs_create(void)
+struct missing_symbols *missing_symbols_create(void)
 {
-    struct symbol_needs *needs = mem_new(struct symbol_needs, 1);
+    struct missing_symbols *needs = mem_new(struct missing_symbols, 1);
     pthread_mutex_init(&needs->mutex, NULL);
     return needs;
 }
 
-void symbol_needs_destroy(struct symbol_needs *needs)
+void missing_symbols_destroy(struct missing_symbols *needs)
 {
     if (!needs)
         return;
@@ -78,7 +78,7 @@ static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
 }
 
 /* Called locked. */
-static void note(struct symbol_needs *needs, int64_t tenant_id, const char *id, struct span file,
+static void note(struct missing_symbols *needs, int64_t tenant_id, const char *id, struct span file,
                  int64_t now_ns)
 {
     const uint64_t hash = hash_of(tenant_id, id);
@@ -96,7 +96,7 @@ static void note(struct symbol_needs *needs, int64_t tenant_id, const char *id, 
 void symbol_tables_need(struct server *server, int64_t tenant_id,
                         const struct symbol_tables_binary *binaries, uint32_t count)
 {
-    struct symbol_needs *needs = symbol_tables_needs(server->symbol_tables);
+    struct missing_symbols *needs = symbol_tables_needs(server->symbol_tables);
     const int64_t now_ns = clock_monotonic_ns();
     char id[SYMBOL_TABLES_ID_BYTES];
     pthread_mutex_lock(&needs->mutex);
@@ -108,7 +108,7 @@ void symbol_tables_need(struct server *server, int64_t tenant_id,
 
 /* ---- writing ---- */
 
-static struct need *take_waiting(struct symbol_needs *needs, struct arena *arena,
+static struct need *take_waiting(struct missing_symbols *needs, struct arena *arena,
                                  uint32_t *ret_count)
 {
     pthread_mutex_lock(&needs->mutex);

@@ -4,12 +4,12 @@
 #ifndef API_DEBUGINFO_MISSING_SYMBOLS_H
 #define API_DEBUGINFO_MISSING_SYMBOLS_H
 
-struct symbol_needs;
+struct missing_symbols;
 struct symbol_tables;
 
-struct symbol_needs *symbol_needs_create(void);
-void symbol_needs_destroy(struct symbol_needs *needs); /* NULL is a no-op */
+struct missing_symbols *missing_symbols_create(void);
+void missing_symbols_destroy(struct missing_symbols *needs); /* NULL is a no-op */
 
-struct symbol_needs *symbol_tables_needs(struct symbol_tables *tables);
+struct missing_symbols *symbol_tables_needs(struct symbol_tables *tables);
 
 #endif

@@ -50,35 +50,35 @@ static const char list_select[] =
     "   GROUP BY build_id ORDER BY build_id LIMIT $3) AS f USING (build_id)"
     " ORDER BY build_id LIMIT $3";
 
-static void write_table(struct answer *answer, const struct pg_result *rows, int row)
+static void write_table(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_cell_text(answer, "source", rows, row, 4);
+    json_response_cell_text(answer, "source", rows, row, 4);
     debuginfo_write_quality(answer, (uint32_t)pg_get_i64(rows, row, 1));
-    answer_cell_i64(answer, "quality_rank", rows, row, 10);
-    answer_cell_i64(answer, "functions", rows, row, 2);
-    answer_cell_i64(answer, "bytes", rows, row, 3);
-    answer_cell_text(answer, "file", rows, row, 5);
-    answer_cell_text(answer, "problem", rows, row, 6);
-    answer_cell_i64(answer, "broken_units", rows, row, 7);
-    answer_cell_i64(answer, "builder_version", rows, row, 8);
-    answer_cell_text(answer, "created_at", rows, row, 9);
-    answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 11));
+    json_response_cell_i64(answer, "quality_rank", rows, row, 10);
+    json_response_cell_i64(answer, "functions", rows, row, 2);
+    json_response_cell_i64(answer, "bytes", rows, row, 3);
+    json_response_cell_text(answer, "file", rows, row, 5);
+    json_response_cell_text(answer, "problem", rows, row, 6);
+    json_response_cell_i64(answer, "broken_units", rows, row, 7);
+    json_response_cell_i64(answer, "builder_version", rows, row, 8);
+    json_response_cell_text(answer, "created_at", rows, row, 9);
+    json_response_bool(answer, "is_damaged", pg_get_bool(rows, row, 11));
 }
 
-static void write_binary(struct answer *answer, const struct pg_result *rows, int row)
+static void write_binary(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_text(answer, "build_id", rows, row, 0);
+    json_response_open(answer, NULL, '{');
+    json_response_cell_text(answer, "build_id", rows, row, 0);
     if (pg_is_null(rows, row, 12)) {
-        answer_null(answer, "table");
+        json_response_null(answer, "table");
     } else {
-        answer_open(answer, "table", '{');
+        json_response_open(answer, "table", '{');
         write_table(answer, rows, row);
-        answer_close(answer, '}');
+        json_response_close(answer, '}');
     }
-    answer_cell_i64(answer, "files", rows, row, 13);
-    answer_cell_i64(answer, "file_bytes", rows, row, 14);
-    answer_close(answer, '}');
+    json_response_cell_i64(answer, "files", rows, row, 13);
+    json_response_cell_i64(answer, "file_bytes", rows, row, 14);
+    json_response_close(answer, '}');
 }
 
 static enum err_code list(struct request *request, struct response *response, struct err *err)
@@ -102,34 +102,34 @@ static enum err_code list(struct request *request, struct response *response, st
         return code;
     const int count = pg_row_count(rows);
     const bool has_more = count > limit;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "binaries", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "binaries", '[');
     for (int row = 0; row < count - has_more; row++)
         write_binary(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
-static void write_files(struct answer *answer, const struct pg_result *rows)
+static void write_files(struct json_response *answer, const struct pg_result *rows)
 {
-    answer_open(answer, "files", '[');
+    json_response_open(answer, "files", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        answer_open(answer, NULL, '{');
-        answer_cell_text(answer, "kind", rows, row, 0);
-        answer_cell_text(answer, "state", rows, row, 1);
-        answer_cell_text(answer, "reason", rows, row, 2);
-        answer_cell_i64(answer, "bytes", rows, row, 3);
-        answer_cell_text(answer, "sha256", rows, row, 4);
-        answer_cell_text(answer, "file", rows, row, 5);
-        answer_cell_text(answer, "created_at", rows, row, 6);
-        answer_bool(answer, "is_damaged", pg_get_bool(rows, row, 7));
-        answer_close(answer, '}');
+        json_response_open(answer, NULL, '{');
+        json_response_cell_text(answer, "kind", rows, row, 0);
+        json_response_cell_text(answer, "state", rows, row, 1);
+        json_response_cell_text(answer, "reason", rows, row, 2);
+        json_response_cell_i64(answer, "bytes", rows, row, 3);
+        json_response_cell_text(answer, "sha256", rows, row, 4);
+        json_response_cell_text(answer, "file", rows, row, 5);
+        json_response_cell_text(answer, "created_at", rows, row, 6);
+        json_response_bool(answer, "is_damaged", pg_get_bool(rows, row, 7));
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
+    json_response_close(answer, ']');
 }
 
 static const char *state_name(enum symbol_tables_state state)
@@ -190,25 +190,27 @@ static enum err_code show(struct request *request, struct response *response, st
     if (code)
         return code;
     char retry[CLOCK_TEXT_BYTES];
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_text(&answer, "build_id", id);
-    answer_text(&answer, "state", state_name(states->state));
-    answer_text(&answer, "reason", states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
-    answer_text(&answer, "next_retry",
-                states->next_retry_ms ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
-                                      : NULL);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_text(&answer, "build_id", id);
+    json_response_text(&answer, "state", state_name(states->state));
+    json_response_text(&answer, "reason",
+                       states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
+    json_response_text(&answer, "next_retry",
+                       states->next_retry_ms
+                           ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
+                           : NULL);
     if (pg_row_count(table)) {
-        answer_open(&answer, "table", '{');
+        json_response_open(&answer, "table", '{');
         write_table(&answer, table, 0);
-        answer_close(&answer, '}');
+        json_response_close(&answer, '}');
     } else {
-        answer_null(&answer, "table");
+        json_response_null(&answer, "table");
     }
     write_files(&answer, files);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* ---- deleting ---- */
@@ -252,7 +254,7 @@ static enum err_code delete_all(struct request *request, struct response *respon
     if (code)
         return code;
     symbol_tables_forget(request->server, request->principal.tenant_id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }
 
 /* ---- debuggers ---- */

@@ -55,7 +55,7 @@ struct generation {
 struct symbol_tables {
     struct flight_cache *found;
     struct flight_cache *opened;
-    struct symbol_needs *needs;
+    struct missing_symbols *needs;
     pthread_mutex_t mutex; /* guards generations */
     struct generation generations[GENERATION_SLOTS];
     pthread_mutex_t unpacking; /* held while a table that is not light is unpacked */
@@ -78,7 +78,7 @@ struct symbol_tables *symbol_tables_create(void)
     struct symbol_tables *tables = mem_new(struct symbol_tables, 1);
     tables->found = flight_cache_create(FOUND_MAX_BYTES, destroy_found);
     tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
-    tables->needs = symbol_needs_create();
+    tables->needs = missing_symbols_create();
     pthread_mutex_init(&tables->mutex, NULL);
     pthread_mutex_init(&tables->unpacking, NULL);
     return tables;
@@ -90,13 +90,13 @@ void symbol_tables_destroy(struct symbol_tables *tables)
         return;
     flight_cache_destroy(tables->found);
     flight_cache_destroy(tables->opened);
-    symbol_needs_destroy(tables->needs);
+    missing_symbols_destroy(tables->needs);
     pthread_mutex_destroy(&tables->mutex);
     pthread_mutex_destroy(&tables->unpacking);
     mem_free(tables);
 }
 
-struct symbol_needs *symbol_tables_needs(struct symbol_tables *tables)
+struct missing_symbols *symbol_tables_needs(struct symbol_tables *tables)
 {
     return tables->needs;
 }

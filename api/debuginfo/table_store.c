@@ -44,7 +44,7 @@ static enum err_code read_sound(struct debuginfo_table *table, struct span bytes
 /* What a thread may take at any time needs no place. */
 static uint64_t place_of(uint64_t bytes)
 {
-    return bytes > DECODE_GATE_LIGHT_PEAK ? bytes : 0;
+    return bytes > MEMORY_GATE_LIGHT_PEAK ? bytes : 0;
 }
 
 /* What unpacks is sound: its facts alone are looked at. */
@@ -67,18 +67,18 @@ static enum err_code unpack(struct debuginfo_table *table, struct err *err)
 static enum err_code read_packed(struct server *server, struct debuginfo_table *table,
                                  struct err *err)
 {
-    struct decode_gate *gate = server->shares->gate;
+    struct memory_gate *gate = server->shares->gate;
     const uint64_t place = place_of(symbol_unpack_bytes(table->bytes));
-    enum err_code code = decode_gate_enter(gate, place, "this symbol table", err);
+    enum err_code code = memory_gate_enter(gate, place, "this symbol table", err);
     if (code == ERR_TOO_LARGE)
         return err_set(err, ERR_TOO_LARGE,
                        "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
                        " server has %" PRIu64 " MiB for heavy work (--max-heavy-memory)",
-                       (place >> 20) + 1, decode_gate_max_bytes(gate) >> 20);
+                       (place >> 20) + 1, memory_gate_max_bytes(gate) >> 20);
     if (code)
         return code;
     code = unpack(table, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     return code;
 }
 
@@ -108,15 +108,15 @@ static enum err_code pack(const struct debuginfo_table *table, struct buf *packe
 static enum err_code choose_form(struct server *server, const struct debuginfo_table *table,
                                  struct buf *packed, struct span *ret_bytes, struct err *err)
 {
-    struct decode_gate *gate = server->shares->gate;
+    struct memory_gate *gate = server->shares->gate;
     const uint64_t place = place_of(PACK_FACTOR * (uint64_t)table->bytes.size);
     struct err ignored;
     *ret_bytes = table->bytes;
     if (table->is_short_lived || symbol_pack_is(table->bytes) ||
-        decode_gate_enter(gate, place, "packing this symbol table", &ignored))
+        memory_gate_enter(gate, place, "packing this symbol table", &ignored))
         return ERR_NONE;
     const enum err_code code = pack(table, packed, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     if (!code)
         *ret_bytes = buf_span(packed);
     return code == ERR_TOO_LARGE ? ERR_NONE : code;
@@ -280,7 +280,7 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
     return code;
 }
 
-void debuginfo_write_quality(struct answer *answer, uint32_t quality)
+void debuginfo_write_quality(struct json_response *answer, uint32_t quality)
 {
     static const struct {
         uint32_t bit;
@@ -291,9 +291,9 @@ void debuginfo_write_quality(struct answer *answer, uint32_t quality)
         {SYMBOL_HAS_SYMTAB, "symtab"},   {SYMBOL_HAS_MINI, "mini"},
         {SYMBOL_HAS_DYNSYM, "dynsym"},   {SYMBOL_IS_PARTIAL, "partial"},
     };
-    answer_open(answer, "quality", '[');
+    json_response_open(answer, "quality", '[');
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (quality & names[i].bit)
-            answer_text(answer, NULL, names[i].name);
-    answer_close(answer, ']');
+            json_response_text(answer, NULL, names[i].name);
+    json_response_close(answer, ']');
 }

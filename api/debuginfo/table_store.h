@@ -9,7 +9,7 @@
 #include "lib/base/digest.h"
 #include "lib/symbols/symbol_table_facts.h"
 
-struct answer;
+struct json_response;
 struct pg_connection;
 
 /* Of a table as it is read: ten times that of a 230 MB debug file. It is in memory while it is
@@ -47,7 +47,7 @@ enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table
                                    struct err *err) MUST_USE;
 
 /* Writes its object, which is nobody's until debuginfo_table_store: packed, where the budget has
- * room for that, now or in DECODE_GATE_WAIT_S. The caller holds no place in it. Handles what
+ * room for that, now or in MEMORY_GATE_WAIT_S. The caller holds no place in it. Handles what
  * object_put does. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
@@ -78,6 +78,6 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
 void debuginfo_discard(struct server *server, const char *object_key);
 
 /* "quality": ["dwarf", "lines", …] of the bits of enum symbol_quality. */
-void debuginfo_write_quality(struct answer *answer, uint32_t quality);
+void debuginfo_write_quality(struct json_response *answer, uint32_t quality);
 
 #endif

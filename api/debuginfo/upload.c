@@ -143,16 +143,16 @@ static enum err_code answer_table(struct request *request, const struct incoming
                                   const struct debuginfo_table *table, bool is_stored,
                                   struct response *response, struct err *err)
 {
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_text(&answer, "build_id", incoming->id);
-    answer_bool(&answer, "is_stored", is_stored); /* false: there is one that is not worse */
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_text(&answer, "build_id", incoming->id);
+    json_response_bool(&answer, "is_stored", is_stored); /* false: there is one that is not worse */
     debuginfo_write_quality(&answer, table->facts.quality);
-    answer_i64(&answer, "functions", table->functions);
-    answer_i64(&answer, "bytes", table->stored_bytes);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, is_stored ? 201 : 200, err);
+    json_response_i64(&answer, "functions", table->functions);
+    json_response_i64(&answer, "bytes", table->stored_bytes);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, is_stored ? 201 : 200, err);
 }
 
 /* Parts that were joined are an object already, which stays where it is packed; everything else
@@ -327,16 +327,16 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     else
         debuginfo_jobs_wake(request->server->debuginfo_jobs);
     digest_hex(span_of(incoming.sha256, DIGEST_BYTES), hex);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_text(&answer, "build_id", incoming.id);
-    answer_text(&answer, "kind", kind);
-    answer_text(&answer, "state", is_known ? state : "waiting");
-    answer_text(&answer, "sha256", hex);
-    answer_i64(&answer, "bytes", incoming.bytes);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, is_known ? 200 : 202, err);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_text(&answer, "build_id", incoming.id);
+    json_response_text(&answer, "kind", kind);
+    json_response_text(&answer, "state", is_known ? state : "waiting");
+    json_response_text(&answer, "sha256", hex);
+    json_response_i64(&answer, "bytes", incoming.bytes);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, is_known ? 200 : 202, err);
 }
 
 enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,

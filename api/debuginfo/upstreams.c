@@ -159,29 +159,29 @@ enum err_code debuginfo_upstreams_are_public(const struct request *request, int6
     return code;
 }
 
-static void write_urls(struct answer *answer, const struct pg_result *rows)
+static void write_urls(struct json_response *answer, const struct pg_result *rows)
 {
-    answer_open(answer, "upstreams", '[');
+    json_response_open(answer, "upstreams", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        answer_open(answer, NULL, '{');
-        answer_cell_text(answer, "url", rows, row, 0);
-        answer_bool(answer, "has_auth", pg_get_bool(rows, row, 1));
-        answer_close(answer, '}');
+        json_response_open(answer, NULL, '{');
+        json_response_cell_text(answer, "url", rows, row, 0);
+        json_response_bool(answer, "has_auth", pg_get_bool(rows, row, 1));
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
+    json_response_close(answer, ']');
 }
 
-static void write_public(struct answer *answer, const struct request *request)
+static void write_public(struct json_response *answer, const struct request *request)
 {
     const char *urls[DEBUGINFOD_MAX_URLS];
     const struct settings *settings = request->server->settings;
     size_t count = is_off(settings) ? 0
                                     : split_words(request->arena, settings->debuginfod_urls, urls,
                                                   DEBUGINFOD_MAX_URLS);
-    answer_open(answer, "public", '[');
+    json_response_open(answer, "public", '[');
     for (size_t i = 0; i < count; i++)
-        answer_text(answer, NULL, urls[i]);
-    answer_close(answer, ']');
+        json_response_text(answer, NULL, urls[i]);
+    json_response_close(answer, ']');
 }
 
 /* Ends the transaction. */
@@ -204,15 +204,15 @@ static enum err_code send_policy(struct pg_connection *connection, struct reques
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_cell_text(&answer, "mode", policy, 0, 0);
-    answer_bool(&answer, "is_available", !is_off(request->server->settings));
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_cell_text(&answer, "mode", policy, 0, 0);
+    json_response_bool(&answer, "is_available", !is_off(request->server->settings));
     write_urls(&answer, rows);
     write_public(&answer, request);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static enum err_code get_upstreams(struct request *request, struct response *response,
@@ -411,12 +411,12 @@ static enum err_code retry(struct request *request, struct response *response, s
         return code;
     if (text && pg_row_count(needs) == 0)
         return err_set(err, ERR_NOT_FOUND, "Nobody waits for names of the build id %.80s", text);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_i64(&answer, "count", pg_row_count(needs));
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 202, err);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_i64(&answer, "count", pg_row_count(needs));
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 202, err);
 }
 
 static const struct route routes[] = {

@@ -55,7 +55,7 @@ static void estimate_stream_bytes(struct http_connection *connection)
 {
     uint64_t received, acked;
     connection->stream_bytes = 0;
-    if (!connection->is_receiving || !http_tcp_progress(connection->fd, &received, &acked)) {
+    if (!connection->is_receiving || !tcp_info_progress(connection->fd, &received, &acked)) {
         connection->streams_base = 0;
         return;
     }

@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <string.h>
 
-struct turns {
+struct concurrency_limit {
     pthread_mutex_t mutex; /* guards what follows and the fields of all turns that are in a list */
     int max_held;
     int max_held_of_one;
     int max_waiting;
     int held_count;
     int waiting_count;
-    struct turn *held;
-    struct turn *waiting; /* who came first is first */
+    struct concurrency_slot *held;
+    struct concurrency_slot *waiting; /* who came first is first */
 };
 
-struct turns *turns_create(int worker_count, int max_waiting)
+struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting)
 {
-    struct turns *turns = mem_new(struct turns, 1);
+    struct concurrency_limit *turns = mem_new(struct concurrency_limit, 1);
     pthread_mutex_init(&turns->mutex, NULL);
     int reserve = (worker_count + 3) / 4;
     turns->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
@@ -29,7 +29,7 @@ struct turns *turns_create(int worker_count, int max_waiting)
     return turns;
 }
 
-void turns_destroy(struct turns *turns)
+void concurrency_limit_destroy(struct concurrency_limit *turns)
 {
     if (!turns)
         return;
@@ -38,25 +38,25 @@ void turns_destroy(struct turns *turns)
     mem_free(turns);
 }
 
-static int count_source(const struct turn *list, const char *source)
+static int count_source(const struct concurrency_slot *list, const char *source)
 {
     int count = 0;
-    for (const struct turn *turn = list; turn && source; turn = turn->next)
+    for (const struct concurrency_slot *turn = list; turn && source; turn = turn->next)
         count += turn->source && strcmp(turn->source, source) == 0;
     return count;
 }
 
 /* Called locked. Few are held, so that looking through them costs little. */
-static bool is_free(const struct turns *turns, const struct turn *wanted)
+static bool is_free(const struct concurrency_limit *turns, const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct turn *turn = turns->held; turn; turn = turn->next)
+    for (const struct concurrency_slot *turn = turns->held; turn; turn = turn->next)
         count += strcmp(turn->key, wanted->key) == 0;
     return turns->held_count < turns->max_held && count_source(turns->held, wanted->source) == 0 &&
            count < (wanted->most ? wanted->most : turns->max_held_of_one);
 }
 
-static void hold(struct turns *turns, struct turn *turn)
+static void hold(struct concurrency_limit *turns, struct concurrency_slot *turn)
 {
     turn->is_held = true;
     turn->next = turns->held;
@@ -64,7 +64,7 @@ static void hold(struct turns *turns, struct turn *turn)
     turns->held_count++;
 }
 
-bool turns_take(struct turns *turns, struct turn *turn)
+bool concurrency_limit_take(struct concurrency_limit *turns, struct concurrency_slot *turn)
 {
     pthread_mutex_lock(&turns->mutex);
     /* A place that is free while some wait is not for them: they wait for another share's. */
@@ -77,52 +77,54 @@ bool turns_take(struct turns *turns, struct turn *turn)
 
 /* Called locked. One share's readers leave room in the list for those of others, as does a source.
  */
-static bool is_crowded(const struct turns *turns, const struct turn *wanted)
+static bool is_crowded(const struct concurrency_limit *turns, const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct turn *turn = turns->waiting; turn; turn = turn->next)
+    for (const struct concurrency_slot *turn = turns->waiting; turn; turn = turn->next)
         count += strcmp(turn->key, wanted->key) == 0;
     return count >= (turns->max_waiting + 1) / 2 ||
-           count_source(turns->waiting, wanted->source) >= TURNS_WAITING_OF_SOURCE;
+           count_source(turns->waiting, wanted->source) >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE;
 }
 
-enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
+enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *turns,
+                                                              struct concurrency_slot *turn)
 {
-    enum turns_outcome outcome = TURNS_REFUSED;
+    enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
     pthread_mutex_lock(&turns->mutex);
     if (is_free(turns, turn)) {
         hold(turns, turn);
-        outcome = TURNS_TAKEN;
+        outcome = CONCURRENCY_LIMIT_TAKEN;
     } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn)) {
-        struct turn **place = &turns->waiting;
+        struct concurrency_slot **place = &turns->waiting;
         while (*place)
             place = &(*place)->next;
         turn->next = NULL;
         *place = turn;
         turns->waiting_count++;
         atomic_store(&turn->is_waiting, true);
-        outcome = TURNS_WAITING;
+        outcome = CONCURRENCY_LIMIT_WAITING;
     }
     pthread_mutex_unlock(&turns->mutex);
     return outcome;
 }
 
 /* Called locked: takes the turn that *place points to out of the list. */
-static struct turn *unlink_waiting(struct turns *turns, struct turn **place)
+static struct concurrency_slot *unlink_waiting(struct concurrency_limit *turns,
+                                               struct concurrency_slot **place)
 {
-    struct turn *turn = *place;
+    struct concurrency_slot *turn = *place;
     *place = turn->next;
     turns->waiting_count--;
     atomic_store(&turn->is_waiting, false);
     return turn;
 }
 
-bool turns_leave(struct turns *turns, struct turn *turn)
+bool concurrency_limit_leave(struct concurrency_limit *turns, struct concurrency_slot *turn)
 {
     if (!atomic_load(&turn->is_waiting))
         return false;
     pthread_mutex_lock(&turns->mutex);
-    struct turn **place = &turns->waiting;
+    struct concurrency_slot **place = &turns->waiting;
     while (*place && *place != turn)
         place = &(*place)->next;
     bool has_left = *place != NULL;
@@ -133,11 +135,11 @@ bool turns_leave(struct turns *turns, struct turn *turn)
 }
 
 /* Hands what is free to the first who may have it; NULL: nobody. */
-static struct turn *hand_on(struct turns *turns)
+static struct concurrency_slot *hand_on(struct concurrency_limit *turns)
 {
-    struct turn *woken = NULL;
+    struct concurrency_slot *woken = NULL;
     pthread_mutex_lock(&turns->mutex);
-    struct turn **place = &turns->waiting;
+    struct concurrency_slot **place = &turns->waiting;
     while (*place && !is_free(turns, *place))
         place = &(*place)->next;
     if (*place) {
@@ -148,10 +150,10 @@ static struct turn *hand_on(struct turns *turns)
     return woken;
 }
 
-void turns_give(struct turns *turns, struct turn *turn)
+void concurrency_limit_give(struct concurrency_limit *turns, struct concurrency_slot *turn)
 {
     pthread_mutex_lock(&turns->mutex);
-    struct turn **place = &turns->held;
+    struct concurrency_slot **place = &turns->held;
     while (*place != turn)
         place = &(*place)->next;
     *place = turn->next;
@@ -159,11 +161,11 @@ void turns_give(struct turns *turns, struct turn *turn)
     turns->held_count--;
     pthread_mutex_unlock(&turns->mutex);
     /* One may have waited for the key and another for the source. */
-    for (struct turn *woken; (woken = hand_on(turns));)
+    for (struct concurrency_slot *woken; (woken = hand_on(turns));)
         woken->wake(woken);
 }
 
-int turns_waiting_count(struct turns *turns)
+int concurrency_limit_waiting_count(struct concurrency_limit *turns)
 {
     pthread_mutex_lock(&turns->mutex);
     int count = turns->waiting_count;
@@ -171,7 +173,7 @@ int turns_waiting_count(struct turns *turns)
     return count;
 }
 
-int turns_held_count(struct turns *turns)
+int concurrency_limit_held_count(struct concurrency_limit *turns)
 {
     pthread_mutex_lock(&turns->mutex);
     int count = turns->held_count;

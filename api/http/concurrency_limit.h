@@ -15,45 +15,48 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct turns;
+struct concurrency_limit;
 
-enum { TURNS_WAITING_OF_SOURCE = 16 }; /* more are refused */
+enum { CONCURRENCY_LIMIT_WAITING_OF_SOURCE = 16 }; /* more are refused */
 
 /* Embedded in a request. It stays where it is from the first call until the turn is given back. */
-struct turn {
+struct concurrency_slot {
     const char *key;    /* whose work it is; NULL: none was asked for */
     int most;           /* turns that this key may have at a time; 0: a quarter of the workers */
     const char *source; /* NULL: none; set before key */
     bool is_held;
     atomic_bool is_waiting; /* of turns.c, as is next */
-    struct turn *next;
-    void (*wake)(struct turn *self); /* it waited and is held now; on the thread of turns_give */
+    struct concurrency_slot *next;
+    void (*wake)(struct concurrency_slot *
+                     self); /* it waited and is held now; on the thread of concurrency_limit_give */
 };
 
 /* For a pool of so many workers; max_waiting bounds those who wait. */
-struct turns *turns_create(int worker_count, int max_waiting);
+struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
 /* NULL is a no-op. No turn is held or waited for any more. */
-void turns_destroy(struct turns *turns);
+void concurrency_limit_destroy(struct concurrency_limit *turns);
 
 /* Takes a turn for turn->key if one is free; true when it is held now, or was before. */
-bool turns_take(struct turns *turns, struct turn *turn);
+bool concurrency_limit_take(struct concurrency_limit *turns, struct concurrency_slot *turn);
 
-enum turns_outcome {
-    TURNS_TAKEN,
-    TURNS_WAITING, /* turn is no longer the caller's: wake may be running already, or turns_leave */
-    TURNS_REFUSED, /* too many wait, or half of the list waits for the same */
+enum concurrency_limit_outcome {
+    CONCURRENCY_LIMIT_TAKEN,
+    CONCURRENCY_LIMIT_WAITING, /* turn is no longer the caller's: wake may be running already, or
+                                  concurrency_limit_leave */
+    CONCURRENCY_LIMIT_REFUSED, /* too many wait, or half of the list waits for the same */
 };
-enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn);
+enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *turns,
+                                                              struct concurrency_slot *turn);
 
 /* True: turn waited and does so no longer; it is the caller's, and wake will not be called. False
  * at once for a turn that does not wait. */
-bool turns_leave(struct turns *turns, struct turn *turn);
+bool concurrency_limit_leave(struct concurrency_limit *turns, struct concurrency_slot *turn);
 
 /* Gives a held turn back, and hands it to the next who may have it. */
-void turns_give(struct turns *turns, struct turn *turn);
+void concurrency_limit_give(struct concurrency_limit *turns, struct concurrency_slot *turn);
 
 /* For metrics and tests. */
-int turns_waiting_count(struct turns *turns);
-int turns_held_count(struct turns *turns);
+int concurrency_limit_waiting_count(struct concurrency_limit *turns);
+int concurrency_limit_held_count(struct concurrency_limit *turns);
 
 #endif

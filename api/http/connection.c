@@ -200,7 +200,7 @@ static struct http_connection *create_connection(struct http_loop *loop, h2o_soc
     connection->fd = h2o_socket_get_fd(sock);
     connection->linger_fd = -1;
     h2o_socket_getpeername(sock, (struct sockaddr *)&address);
-    connection->subscriber = http_tcp_subscriber(&address);
+    connection->subscriber = tcp_info_subscriber(&address);
     connection->accepted_ns = connection->progress_ns = clock_monotonic_ns();
     h2o_linklist_init_anchor(&connection->jobs);
     return connection;
@@ -467,7 +467,7 @@ static bool has_gone_meanwhile(struct http_connection *connection)
     if (connection->is_http2 || h2o_linklist_is_empty(&connection->jobs) ||
         job_at(connection->jobs.next)->is_answered)
         return false;
-    return http_tcp_has_ended(connection->fd);
+    return tcp_info_has_ended(connection->fd);
 }
 
 static void sweep_connection(struct http_connection *connection, int64_t now_ns)
@@ -478,7 +478,7 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
         http_connection_cut(connection, REFUSED_GONE);
         return;
     }
-    if (!http_tcp_progress(connection->fd, &received, &acked))
+    if (!tcp_info_progress(connection->fd, &received, &acked))
         return;
     bool is_writing = connection->sock->_cb.write != NULL;
     bool is_handled = !h2o_linklist_is_empty(&connection->jobs);

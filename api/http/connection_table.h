@@ -20,7 +20,7 @@
  * An evicted connection no longer counts. Its owner's thread finds it by connection_is_evicted and
  * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
  *
- * The table knows an address as http_tcp_subscriber() numbers it. Memory: the entries are part of
+ * The table knows an address as tcp_info_subscriber() numbers it. Memory: the entries are part of
  * their owners' objects; each address with a connection has 72 bytes in the table.
  * Threads: any for the functions; an entry belongs to one owner, which removes it before freeing.
  */

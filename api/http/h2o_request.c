@@ -385,7 +385,7 @@ static const char *check_head(const struct http_job *job, const h2o_req_t *req)
     if (req->version >= 0x200)
         return req->input.authority.len == 0 ? "the request has no authority" : NULL;
     const h2o_buffer_t *input = job->connection->sock->input;
-    return http_strict_check(span_of(input->bytes, input->size));
+    return request_smuggling_check(span_of(input->bytes, input->size));
 }
 
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)

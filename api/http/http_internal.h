@@ -101,7 +101,7 @@ struct http_connection {
     h2o_socket_t *sock;
     int fd;
     h2o_linklist_t jobs; /* struct http_job by connection_link */
-    uint64_t subscriber; /* http_tcp_subscriber() of the peer */
+    uint64_t subscriber; /* tcp_info_subscriber() of the peer */
     struct connection_entry entry;
     bool is_on_reserved_place;  /* no request on it has been authenticated yet */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */

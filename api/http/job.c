@@ -175,8 +175,8 @@ static enum err_code identify(struct request *request, struct err *err)
     if (request->route->flags & ROUTE_NO_IDENTITY)
         return ERR_NONE; /* it is anonymous from the start */
     if (limits_misses(request))
-        limit = limiter_check(request->server->limiter, LIMIT_MISS_ADDRESS,
-                              span_text(request->address), err);
+        limit = rate_limiter_check(request->server->limiter, LIMIT_MISS_ADDRESS,
+                                   span_text(request->address), err);
     if (limit == ERR_NONE)
         return auth_identify(request, err);
     if (!auth_has_credentials(request))
@@ -198,7 +198,8 @@ static void count_miss(const struct http_job *job, enum err_code code)
     bool is_missing = code == ERR_NOT_FOUND || job->response.status == 404;
     if (limits_misses(request) && is_missing && !request->has_found &&
         request->principal.kind == PRINCIPAL_ANONYMOUS)
-        limiter_fail(request->server->limiter, LIMIT_MISS_ADDRESS, span_text(request->address));
+        rate_limiter_fail(request->server->limiter, LIMIT_MISS_ADDRESS,
+                          span_text(request->address));
 }
 
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
@@ -214,10 +215,10 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
         code = disk_check(request->server->disk, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
-    question_memory_leave(&request->questions);
+    query_memory_leave(&request->questions);
     count_miss(job, code);
     if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)
-        senders_note(request, code, err);
+        sources_note(request, code, err);
     return code;
 }
 
@@ -243,7 +244,7 @@ static void send_answer(struct http_job *job)
 void http_job_cancel(struct http_job *job)
 {
     atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
-    if (!turns_leave(job->request.server->turns, &job->request.turn))
+    if (!concurrency_limit_leave(job->request.server->turns, &job->request.turn))
         return;
     answer_nobody(job);
     send_answer(job);
@@ -297,7 +298,8 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
     bool is_stopping = job->loop->is_draining;
     int64_t max_ns = job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
     bool is_long = now_ns - job->request.start_ns > max_ns;
-    if ((!is_stopping && !is_long) || !turns_leave(job->request.server->turns, &job->request.turn))
+    if ((!is_stopping && !is_long) ||
+        !concurrency_limit_leave(job->request.server->turns, &job->request.turn))
         return;
     if (is_stopping)
         fail_stopping(job);
@@ -359,28 +361,28 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
 /* False when the request waits for its turn. */
 static bool handle_in_turn(struct http_job *job)
 {
-    struct turn *turn = &job->request.turn;
-    enum turns_outcome outcome;
+    struct concurrency_slot *turn = &job->request.turn;
+    enum concurrency_limit_outcome outcome;
     do {
         struct err err = {0};
-        outcome = TURNS_REFUSED;
+        outcome = CONCURRENCY_LIMIT_REFUSED;
         begin_response_again(job); /* it may hold what was added before there was no turn */
         enum err_code code = handle_patiently(job, &err);
         bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
         if (lacks_turn && only_reads(&job->request))
-            outcome = turns_take_or_wait(job->request.server->turns, turn);
-        if (outcome == TURNS_WAITING)
+            outcome = concurrency_limit_take_or_wait(job->request.server->turns, turn);
+        if (outcome == CONCURRENCY_LIMIT_WAITING)
             return false;
-        if (outcome == TURNS_REFUSED)
+        if (outcome == CONCURRENCY_LIMIT_REFUSED)
             http_job_finish(job, code, &err);
-    } while (outcome == TURNS_TAKEN);
+    } while (outcome == CONCURRENCY_LIMIT_TAKEN);
     return true;
 }
 
 /* False when the request waits for its turn: another thread may have the job by now. */
 static bool run(struct http_job *job)
 {
-    struct turn *turn = &job->request.turn;
+    struct concurrency_slot *turn = &job->request.turn;
     if (is_cancelled(job))
         answer_nobody(job);
     else if (turn->is_held && http_server_is_stopping(job->loop->http))
@@ -390,7 +392,7 @@ static bool run(struct http_job *job)
     else if (!handle_in_turn(job))
         return false;
     if (turn->is_held)
-        turns_give(job->request.server->turns, turn);
+        concurrency_limit_give(job->request.server->turns, turn);
     return true;
 }
 
@@ -401,7 +403,7 @@ static void run_on_worker(struct worker_job *work)
         send_answer(job);
 }
 
-static void run_again(struct turn *turn)
+static void run_again(struct concurrency_slot *turn)
 {
     struct http_job *job =
         (struct http_job *)(void *)((char *)turn - offsetof(struct http_job, request.turn));

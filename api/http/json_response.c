@@ -6,18 +6,18 @@
 
 #include <inttypes.h>
 
-void answer_init(struct answer *answer)
+void json_response_init(struct json_response *answer)
 {
-    buf_init(&answer->json, ANSWER_MAX_BYTES);
+    buf_init(&answer->json, JSON_RESPONSE_MAX_BYTES);
     answer->needs_comma = false;
 }
 
-void answer_fini(struct answer *answer)
+void json_response_fini(struct json_response *answer)
 {
     buf_fini(&answer->json);
 }
 
-static void start_member(struct answer *answer, const char *name)
+static void start_member(struct json_response *answer, const char *name)
 {
     if (answer->needs_comma)
         buf_append_byte(&answer->json, ',');
@@ -26,20 +26,20 @@ static void start_member(struct answer *answer, const char *name)
         buf_printf(&answer->json, "\"%s\":", name);
 }
 
-void answer_open(struct answer *answer, const char *name, char bracket)
+void json_response_open(struct json_response *answer, const char *name, char bracket)
 {
     start_member(answer, name);
     buf_append_byte(&answer->json, (uint8_t)bracket);
     answer->needs_comma = false;
 }
 
-void answer_close(struct answer *answer, char bracket)
+void json_response_close(struct json_response *answer, char bracket)
 {
     buf_append_byte(&answer->json, (uint8_t)bracket);
     answer->needs_comma = true;
 }
 
-void answer_text(struct answer *answer, const char *name, const char *text)
+void json_response_text(struct json_response *answer, const char *name, const char *text)
 {
     start_member(answer, name);
     if (text)
@@ -48,53 +48,53 @@ void answer_text(struct answer *answer, const char *name, const char *text)
         buf_append_text(&answer->json, "null");
 }
 
-void answer_i64(struct answer *answer, const char *name, int64_t number)
+void json_response_i64(struct json_response *answer, const char *name, int64_t number)
 {
     start_member(answer, name);
     buf_printf(&answer->json, "%" PRId64, number);
 }
 
-void answer_bool(struct answer *answer, const char *name, bool value)
+void json_response_bool(struct json_response *answer, const char *name, bool value)
 {
     start_member(answer, name);
     buf_append_text(&answer->json, value ? "true" : "false");
 }
 
-void answer_null(struct answer *answer, const char *name)
+void json_response_null(struct json_response *answer, const char *name)
 {
-    answer_text(answer, name, NULL);
+    json_response_text(answer, name, NULL);
 }
 
-void answer_scopes(struct answer *answer, const char *name, unsigned scopes)
+void json_response_scopes(struct json_response *answer, const char *name, unsigned scopes)
 {
     start_member(answer, name);
     auth_append_scopes(&answer->json, scopes);
 }
 
-void answer_cell_text(struct answer *answer, const char *name, const struct pg_result *result,
-                      int row, int column)
+void json_response_cell_text(struct json_response *answer, const char *name,
+                             const struct pg_result *result, int row, int column)
 {
     bool is_null = pg_is_null(result, row, column);
-    answer_text(answer, name, is_null ? NULL : pg_get_text(result, row, column));
+    json_response_text(answer, name, is_null ? NULL : pg_get_text(result, row, column));
 }
 
-void answer_cell_i64(struct answer *answer, const char *name, const struct pg_result *result,
-                     int row, int column)
+void json_response_cell_i64(struct json_response *answer, const char *name,
+                            const struct pg_result *result, int row, int column)
 {
     if (pg_is_null(result, row, column))
-        answer_null(answer, name);
+        json_response_null(answer, name);
     else
-        answer_i64(answer, name, pg_get_i64(result, row, column));
+        json_response_i64(answer, name, pg_get_i64(result, row, column));
 }
 
-enum err_code answer_send(struct answer *answer, struct request *request, struct response *response,
-                          int status, struct err *err)
+enum err_code json_response_send(struct json_response *answer, struct request *request,
+                                 struct response *response, int status, struct err *err)
 {
     response_add(request, response, "cache-control", "no-store");
     return response_buf(request, response, status, "application/json", &answer->json, err);
 }
 
-enum err_code answer_nothing(struct request *request, struct response *response)
+enum err_code json_response_nothing(struct request *request, struct response *response)
 {
     (void)request;
     response->status = 204;
@@ -103,7 +103,8 @@ enum err_code answer_nothing(struct request *request, struct response *response)
     return ERR_NONE;
 }
 
-enum err_code answer_path_id(const struct request *request, int n, int64_t *ret_id, struct err *err)
+enum err_code json_response_path_id(const struct request *request, int n, int64_t *ret_id,
+                                    struct err *err)
 {
     if (span_parse_i64(request->path_params[n], ret_id) && *ret_id > 0)
         return ERR_NONE;

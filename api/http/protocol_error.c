@@ -64,7 +64,7 @@ static void respond_connect(struct request *request, struct response *response,
     if (err->code == ERR_UNSUPPORTED && !knows_type) {
         respond_json(request, response, 415, "unimplemented", err);
         response_add(request, response, "accept-post", "application/proto, application/json");
-    } else if (err->code == ERR_UNSUPPORTED && !intake_knows_encoding(request)) {
+    } else if (err->code == ERR_UNSUPPORTED && !ingest_body_knows_encoding(request)) {
         respond_json(request, response, 501, "unimplemented", err);
         response_add(request, response, "accept-encoding", "gzip, zstd");
     } else {

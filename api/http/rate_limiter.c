@@ -82,7 +82,7 @@ struct slot {
     int waiting;
 };
 
-struct limiter {
+struct rate_limiter {
     struct entry *entries;
     uint32_t bucket_count; /* of BUCKET_WAYS entries */
     int64_t (*now_ns)(void);
@@ -101,9 +101,9 @@ static void slot_init(struct slot *slot)
     pthread_condattr_destroy(&attributes);
 }
 
-struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void))
+struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)(void))
 {
-    struct limiter *limiter = mem_new(struct limiter, 1);
+    struct rate_limiter *limiter = mem_new(struct rate_limiter, 1);
     limiter->bucket_count = entry_count / BUCKET_WAYS ? entry_count / BUCKET_WAYS : 1;
     limiter->entries = mem_new(struct entry, (size_t)limiter->bucket_count * BUCKET_WAYS);
     limiter->now_ns = now_ns ? now_ns : clock_monotonic_ns;
@@ -115,7 +115,7 @@ struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void))
     return limiter;
 }
 
-void limiter_destroy(struct limiter *limiter)
+void rate_limiter_destroy(struct rate_limiter *limiter)
 {
     if (!limiter)
         return;
@@ -144,15 +144,15 @@ static struct span subscriber_of(struct span address, uint8_t ret_prefix[8])
     return span_of(ret_prefix, 8);
 }
 
-void limiter_subscriber(struct span address, char ret_text[LIMITER_SUBSCRIBER_BYTES])
+void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES])
 {
     struct in6_addr network = {0};
     char text[INET6_ADDRSTRLEN];
     struct span subscriber = subscriber_of(address, network.s6_addr);
     if (subscriber.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
-        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
+        snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
     else
-        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
+        snprintf(ret_text, RATE_LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
 }
 
 struct place {
@@ -161,7 +161,7 @@ struct place {
     uint8_t fingerprint[FINGERPRINT_BYTES];
 };
 
-static struct place place_of(struct limiter *limiter, enum limit_kind kind, struct span key)
+static struct place place_of(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
 {
     uint8_t prefix[8];
     uint8_t hash[DIGEST_BYTES];
@@ -226,8 +226,8 @@ static double seconds(int64_t ns)
     return (double)ns / (double)CLOCK_NS_PER_S;
 }
 
-enum err_code limiter_take(struct limiter *limiter, enum limit_kind kind, struct span key,
-                           double per_minute, double burst, struct err *err)
+enum err_code rate_limiter_take(struct rate_limiter *limiter, enum limit_kind kind, struct span key,
+                                double per_minute, double burst, struct err *err)
 {
     if (per_minute <= 0)
         return refuse(kind, 60 * CLOCK_NS_PER_S, err);
@@ -278,8 +278,8 @@ static void count_failure(struct entry *entry, enum limit_kind kind, int64_t now
     entry->blocked_ns = now_ns + wait_after(kind, entry->amount);
 }
 
-enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struct span key,
-                            struct err *err)
+enum err_code rate_limiter_check(struct rate_limiter *limiter, enum limit_kind kind,
+                                 struct span key, struct err *err)
 {
     struct place place = place_of(limiter, kind, key);
     pthread_mutex_lock(place.lock);
@@ -289,7 +289,7 @@ enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struc
     return wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
 }
 
-void limiter_fail(struct limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_fail(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
 {
     struct place place = place_of(limiter, kind, key);
     bool is_new;
@@ -298,8 +298,8 @@ void limiter_fail(struct limiter *limiter, enum limit_kind kind, struct span key
     pthread_mutex_unlock(place.lock);
 }
 
-enum err_code limiter_attempt(struct limiter *limiter, enum limit_kind kind, struct span key,
-                              struct err *err)
+enum err_code rate_limiter_attempt(struct rate_limiter *limiter, enum limit_kind kind,
+                                   struct span key, struct err *err)
 {
     struct place place = place_of(limiter, kind, key);
     bool is_new;
@@ -313,7 +313,7 @@ enum err_code limiter_attempt(struct limiter *limiter, enum limit_kind kind, str
     return !is_new && wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
 }
 
-void limiter_forgive(struct limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_forgive(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
 {
     struct place place = place_of(limiter, kind, key);
     pthread_mutex_lock(place.lock);
@@ -325,7 +325,7 @@ void limiter_forgive(struct limiter *limiter, enum limit_kind kind, struct span 
     pthread_mutex_unlock(place.lock);
 }
 
-void limiter_reset(struct limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_reset(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
 {
     struct place place = place_of(limiter, kind, key);
     pthread_mutex_lock(place.lock);
@@ -335,7 +335,8 @@ void limiter_reset(struct limiter *limiter, enum limit_kind kind, struct span ke
     pthread_mutex_unlock(place.lock);
 }
 
-enum err_code limiter_enter(struct limiter *limiter, enum limit_slot kind, struct err *err)
+enum err_code rate_limiter_enter(struct rate_limiter *limiter, enum limit_slot kind,
+                                 struct err *err)
 {
     struct slot *slot = &limiter->slots[kind];
     const struct slot_rule *rule = &slot_rules[kind];
@@ -358,7 +359,7 @@ enum err_code limiter_enter(struct limiter *limiter, enum limit_slot kind, struc
     return ERR_BUSY;
 }
 
-void limiter_leave(struct limiter *limiter, enum limit_slot kind)
+void rate_limiter_leave(struct rate_limiter *limiter, enum limit_slot kind)
 {
     struct slot *slot = &limiter->slots[kind];
     pthread_mutex_lock(&slot->mutex);

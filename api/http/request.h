@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 struct arena;
-struct question_place;
+struct query_memory_slot;
 struct route;
-struct senders_service;
+struct sources_service;
 struct server;
 
 enum http_method {
@@ -72,15 +72,15 @@ struct request {
     /* Set by the doors for agents, for api/ingest/sources.h: the services whose profiles came, also
      * when they are refused then; and what of the request was refused or left out though it
      * succeeds, or NULL. */
-    struct senders_service *services;
+    struct sources_service *services;
     size_t service_count;
     /* That its address names, for a refusal before anything was decoded; or empty. */
     struct span named_service;
     const char *partial_error;
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
-    struct turn turn;
-    struct question_place *questions; /* of api/query/query_memory.h, until it was handled */
+    struct concurrency_slot turn;
+    struct query_memory_slot *questions; /* of api/query/query_memory.h, until it was handled */
 };
 
 /* The header field's value, empty when absent; name in lower case. */

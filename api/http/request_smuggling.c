@@ -86,7 +86,7 @@ static const char *check_counts(const struct head *head)
     return NULL;
 }
 
-const char *http_strict_check(struct span bytes)
+const char *request_smuggling_check(struct span bytes)
 {
     struct head head = {0};
     struct span line;

@@ -13,6 +13,6 @@
 
 /* bytes begin with the head and may go on behind it. NULL when it is well formed, else a sentence
  * that says what is wrong. */
-const char *http_strict_check(struct span bytes);
+const char *request_smuggling_check(struct span bytes);
 
 #endif

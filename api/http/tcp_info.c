@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-bool http_tcp_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked)
+bool tcp_info_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked)
 {
     struct tcp_info info;
     memset(&info, 0, sizeof(info));
@@ -21,13 +21,13 @@ bool http_tcp_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked)
     return true;
 }
 
-bool http_tcp_has_ended(int fd)
+bool tcp_info_has_ended(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLRDHUP};
     return poll(&poll_fd, 1, 0) > 0;
 }
 
-uint64_t http_tcp_subscriber(const struct sockaddr_storage *address)
+uint64_t tcp_info_subscriber(const struct sockaddr_storage *address)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;

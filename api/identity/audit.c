@@ -44,12 +44,13 @@ static enum err_code write_refused(const struct request *request, int64_t tenant
 {
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, tenant_id);
-    struct limiter *limiter = request->server->limiter;
-    enum err_code code = limiter_take(limiter, LIMIT_AUDIT_TENANT, span_text(key),
-                                      AUDIT_REFUSED_TENANT_MINUTE, AUDIT_REFUSED_TENANT_BURST, err);
+    struct rate_limiter *limiter = request->server->limiter;
+    enum err_code code =
+        rate_limiter_take(limiter, LIMIT_AUDIT_TENANT, span_text(key), AUDIT_REFUSED_TENANT_MINUTE,
+                          AUDIT_REFUSED_TENANT_BURST, err);
     if (!code)
-        code = limiter_take(limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
-                            AUDIT_REFUSED_SERVER_MINUTE, AUDIT_REFUSED_SERVER_BURST, err);
+        code = rate_limiter_take(limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
+                                 AUDIT_REFUSED_SERVER_MINUTE, AUDIT_REFUSED_SERVER_BURST, err);
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -46,26 +46,26 @@ void failed_sign_ins_record(const struct request *request, int64_t tenant_id, in
                   (long long)user_id, log_quote(err.message, text, sizeof(text)));
 }
 
-static void write_failures(struct answer *answer, const struct pg_result *rows)
+static void write_failures(struct json_response *answer, const struct pg_result *rows)
 {
     int64_t count = 0;
-    answer_open(answer, NULL, '{');
-    answer_cell_text(answer, "since", rows, 0, 0);
-    answer_open(answer, "addresses", '[');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_text(answer, "since", rows, 0, 0);
+    json_response_open(answer, "addresses", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
         if (pg_is_null(rows, row, 1))
             continue;
         count += pg_get_i64(rows, row, 2);
-        answer_open(answer, NULL, '{');
-        answer_cell_text(answer, "address", rows, row, 1);
-        answer_cell_i64(answer, "count", rows, row, 2);
-        answer_cell_text(answer, "last_at", rows, row, 3);
-        answer_close(answer, '}');
+        json_response_open(answer, NULL, '{');
+        json_response_cell_text(answer, "address", rows, row, 1);
+        json_response_cell_i64(answer, "count", rows, row, 2);
+        json_response_cell_text(answer, "last_at", rows, row, 3);
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
-    answer_i64(answer, "count", count);
-    answer_bool(answer, "is_complete", count < FAILED_SIGN_INS_KEPT);
-    answer_close(answer, '}');
+    json_response_close(answer, ']');
+    json_response_i64(answer, "count", count);
+    json_response_bool(answer, "is_complete", count < FAILED_SIGN_INS_KEPT);
+    json_response_close(answer, '}');
 }
 
 enum err_code failed_sign_ins_get(struct request *request, struct response *response,
@@ -95,8 +95,8 @@ enum err_code failed_sign_ins_get(struct request *request, struct response *resp
         return err_set(err, ERR_UNAUTHENTICATED, "Your session has ended; sign in again");
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_failures(&answer, rows);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }

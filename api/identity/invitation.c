@@ -27,8 +27,8 @@ enum err_code invitation_list(struct request *request, struct response *response
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = team_version_tell(request, response, connection, tenant_id, tenant_id,
-                                 TEAM_INVITATIONS, err);
+        code = team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_INVITATIONS,
+                              err);
     if (!code)
         code = pg_query_values(
             connection, tenant_id,
@@ -38,23 +38,23 @@ enum err_code invitation_list(struct request *request, struct response *response
             request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "invitations", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "invitations", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        answer_open(&answer, NULL, '{');
-        answer_cell_i64(&answer, "id", rows, row, 0);
-        answer_cell_text(&answer, "email", rows, row, 1);
-        answer_cell_text(&answer, "role", rows, row, 2);
-        answer_cell_text(&answer, "created_by", rows, row, 3);
-        answer_cell_text(&answer, "created_at", rows, row, 4);
-        answer_cell_text(&answer, "expires_at", rows, row, 5);
-        answer_close(&answer, '}');
+        json_response_open(&answer, NULL, '{');
+        json_response_cell_i64(&answer, "id", rows, row, 0);
+        json_response_cell_text(&answer, "email", rows, row, 1);
+        json_response_cell_text(&answer, "role", rows, row, 2);
+        json_response_cell_text(&answer, "created_by", rows, row, 3);
+        json_response_cell_text(&answer, "created_at", rows, row, 4);
+        json_response_cell_text(&answer, "expires_at", rows, row, 5);
+        json_response_close(&answer, '}');
     }
-    answer_close(&answer, ']');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* Nobody else invites into the tenant until this transaction ends: an e-mail has one invitation. */
@@ -64,8 +64,7 @@ static enum err_code begin_alone(struct request *request, struct pg_connection *
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
     return code ? code
-                : team_version_check(request, connection, tenant_id, tenant_id, TEAM_INVITATIONS,
-                                     err);
+                : team_etag_check(request, connection, tenant_id, tenant_id, TEAM_INVITATIONS, err);
 }
 
 /* Accounts of other tenants stay unknown here: theirs is found when the link is used. */
@@ -135,20 +134,20 @@ static enum err_code create(struct request *request, struct response *response,
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_cell_i64(&answer, "id", row, 0, 0);
-    answer_text(&answer, "email", email);
-    answer_text(&answer, "role", auth_role_name(role));
-    answer_cell_text(&answer, "expires_at", row, 0, 1);
-    answer_text(&answer, "url",
-                arena_printf(request->arena, "%s/invite#%s", request->server->settings->public_url,
-                             secret));
-    answer_close(&answer, '}');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_cell_i64(&answer, "id", row, 0, 0);
+    json_response_text(&answer, "email", email);
+    json_response_text(&answer, "role", auth_role_name(role));
+    json_response_cell_text(&answer, "expires_at", row, 0, 1);
+    json_response_text(&answer, "url",
+                       arena_printf(request->arena, "%s/invite#%s",
+                                    request->server->settings->public_url, secret));
+    json_response_close(&answer, '}');
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/invitations/%s", pg_get_text(row, 0, 0)));
-    return answer_send(&answer, request, response, 201, err);
+    return json_response_send(&answer, request, response, 201, err);
 }
 
 enum err_code invitation_post(struct request *request, struct response *response, struct err *err)
@@ -182,7 +181,7 @@ enum err_code invitation_delete(struct request *request, struct response *respon
     struct pg_result *row;
     pg_auto connection = NULL;
     int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
@@ -200,7 +199,7 @@ enum err_code invitation_delete(struct request *request, struct response *respon
         code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
     if (!code)
         code = pg_commit(connection, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }
 
 /* ---- accepting ---- */
@@ -255,14 +254,14 @@ enum err_code invitation_look(struct request *request, struct response *response
         code = debuginfo_upstreams_are_public(request, found.tenant_id, &is_asked_publicly, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_text(&answer, "email", found.email);
-    answer_text(&answer, "role", auth_role_name(found.role));
-    answer_bool(&answer, "asks_public_debuginfod", is_asked_publicly);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_text(&answer, "email", found.email);
+    json_response_text(&answer, "role", auth_role_name(found.role));
+    json_response_bool(&answer, "asks_public_debuginfod", is_asked_publicly);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* The invitation goes first: of two who use one link, the second finds none. */

@@ -28,26 +28,26 @@
     " t.profile_retention_s, t.limits::text, t.sample_labels"                                      \
     " FROM tenant t"
 
-static void write_tenant(struct answer *answer, const struct pg_result *rows, int row)
+static void write_tenant(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", rows, row, 0);
-    answer_cell_text(answer, "name", rows, row, 1);
-    answer_cell_text(answer, "created_at", rows, row, 2);
-    answer_cell_text(answer, "sample_labels", rows, row, 11);
-    answer_open(answer, "quotas", '{');
-    answer_cell_i64(answer, "max_bytes_stored", rows, row, 3);
-    answer_cell_i64(answer, "uploads_per_minute", rows, row, 4);
-    answer_cell_i64(answer, "max_upload_bytes", rows, row, 5);
-    answer_cell_i64(answer, "profile_retention_s", rows, row, 9);
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_text(answer, "name", rows, row, 1);
+    json_response_cell_text(answer, "created_at", rows, row, 2);
+    json_response_cell_text(answer, "sample_labels", rows, row, 11);
+    json_response_open(answer, "quotas", '{');
+    json_response_cell_i64(answer, "max_bytes_stored", rows, row, 3);
+    json_response_cell_i64(answer, "uploads_per_minute", rows, row, 4);
+    json_response_cell_i64(answer, "max_upload_bytes", rows, row, 5);
+    json_response_cell_i64(answer, "profile_retention_s", rows, row, 9);
     tenant_limits_write_own(answer, pg_get_text(rows, row, 10));
-    answer_close(answer, '}');
-    answer_open(answer, "usage", '{');
-    answer_cell_i64(answer, "users", rows, row, 6);
-    answer_cell_i64(answer, "tokens", rows, row, 7);
-    answer_cell_i64(answer, "bytes_stored", rows, row, 8);
-    answer_close(answer, '}');
-    answer_close(answer, '}');
+    json_response_close(answer, '}');
+    json_response_open(answer, "usage", '{');
+    json_response_cell_i64(answer, "users", rows, row, 6);
+    json_response_cell_i64(answer, "tokens", rows, row, 7);
+    json_response_cell_i64(answer, "bytes_stored", rows, row, 8);
+    json_response_close(answer, '}');
+    json_response_close(answer, '}');
 }
 
 static enum err_code refuse_unknown_tenant(int64_t id, struct err *err)
@@ -67,10 +67,10 @@ static enum err_code answer_tenant(struct request *request, struct response *res
         return code;
     if (pg_row_count(rows) == 0)
         return refuse_unknown_tenant(id, err);
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_tenant(&answer, rows, 0);
-    return answer_send(&answer, request, response, status, err);
+    return json_response_send(&answer, request, response, status, err);
 }
 
 /* ---- list and get ---- */
@@ -100,16 +100,16 @@ enum err_code operator_list_tenants(struct request *request, struct response *re
         return code;
     bool has_more = pg_row_count(rows) > limit;
     int count = has_more ? (int)limit : pg_row_count(rows);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "tenants", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "tenants", '[');
     for (int row = 0; row < count; row++)
         write_tenant(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 enum err_code operator_get_tenant(struct request *request, struct response *response,
@@ -117,7 +117,7 @@ enum err_code operator_get_tenant(struct request *request, struct response *resp
 {
     int64_t id = 0;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = pg_take(request->server->jobs_database, &connection, err);
     return code ? code : answer_tenant(request, response, connection, id, 200, err);
@@ -269,7 +269,7 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     struct tenant_wish wish = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body,
                                err);
@@ -312,7 +312,7 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
 {
     int64_t id = 0;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code && (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT))
         return err_set(err, ERR_CONFLICT,
                        "The server needs this tenant; delete what it holds instead");
@@ -331,7 +331,7 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }
 
 /* ---- first users, tokens and sign-in links ---- */
@@ -418,17 +418,17 @@ static enum err_code create_user(struct request *request, struct response *respo
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_i64(&answer, "id", user_id);
-    answer_i64(&answer, "tenant_id", tenant_id);
-    answer_text(&answer, "email", wish->email);
-    answer_text(&answer, "name", wish->name ? wish->name : "");
-    answer_text(&answer, "role", auth_role_name(wish->role));
-    answer_text(&answer, "login_url", url);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 201, err);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_i64(&answer, "id", user_id);
+    json_response_i64(&answer, "tenant_id", tenant_id);
+    json_response_text(&answer, "email", wish->email);
+    json_response_text(&answer, "name", wish->name ? wish->name : "");
+    json_response_text(&answer, "role", auth_role_name(wish->role));
+    json_response_text(&answer, "login_url", url);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 201, err);
 }
 
 enum err_code operator_post_user(struct request *request, struct response *response,
@@ -439,7 +439,7 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     struct user_wish wish = {0};
     char hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body = NULL;
-    enum err_code code = answer_path_id(request, 0, &tenant_id, err);
+    enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
     if (!code)
         code = json_body_parse(request, known, &body, err);
     if (!code)
@@ -464,7 +464,7 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     struct token_wish wish = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &tenant_id, err);
+    enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
     if (!code)
         code = json_body_parse(request, token_fields, &body, err);
     if (!code)
@@ -513,14 +513,14 @@ static enum err_code create_login_code(struct request *request, struct response 
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_cell_text(&answer, "email", user, 0, 1);
-    answer_text(&answer, "url", url);
-    answer_text(&answer, "expires_at", expires_at);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 201, err);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_cell_text(&answer, "email", user, 0, 1);
+    json_response_text(&answer, "url", url);
+    json_response_text(&answer, "expires_at", expires_at);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 201, err);
 }
 
 enum err_code operator_post_login_code(struct request *request, struct response *response,

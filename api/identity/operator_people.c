@@ -30,7 +30,7 @@ static enum err_code open_tenant(struct request *request, int64_t *ret_tenant_id
     static const char *const no_query[] = {NULL};
     enum err_code code = request_check_query(request, no_query, err);
     if (!code)
-        code = answer_path_id(request, 0, ret_tenant_id, err);
+        code = json_response_path_id(request, 0, ret_tenant_id, err);
     if (!code)
         code = pg_take(request->server->jobs_database, ret_connection, err);
     return code ? code : check_tenant(request, *ret_connection, *ret_tenant_id, err);
@@ -62,7 +62,7 @@ remove_of_tenant(struct request *request, int64_t *ret_tenant_id, int64_t *ret_i
                  struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 1, ret_id, err);
+    enum err_code code = json_response_path_id(request, 1, ret_id, err);
     if (!code)
         code = open_tenant(request, ret_tenant_id, &connection, err);
     if (!code)
@@ -84,7 +84,7 @@ enum err_code operator_delete_user(struct request *request, struct response *res
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, tenant_id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }
 
 enum err_code operator_delete_token(struct request *request, struct response *response,
@@ -95,5 +95,5 @@ enum err_code operator_delete_token(struct request *request, struct response *re
     if (code)
         return code;
     auth_forget_token(request->server->auth, id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }

@@ -20,50 +20,50 @@ static const struct attempt_kinds kinds_of[] = {
 /* The key of the pair of address and password. */
 static struct span pair_of(const struct password_attempt *attempt, char text[PAIR_BYTES])
 {
-    char subscriber[LIMITER_SUBSCRIBER_BYTES];
-    limiter_subscriber(attempt->address, subscriber);
+    char subscriber[RATE_LIMITER_SUBSCRIBER_BYTES];
+    rate_limiter_subscriber(attempt->address, subscriber);
     snprintf(text, PAIR_BYTES, "%s %.*s", subscriber, SPAN_PRINT(attempt->key));
     return span_text(text);
 }
 
 /* Failures are counted before the outcome is known: parallel attempts cannot all pass the check. */
-static enum err_code begin(struct limiter *limiter, const struct password_attempt *attempt,
+static enum err_code begin(struct rate_limiter *limiter, const struct password_attempt *attempt,
                            struct span pair, struct err *err)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     if (attempt->device.size)
-        return limiter_attempt(limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
-    enum err_code code = limiter_attempt(limiter, kinds->address, attempt->address, err);
+        return rate_limiter_attempt(limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
+    enum err_code code = rate_limiter_attempt(limiter, kinds->address, attempt->address, err);
     if (code)
         return code;
-    code = limiter_attempt(limiter, kinds->pair, pair, err);
+    code = rate_limiter_attempt(limiter, kinds->pair, pair, err);
     if (code) {
-        limiter_forgive(limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(limiter, kinds->address, attempt->address);
         return code;
     }
-    code = limiter_take(limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
+    code = rate_limiter_take(limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
     if (code) {
-        limiter_forgive(limiter, kinds->address, attempt->address);
-        limiter_forgive(limiter, kinds->pair, pair);
+        rate_limiter_forgive(limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(limiter, kinds->pair, pair);
     }
     return code;
 }
 
-static void forgive(struct limiter *limiter, const struct password_attempt *attempt,
+static void forgive(struct rate_limiter *limiter, const struct password_attempt *attempt,
                     struct span pair, bool has_matched)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
     struct span own_key = attempt->device.size ? attempt->device : pair;
     if (!attempt->device.size)
-        limiter_forgive(limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(limiter, kinds->address, attempt->address);
     if (has_matched)
-        limiter_reset(limiter, own, own_key);
+        rate_limiter_reset(limiter, own, own_key);
     else
-        limiter_forgive(limiter, own, own_key);
+        rate_limiter_forgive(limiter, own, own_key);
 }
 
-enum err_code password_attempt_verify(struct limiter *limiter,
+enum err_code password_attempt_verify(struct rate_limiter *limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches, struct err *err)
 {

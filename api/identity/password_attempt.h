@@ -26,7 +26,7 @@
 
 #include <stdbool.h>
 
-struct limiter;
+struct rate_limiter;
 
 enum password_subject { PASSWORD_OF_ACCOUNT, PASSWORD_OF_SHARE };
 
@@ -41,7 +41,7 @@ struct password_attempt {
  * Compares password with stored (password_verify) within the limits. Handles: ERR_RATE_LIMITED (a
  * limit is reached; nothing was compared), ERR_BUSY (too many are being compared).
  */
-enum err_code password_attempt_verify(struct limiter *limiter,
+enum err_code password_attempt_verify(struct rate_limiter *limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches,
                                       struct err *err) MUST_USE;

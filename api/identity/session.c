@@ -54,7 +54,7 @@ static const char *const kind_names[] = {
 };
 
 static enum err_code write_tenant(struct request *request, struct pg_connection *connection,
-                                  struct answer *answer, struct err *err)
+                                  struct json_response *answer, struct err *err)
 {
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
@@ -66,16 +66,16 @@ static enum err_code write_tenant(struct request *request, struct pg_connection 
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "Your tenant has been deleted: ask the operator of this server");
-    answer_open(answer, "tenant", '{');
-    answer_cell_i64(answer, "id", row, 0, 0);
-    answer_cell_text(answer, "name", row, 0, 1);
-    answer_close(answer, '}');
+    json_response_open(answer, "tenant", '{');
+    json_response_cell_i64(answer, "id", row, 0, 0);
+    json_response_cell_text(answer, "name", row, 0, 1);
+    json_response_close(answer, '}');
     return ERR_NONE;
 }
 
 /* response: of a sign-in, which marks the browser as one of the account's; else NULL. */
 static enum err_code write_user(struct request *request, struct response *response,
-                                struct pg_connection *connection, struct answer *answer,
+                                struct pg_connection *connection, struct json_response *answer,
                                 struct err *err)
 {
     struct pg_result *row;
@@ -90,18 +90,18 @@ static enum err_code write_user(struct request *request, struct response *respon
         return err_set(
             err, ERR_UNAUTHENTICATED,
             "Your account has been removed: ask an owner of your team for an invitation");
-    answer_open(answer, "user", '{');
-    answer_cell_i64(answer, "id", row, 0, 0);
-    answer_cell_text(answer, "email", row, 0, 1);
-    answer_cell_text(answer, "name", row, 0, 2);
-    answer_cell_text(answer, "role", row, 0, 3);
-    answer_bool(answer, "has_password", pg_get_bool(row, 0, 4));
-    answer_close(answer, '}');
+    json_response_open(answer, "user", '{');
+    json_response_cell_i64(answer, "id", row, 0, 0);
+    json_response_cell_text(answer, "email", row, 0, 1);
+    json_response_cell_text(answer, "name", row, 0, 2);
+    json_response_cell_text(answer, "role", row, 0, 3);
+    json_response_bool(answer, "has_password", pg_get_bool(row, 0, 4));
+    json_response_close(answer, '}');
     return response ? device_cookie_add(request, response, pg_get_text(row, 0, 5), err) : ERR_NONE;
 }
 
 static enum err_code write_token(struct request *request, struct pg_connection *connection,
-                                 struct answer *answer, struct err *err)
+                                 struct json_response *answer, struct err *err)
 {
     struct pg_result *row;
     enum err_code code =
@@ -113,22 +113,22 @@ static enum err_code write_token(struct request *request, struct pg_connection *
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "The token has been revoked: make a new one under Settings");
-    answer_open(answer, "token", '{');
-    answer_cell_i64(answer, "id", row, 0, 0);
-    answer_cell_text(answer, "name", row, 0, 1);
-    answer_cell_text(answer, "expires_at", row, 0, 2);
-    answer_close(answer, '}');
+    json_response_open(answer, "token", '{');
+    json_response_cell_i64(answer, "id", row, 0, 0);
+    json_response_cell_text(answer, "name", row, 0, 1);
+    json_response_cell_text(answer, "expires_at", row, 0, 2);
+    json_response_close(answer, '}');
     return ERR_NONE;
 }
 
 static enum err_code write_principal(struct request *request, struct response *response,
-                                     struct pg_connection *connection, struct answer *answer,
+                                     struct pg_connection *connection, struct json_response *answer,
                                      struct err *err)
 {
-    answer_text(answer, "kind", kind_names[request->principal.kind]);
+    json_response_text(answer, "kind", kind_names[request->principal.kind]);
     switch (request->principal.kind) {
     case PRINCIPAL_ANONYMOUS:
-        answer_null(answer, "tenant");
+        json_response_null(answer, "tenant");
         return ERR_NONE;
     case PRINCIPAL_TOKEN: {
         enum err_code code = write_token(request, connection, answer, err);
@@ -144,13 +144,14 @@ static enum err_code write_principal(struct request *request, struct response *r
 
 /* The CSRF token of the session that the request or its answer carries; null without one. */
 static void write_csrf_token(const struct request *request, const char *secret,
-                             struct answer *answer)
+                             struct json_response *answer)
 {
     char token[DIGEST_HEX_BYTES];
     struct span session = secret ? span_text(secret) : request_cookie(request, AUTH_COOKIE);
     if (request->principal.kind == PRINCIPAL_USER)
         auth_csrf_token(session, token);
-    answer_text(answer, "csrf_token", request->principal.kind == PRINCIPAL_USER ? token : NULL);
+    json_response_text(answer, "csrf_token",
+                       request->principal.kind == PRINCIPAL_USER ? token : NULL);
 }
 
 enum err_code session_answer(struct request *request, struct response *response,
@@ -158,9 +159,9 @@ enum err_code session_answer(struct request *request, struct response *response,
                              struct err *err)
 {
     struct quota quota;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
     if (secret)
         set_cookie(request, response, secret, request->server->settings->session_lifetime_s);
     enum err_code code =
@@ -170,16 +171,16 @@ enum err_code session_answer(struct request *request, struct response *response,
                           &quota, err);
     if (code)
         return code;
-    answer_text(&answer, "role", auth_role_name(request->principal.role));
-    answer_scopes(&answer, "scopes", request->principal.scopes);
+    json_response_text(&answer, "role", auth_role_name(request->principal.role));
+    json_response_scopes(&answer, "scopes", request->principal.scopes);
     write_csrf_token(request, secret, &answer);
-    answer_bool(&answer, "anonymous_sharing", request->server->settings->anonymous_sharing);
-    answer_bool(&answer, "has_local_ca", local_ca_is_used(request->server->settings));
-    answer_open(&answer, "limits", '{');
-    answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
-    answer_close(&answer, '}');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, status, err);
+    json_response_bool(&answer, "anonymous_sharing", request->server->settings->anonymous_sharing);
+    json_response_bool(&answer, "has_local_ca", local_ca_is_used(request->server->settings));
+    json_response_open(&answer, "limits", '{');
+    json_response_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    json_response_close(&answer, '}');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, status, err);
 }
 
 enum err_code session_get(struct request *request, struct response *response, struct err *err)
@@ -288,7 +289,7 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
                           pg_get_i64(row, 0, 0), "one-time code", err);
 }
 
-struct account {
+struct os_user {
     int64_t user_id; /* 0: there is none of that e-mail */
     int64_t tenant_id;
     const char *password_hash; /* "" for none */
@@ -297,7 +298,7 @@ struct account {
 
 /* The connection goes back before scrypt runs: a slow check must not hold it. */
 static enum err_code find_account(struct request *request, const char *email,
-                                  struct account *ret_account, struct err *err)
+                                  struct os_user *ret_account, struct err *err)
 {
     struct pg_result *row;
     pg_auto connection = NULL;
@@ -310,7 +311,7 @@ static enum err_code find_account(struct request *request, const char *email,
     if (code)
         return code;
     bool is_found = !pg_is_null(row, 0, 0);
-    *ret_account = (struct account){
+    *ret_account = (struct os_user){
         .user_id = is_found ? pg_get_i64(row, 0, 0) : 0,
         .tenant_id = is_found ? pg_get_i64(row, 0, 1) : 0,
         .password_hash = is_found ? pg_get_text(row, 0, 2) : "",
@@ -320,7 +321,7 @@ static enum err_code find_account(struct request *request, const char *email,
 }
 
 /* On ERR_UNAUTHENTICATED the failure is recorded, for the owner of the account if there is one. */
-static enum err_code verify_attempt(struct request *request, const struct account *account,
+static enum err_code verify_attempt(struct request *request, const struct os_user *account,
                                     struct span password, struct err *err)
 {
     struct password_attempt attempt = {
@@ -346,7 +347,7 @@ static enum err_code verify_attempt(struct request *request, const struct accoun
 static enum err_code sign_in_by_password(struct request *request, struct response *response,
                                          const char *email, const char *password, struct err *err)
 {
-    struct account account = {0};
+    struct os_user account = {0};
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
         code = verify_attempt(request, &account, span_text(password), err);
@@ -389,7 +390,7 @@ enum err_code session_delete(struct request *request, struct response *response,
     struct principal *who = &request->principal;
     clear_cookie(request, response);
     if (who->kind != PRINCIPAL_USER)
-        return answer_nothing(request, response);
+        return json_response_nothing(request, response);
     struct span hash = hash_of(request, request_cookie(request, AUTH_COOKIE));
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
@@ -402,12 +403,12 @@ enum err_code session_delete(struct request *request, struct response *response,
         code = audit_record(connection, request, "session.delete", "", err);
     if (!code)
         code = pg_commit(connection, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }
 
 /* ---- changing the password ---- */
 
-static enum err_code find_own_account(struct request *request, struct account *ret_account,
+static enum err_code find_own_account(struct request *request, struct os_user *ret_account,
                                       struct err *err)
 {
     struct pg_result *row;
@@ -423,7 +424,7 @@ static enum err_code find_own_account(struct request *request, struct account *r
         return err_set(
             err, ERR_UNAUTHENTICATED,
             "Your account has been removed: ask an owner of your team for an invitation");
-    *ret_account = (struct account){
+    *ret_account = (struct os_user){
         .user_id = request->principal.user_id,
         .tenant_id = request->principal.tenant_id,
         .password_hash = pg_get_text(row, 0, 1),
@@ -468,7 +469,7 @@ enum err_code session_post_password(struct request *request, struct response *re
 {
     static const char *const known[] = {"old", "new", NULL};
     const char *old_password = NULL, *new_password = "";
-    struct account account = {.password_hash = ""};
+    struct os_user account = {.password_hash = ""};
     char new_hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body;
     if (request->principal.kind != PRINCIPAL_USER)
@@ -490,5 +491,5 @@ enum err_code session_post_password(struct request *request, struct response *re
         code = password_hash(request->server->limiter, span_text(new_password), new_hash, err);
     if (!code)
         code = store_password(request, account.password_hash, new_hash, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }

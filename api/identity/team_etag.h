@@ -27,14 +27,14 @@ enum team_part {
 };
 
 /* Adds the ETag. Asked for before what is shown, so that it is never of something newer. */
-enum err_code team_version_tell(struct request *request, struct response *response,
-                                struct pg_connection *connection, int64_t pg_tenant,
-                                int64_t team_id, enum team_part part, struct err *err) MUST_USE;
+enum err_code team_etag_tell(struct request *request, struct response *response,
+                             struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
+                             enum team_part part, struct err *err) MUST_USE;
 
 /* In the transaction of a change, before it: until its end nobody else changes any part. Handles:
  * ERR_STALE. */
-enum err_code team_version_check(struct request *request, struct pg_connection *connection,
-                                 int64_t pg_tenant, int64_t team_id, enum team_part part,
-                                 struct err *err) MUST_USE;
+enum err_code team_etag_check(struct request *request, struct pg_connection *connection,
+                              int64_t pg_tenant, int64_t team_id, enum team_part part,
+                              struct err *err) MUST_USE;
 
 #endif

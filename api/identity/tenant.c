@@ -29,7 +29,7 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code =
-        team_version_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
     if (!code)
         code = pg_query_values(
             connection, tenant_id,
@@ -40,27 +40,28 @@ static enum err_code write_tenant(struct request *request, struct response *resp
         code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_cell_i64(&answer, "id", row, 0, 0);
-    answer_cell_text(&answer, "name", row, 0, 1);
-    answer_cell_text(&answer, "created_at", row, 0, 2);
-    answer_text(&answer, "sample_labels",
-                pg_is_null(row, 0, 4) ? tenant_limits_default_labels(request->server->tenant_limits)
-                                      : pg_get_text(row, 0, 4));
-    answer_open(&answer, "usage", '{');
-    answer_i64(&answer, "bytes_stored", quota.bytes_stored);
-    answer_close(&answer, '}');
-    answer_open(&answer, "quotas", '{');
-    answer_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
-    answer_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
-    answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
-    answer_i64(&answer, "profile_retention_s", quota.profile_retention_s);
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_cell_i64(&answer, "id", row, 0, 0);
+    json_response_cell_text(&answer, "name", row, 0, 1);
+    json_response_cell_text(&answer, "created_at", row, 0, 2);
+    json_response_text(&answer, "sample_labels",
+                       pg_is_null(row, 0, 4)
+                           ? tenant_limits_default_labels(request->server->tenant_limits)
+                           : pg_get_text(row, 0, 4));
+    json_response_open(&answer, "usage", '{');
+    json_response_i64(&answer, "bytes_stored", quota.bytes_stored);
+    json_response_close(&answer, '}');
+    json_response_open(&answer, "quotas", '{');
+    json_response_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
+    json_response_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
+    json_response_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    json_response_i64(&answer, "profile_retention_s", quota.profile_retention_s);
     tenant_limits_write(&answer, request->server->settings, pg_get_text(row, 0, 3));
-    answer_close(&answer, '}');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, '}');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 enum err_code tenant_get(struct request *request, struct response *response, struct err *err)
@@ -135,7 +136,7 @@ static enum err_code change_tenant(struct request *request, struct pg_connection
     const int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
     if (!code)
-        code = team_version_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+        code = team_etag_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
     if (!code && wish->name)
         code = rename_tenant(request, connection, wish->name, err);
     if (!code && wish->has_labels)
@@ -162,20 +163,20 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
 
 enum { AUDIT_DEFAULT_LIMIT = 100, AUDIT_MAX_LIMIT = 1000 };
 
-static void write_entry(struct answer *answer, const struct pg_result *rows, int row)
+static void write_entry(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", rows, row, 0);
-    answer_cell_text(answer, "at", rows, row, 1);
-    answer_cell_text(answer, "actor_kind", rows, row, 2);
-    answer_cell_text(answer, "actor", rows, row, 3);
-    answer_cell_i64(answer, "user_id", rows, row, 4);
-    answer_cell_i64(answer, "token_id", rows, row, 5);
-    answer_cell_text(answer, "action", rows, row, 6);
-    answer_cell_text(answer, "target", rows, row, 7);
-    answer_cell_text(answer, "address", rows, row, 8);
-    answer_cell_text(answer, "request_id", rows, row, 9);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_text(answer, "at", rows, row, 1);
+    json_response_cell_text(answer, "actor_kind", rows, row, 2);
+    json_response_cell_text(answer, "actor", rows, row, 3);
+    json_response_cell_i64(answer, "user_id", rows, row, 4);
+    json_response_cell_i64(answer, "token_id", rows, row, 5);
+    json_response_cell_text(answer, "action", rows, row, 6);
+    json_response_cell_text(answer, "target", rows, row, 7);
+    json_response_cell_text(answer, "address", rows, row, 8);
+    json_response_cell_text(answer, "request_id", rows, row, 9);
+    json_response_close(answer, '}');
 }
 
 enum err_code tenant_get_audit(struct request *request, struct response *response, struct err *err)
@@ -204,14 +205,14 @@ enum err_code tenant_get_audit(struct request *request, struct response *respons
         return code;
     bool has_more = pg_row_count(rows) > limit;
     int count = has_more ? (int)limit : pg_row_count(rows);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "entries", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "entries", '[');
     for (int row = 0; row < count; row++)
         write_entry(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }

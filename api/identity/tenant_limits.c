@@ -241,25 +241,26 @@ enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena
     return ERR_NONE;
 }
 
-void tenant_limits_write_own(struct answer *answer, const char *json)
+void tenant_limits_write_own(struct json_response *answer, const char *json)
 {
     json_t *own = json_loads(json, 0, NULL);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++) {
         int64_t value;
         if (find_own(own, limit, &value))
-            answer_i64(answer, kinds[limit].name, value);
+            json_response_i64(answer, kinds[limit].name, value);
         else
-            answer_null(answer, kinds[limit].name);
+            json_response_null(answer, kinds[limit].name);
     }
     json_decref(own);
 }
 
-void tenant_limits_write(struct answer *answer, const struct settings *settings, const char *json)
+void tenant_limits_write(struct json_response *answer, const struct settings *settings,
+                         const char *json)
 {
     struct tenant_limits limits;
     resolve(settings, json, &limits);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++)
-        answer_i64(answer, kinds[limit].name, limits.values[limit]);
+        json_response_i64(answer, kinds[limit].name, limits.values[limit]);
 }
 
 const char *const *tenant_limits_names(struct arena *arena, const char *const *more)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct answer;
+struct json_response;
 struct arena;
 struct json_body;
 struct pg_connection;
@@ -72,9 +72,10 @@ void tenant_limits_tell(const struct tenant_limits *limits, enum tenant_limit li
 enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena *arena,
                                       const char **ret_json, struct err *err) MUST_USE;
 /* Members of an object: those set in the column's text, null where none is. */
-void tenant_limits_write_own(struct answer *answer, const char *json);
+void tenant_limits_write_own(struct json_response *answer, const char *json);
 /* Those that count. */
-void tenant_limits_write(struct answer *answer, const struct settings *settings, const char *json);
+void tenant_limits_write(struct json_response *answer, const struct settings *settings,
+                         const char *json);
 /* The names that a body may have, after those of more; NULL-terminated, in arena. */
 const char *const *tenant_limits_names(struct arena *arena, const char *const *more);
 

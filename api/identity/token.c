@@ -125,18 +125,18 @@ enum err_code token_create(struct request *request, struct response *response,
                             arena_printf(request->arena, "%s %s", id, wish->name), err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_cell_i64(&answer, "id", row, 0, 0);
-    answer_text(&answer, "token", token);
-    answer_text(&answer, "name", wish->name);
-    answer_scopes(&answer, "scopes", wish->scopes);
-    answer_cell_text(&answer, "expires_at", row, 0, 1);
-    answer_close(&answer, '}');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_cell_i64(&answer, "id", row, 0, 0);
+    json_response_text(&answer, "token", token);
+    json_response_text(&answer, "name", wish->name);
+    json_response_scopes(&answer, "scopes", wish->scopes);
+    json_response_cell_text(&answer, "expires_at", row, 0, 1);
+    json_response_close(&answer, '}');
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/tokens/%s", id));
-    return answer_send(&answer, request, response, 201, err);
+    return json_response_send(&answer, request, response, 201, err);
 }
 
 /* A token may manage tokens only with the scope admin. */
@@ -168,19 +168,20 @@ enum err_code token_post(struct request *request, struct response *response, str
     return code ? code : pg_commit(connection, err);
 }
 
-static void write_token(const struct request *request, struct answer *answer,
+static void write_token(const struct request *request, struct json_response *answer,
                         const struct pg_result *result, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", result, row, 0);
-    answer_cell_text(answer, "name", result, row, 1);
-    answer_scopes(answer, "scopes", (unsigned)pg_get_i64(result, row, 2));
-    answer_cell_text(answer, "created_by", result, row, 3);
-    answer_cell_text(answer, "created_at", result, row, 4);
-    answer_cell_text(answer, "expires_at", result, row, 5);
-    answer_cell_text(answer, "last_used_at", result, row, 6);
-    answer_bool(answer, "is_current", pg_get_i64(result, row, 0) == request->principal.token_id);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", result, row, 0);
+    json_response_cell_text(answer, "name", result, row, 1);
+    json_response_scopes(answer, "scopes", (unsigned)pg_get_i64(result, row, 2));
+    json_response_cell_text(answer, "created_by", result, row, 3);
+    json_response_cell_text(answer, "created_at", result, row, 4);
+    json_response_cell_text(answer, "expires_at", result, row, 5);
+    json_response_cell_text(answer, "last_used_at", result, row, 6);
+    json_response_bool(answer, "is_current",
+                       pg_get_i64(result, row, 0) == request->principal.token_id);
+    json_response_close(answer, '}');
 }
 
 enum err_code token_answer_list(struct request *request, struct response *response,
@@ -196,15 +197,15 @@ enum err_code token_answer_list(struct request *request, struct response *respon
         request->arena, &rows, err, PG_I64(tenant_id), PG_I64(user_id));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "tokens", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "tokens", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
         write_token(request, &answer, rows, row);
-    answer_close(&answer, ']');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 enum err_code token_list(struct request *request, struct response *response, struct err *err)
@@ -264,7 +265,7 @@ enum err_code token_delete(struct request *request, struct response *response, s
 {
     int64_t id = 0;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
@@ -276,5 +277,5 @@ enum err_code token_delete(struct request *request, struct response *response, s
     if (code)
         return code;
     auth_forget_token(request->server->auth, id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }

@@ -63,18 +63,18 @@ enum err_code user_add(struct request *request, struct pg_connection *connection
     return code;
 }
 
-static void write_user(const struct request *request, struct answer *answer,
+static void write_user(const struct request *request, struct json_response *answer,
                        const struct pg_result *result, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", result, row, 0);
-    answer_cell_text(answer, "email", result, row, 1);
-    answer_cell_text(answer, "name", result, row, 2);
-    answer_cell_text(answer, "role", result, row, 3);
-    answer_cell_text(answer, "created_at", result, row, 4);
-    answer_cell_text(answer, "last_sign_in_at", result, row, 5);
-    answer_bool(answer, "is_me", pg_get_i64(result, row, 0) == request->principal.user_id);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", result, row, 0);
+    json_response_cell_text(answer, "email", result, row, 1);
+    json_response_cell_text(answer, "name", result, row, 2);
+    json_response_cell_text(answer, "role", result, row, 3);
+    json_response_cell_text(answer, "created_at", result, row, 4);
+    json_response_cell_text(answer, "last_sign_in_at", result, row, 5);
+    json_response_bool(answer, "is_me", pg_get_i64(result, row, 0) == request->principal.user_id);
+    json_response_close(answer, '}');
 }
 
 #define USER_COLUMNS "id, email, name, role, rfc3339(created_at), rfc3339(last_sign_in_at)"
@@ -84,7 +84,7 @@ enum err_code user_answer_list(struct request *request, struct response *respons
 {
     struct pg_result *rows;
     enum err_code code =
-        team_version_tell(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
+        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "SELECT " USER_COLUMNS
@@ -92,15 +92,15 @@ enum err_code user_answer_list(struct request *request, struct response *respons
                                request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "users", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "users", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
         write_user(request, &answer, rows, row);
-    answer_close(&answer, ']');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 enum err_code user_list(struct request *request, struct response *response, struct err *err)
@@ -122,7 +122,7 @@ static enum err_code lock_user(struct request *request, struct pg_connection *co
 {
     struct pg_result *row;
     enum err_code code =
-        team_version_check(request, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
+        team_etag_check(request, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "SELECT email, role = 'owner' AND NOT EXISTS (SELECT FROM app_user o"
@@ -170,10 +170,10 @@ static enum err_code change_role(struct request *request, struct response *respo
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_user(request, &answer, row, 0);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 enum err_code user_patch(struct request *request, struct response *response, struct err *err)
@@ -183,7 +183,7 @@ enum err_code user_patch(struct request *request, struct response *response, str
     enum role role = ROLE_NONE;
     struct json_body *body = NULL;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = json_body_parse(request, known, &body, err);
     if (!code)
@@ -221,7 +221,7 @@ enum err_code user_delete(struct request *request, struct response *response, st
 {
     int64_t id = 0;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
@@ -233,5 +233,5 @@ enum err_code user_delete(struct request *request, struct response *response, st
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, request->principal.tenant_id);
-    return answer_nothing(request, response);
+    return json_response_nothing(request, response);
 }

@@ -21,8 +21,8 @@ enum { WARNING_MAX_BYTES = 2000 };
 
 /* A place has room for the expanded body, a profile expanded from it, and three times as much for
  * what they are decoded to. JSON takes twelve times its text. */
-enum { PLACE_FACTOR = DECODE_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
-static const uint64_t place_most = (uint64_t)INTAKE_EXPANDED_BYTES * (JSON_FACTOR + 4);
+enum { PLACE_FACTOR = MEMORY_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
+static const uint64_t place_most = (uint64_t)INGEST_BODY_EXPANDED_BYTES * (JSON_FACTOR + 4);
 
 static bool is_named(struct span text, const char *name)
 {
@@ -43,15 +43,15 @@ static bool find_method(const struct request *request, enum compress_method *ret
     return false;
 }
 
-bool intake_knows_encoding(const struct request *request)
+bool ingest_body_knows_encoding(const struct request *request)
 {
     enum compress_method method;
     return find_method(request, &method);
 }
 
-enum err_code intake_check_encoding(const struct request *request, struct err *err)
+enum err_code ingest_body_check_encoding(const struct request *request, struct err *err)
 {
-    return intake_knows_encoding(request)
+    return ingest_body_knows_encoding(request)
                ? ERR_NONE
                : err_set(err, ERR_UNSUPPORTED,
                          "Content-Encoding must be one of identity, gzip and zstd");
@@ -69,11 +69,12 @@ struct attempt {
     bool is_last;
 };
 
-static struct attempt plan(const struct decode_gate *gate, uint64_t place)
+static struct attempt plan(const struct memory_gate *gate, uint64_t place)
 {
-    const uint64_t most = least(place_most, decode_gate_max_bytes(gate));
+    const uint64_t most = least(place_most, memory_gate_max_bytes(gate));
     struct attempt attempt = {.place = least(place, most), .is_last = place >= most};
-    attempt.expanded_bytes = (size_t)least(INTAKE_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
+    attempt.expanded_bytes =
+        (size_t)least(INGEST_BODY_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
     const uint64_t memory = attempt.place - 2 * attempt.expanded_bytes;
     attempt.limits.raw_bytes = attempt.expanded_bytes;
     attempt.limits.memory_bytes = memory;
@@ -82,7 +83,7 @@ static struct attempt plan(const struct decode_gate *gate, uint64_t place)
 }
 
 static enum err_code expand_and_read(struct request *request, enum compress_method method,
-                                     const struct attempt *attempt, intake_reader read,
+                                     const struct attempt *attempt, ingest_body_reader read,
                                      void *context, struct err *err)
 {
     if (method == COMPRESS_NONE)
@@ -104,33 +105,33 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
     return read(request, context, buf_span(&expanded), &attempt->limits, err);
 }
 
-enum err_code intake_read(struct request *request, struct admission *admission, intake_reader read,
-                          void *context, struct err *err)
+enum err_code ingest_body_read(struct request *request, struct ingest_limits *admission,
+                               ingest_body_reader read, void *context, struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->shares->gate;
     const uint64_t samples = request->server->settings->max_profile_samples;
     enum compress_method method;
     if (!find_method(request, &method))
-        return intake_check_encoding(request, err);
-    for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
+        return ingest_body_check_encoding(request, err);
+    for (uint64_t place = MEMORY_GATE_LIGHT_PEAK;; place *= MEMORY_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
-        admission_limit_profile(admission, &attempt.limits);
-        const uint64_t taken = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
-        enum err_code code = decode_gate_enter(gate, taken, "this body", err);
+        ingest_limits_limit_profile(admission, &attempt.limits);
+        const uint64_t taken = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        enum err_code code = memory_gate_enter(gate, taken, "this body", err);
         if (code)
             return code;
-        admission_restart(admission);
+        ingest_limits_restart(admission);
         code = expand_and_read(request, method, &attempt, read, context, err);
-        decode_gate_leave(gate, taken);
+        memory_gate_leave(gate, taken);
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
-            return admission_explain(admission, &attempt.limits, code, err);
+            return ingest_limits_explain(admission, &attempt.limits, code, err);
     }
 }
 
-static enum err_code put_batch(const struct request *request, const struct intake_profile *profile,
-                               const struct batch *batch, struct admission *admission,
-                               struct err *err)
+static enum err_code put_batch(const struct request *request,
+                               const struct ingest_body_profile *profile, const struct batch *batch,
+                               struct ingest_limits *admission, struct err *err)
 {
     const struct batch_source *source = profile->source;
     const struct batch_id_source id_source = {.labels = source->labels,
@@ -145,10 +146,10 @@ static enum err_code put_batch(const struct request *request, const struct intak
     enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
     if (code || batch->profile_count == 0)
         return code;
-    return admission_put(admission, batch, has_id ? id : NULL, err);
+    return ingest_limits_put(admission, batch, has_id ? id : NULL, err);
 }
 
-void intake_add_warning(struct request *request, struct response *response)
+void ingest_body_add_warning(struct request *request, struct response *response)
 {
     if (!request->partial_error)
         return;
@@ -179,21 +180,21 @@ static int64_t begin_of(const struct batch_source *source)
     return duration_ns > 0 && duration_ns < now_ns ? now_ns - duration_ns : now_ns;
 }
 
-enum err_code intake_put(struct request *request, const struct intake_profile *profile,
-                         struct admission *admission, struct err *err)
+enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
+                              struct ingest_limits *admission, struct err *err)
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
     struct span names[SAMPLE_LABELS_MAX];
     const struct batch_options options = {
         .series_labels = names,
-        .series_label_count = admission_series_labels(admission, names),
+        .series_label_count = ingest_limits_series_labels(admission, names),
     };
     if (source->time_ns == 0)
         source->time_ns = begin_of(source);
     tell_left_out(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
-        admission_check_labels(admission, source->labels, source->label_count, err);
+        ingest_limits_check_labels(admission, source->labels, source->label_count, err);
     if (!code)
         code = batch_from_profile(source, &options, &batch, err);
     if (code) {

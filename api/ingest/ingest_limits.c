@@ -37,7 +37,7 @@ struct sent {
     struct series_set series;
 };
 
-struct admission_memory {
+struct ingest_limits_memory {
     pthread_mutex_t mutex;
     struct sent *buckets[BUCKET_COUNT]; /* by tenant */
     uint32_t count;
@@ -45,9 +45,9 @@ struct admission_memory {
     int64_t (*now_ns)(void);
 };
 
-struct admission {
+struct ingest_limits {
     struct request *request;
-    struct admission_memory *memory;
+    struct ingest_limits_memory *memory;
     struct tenant_limits limits;
     struct store_addition *addition;
     uint64_t sample_count;
@@ -59,9 +59,9 @@ struct admission {
 
 /* ---- what tenants have sent ---- */
 
-struct admission_memory *admission_memory_create(int64_t (*now_ns)(void))
+struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void))
 {
-    struct admission_memory *memory = mem_new(struct admission_memory, 1);
+    struct ingest_limits_memory *memory = mem_new(struct ingest_limits_memory, 1);
     pthread_mutex_init(&memory->mutex, NULL);
     memory->now_ns = now_ns;
     memory->sweep_count = SWEEP_COUNT;
@@ -74,7 +74,7 @@ static void free_sent(struct sent *sent)
     mem_free(sent);
 }
 
-void admission_memory_destroy(struct admission_memory *memory)
+void ingest_limits_memory_destroy(struct ingest_limits_memory *memory)
 {
     if (!memory)
         return;
@@ -90,13 +90,13 @@ void admission_memory_destroy(struct admission_memory *memory)
 }
 
 /* Whoever has sent nothing for that long has a full bucket and no series. */
-static void drop_idle(struct admission_memory *memory, int64_t now_ns)
+static void drop_idle(struct ingest_limits_memory *memory, int64_t now_ns)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
         struct sent **place = &memory->buckets[i];
         while (*place) {
             struct sent *sent = *place;
-            if (now_ns - sent->used_ns > ADMISSION_SERIES_S * CLOCK_NS_PER_S) {
+            if (now_ns - sent->used_ns > INGEST_LIMITS_SERIES_S * CLOCK_NS_PER_S) {
                 *place = sent->next;
                 free_sent(sent);
                 memory->count--;
@@ -109,9 +109,9 @@ static void drop_idle(struct admission_memory *memory, int64_t now_ns)
 }
 
 /* Called locked; the bucket is as full as it is now. */
-static struct sent *find_sent(const struct admission *admission, int64_t now_ns)
+static struct sent *find_sent(const struct ingest_limits *admission, int64_t now_ns)
 {
-    struct admission_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = admission->memory;
     const int64_t tenant_id = admission->request->principal.tenant_id;
     const double most = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
     const double per_s = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
@@ -136,7 +136,7 @@ static struct sent *find_sent(const struct admission *admission, int64_t now_ns)
 
 /* ---- samples ---- */
 
-static enum err_code refuse_samples(const struct admission *admission, uint64_t wanted,
+static enum err_code refuse_samples(const struct ingest_limits *admission, uint64_t wanted,
                                     double there, struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
@@ -148,10 +148,10 @@ static enum err_code refuse_samples(const struct admission *admission, uint64_t 
     return ERR_RATE_LIMITED;
 }
 
-static enum err_code take_samples(const struct admission *admission, uint64_t count,
+static enum err_code take_samples(const struct ingest_limits *admission, uint64_t count,
                                   struct err *err)
 {
-    struct admission_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = admission->memory;
     const int64_t burst = admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
     if (count > (uint64_t)burst) {
         char limit[TENANT_LIMITS_TEXT_BYTES];
@@ -170,9 +170,9 @@ static enum err_code take_samples(const struct admission *admission, uint64_t co
     return is_enough ? ERR_NONE : refuse_samples(admission, count, there, err);
 }
 
-static void give_samples_back(const struct admission *admission)
+static void give_samples_back(const struct ingest_limits *admission)
 {
-    struct admission_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = admission->memory;
     pthread_mutex_lock(&memory->mutex);
     find_sent(admission, memory->now_ns())->samples += (double)admission->sample_count;
     pthread_mutex_unlock(&memory->mutex);
@@ -180,9 +180,9 @@ static void give_samples_back(const struct admission *admission)
 
 /* ---- from open to close ---- */
 
-static void settle_series(struct admission *admission, bool are_stored)
+static void settle_series(struct ingest_limits *admission, bool are_stored)
 {
-    struct admission_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = admission->memory;
     if (!admission->pending_count)
         return;
     pthread_mutex_lock(&memory->mutex);
@@ -193,7 +193,7 @@ static void settle_series(struct admission *admission, bool are_stored)
     admission->pending_count = 0;
 }
 
-void admission_restart(struct admission *admission)
+void ingest_limits_restart(struct ingest_limits *admission)
 {
     struct request *request = admission->request;
     settle_series(admission, false);
@@ -206,32 +206,32 @@ void admission_restart(struct admission *admission)
     request->partial_error = NULL;
 }
 
-enum err_code admission_open(struct request *request, struct admission **ret_admission,
-                             struct err *err)
+enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
+                                 struct err *err)
 {
     struct tenant_limits limits;
     enum err_code code =
         tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
     if (code)
         return code;
-    struct admission *admission = mem_new(struct admission, 1);
+    struct ingest_limits *admission = mem_new(struct ingest_limits, 1);
     admission->request = request;
     admission->memory = request->server->admission;
     admission->limits = limits;
     /* Before anything is decoded: who is far over the limit costs little. */
     code = take_samples(admission, 1, err);
     if (code) {
-        admission_close(admission);
+        ingest_limits_close(admission);
         return code;
     }
     admission->sample_count = 1;
     give_samples_back(admission);
-    admission_restart(admission);
+    ingest_limits_restart(admission);
     *ret_admission = admission;
     return ERR_NONE;
 }
 
-void admission_close(struct admission *admission)
+void ingest_limits_close(struct ingest_limits *admission)
 {
     if (!admission)
         return;
@@ -243,7 +243,8 @@ void admission_close(struct admission *admission)
 
 /* ---- sizes ---- */
 
-void admission_limit_profile(const struct admission *admission, struct profile_limits *limits)
+void ingest_limits_limit_profile(const struct ingest_limits *admission,
+                                 struct profile_limits *limits)
 {
     const size_t most = (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES];
     if (limits->raw_bytes == 0 || limits->raw_bytes > most)
@@ -253,9 +254,9 @@ void admission_limit_profile(const struct admission *admission, struct profile_l
     limits->expansion_setting = "max-expansion-ratio";
 }
 
-enum err_code admission_explain(const struct admission *admission,
-                                const struct profile_limits *limits, enum err_code code,
-                                struct err *err)
+enum err_code ingest_limits_explain(const struct ingest_limits *admission,
+                                    const struct profile_limits *limits, enum err_code code,
+                                    struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
     if (code != ERR_TOO_LARGE || err->is_final ||
@@ -267,7 +268,7 @@ enum err_code admission_explain(const struct admission *admission,
 
 /* ---- labels ---- */
 
-static enum err_code refuse_label(const struct admission *admission, enum tenant_limit limit,
+static enum err_code refuse_label(const struct ingest_limits *admission, enum tenant_limit limit,
                                   const char *what, struct span name, size_t size, struct err *err)
 {
     enum { SHOWN = 60 };
@@ -278,9 +279,9 @@ static enum err_code refuse_label(const struct admission *admission, enum tenant
                    name.size > SHOWN ? "…" : "", size, text);
 }
 
-enum err_code admission_check_labels(const struct admission *admission,
-                                     const struct batch_text_label *labels, size_t count,
-                                     struct err *err)
+enum err_code ingest_limits_check_labels(const struct ingest_limits *admission,
+                                         const struct batch_text_label *labels, size_t count,
+                                         struct err *err)
 {
     const int64_t *values = admission->limits.values;
     if (count > (size_t)values[TENANT_LIMIT_SERIES_LABELS]) {
@@ -300,8 +301,8 @@ enum err_code admission_check_labels(const struct admission *admission,
     return ERR_NONE;
 }
 
-uint32_t admission_series_labels(const struct admission *admission,
-                                 struct span ret_names[SAMPLE_LABELS_MAX])
+uint32_t ingest_limits_series_labels(const struct ingest_limits *admission,
+                                     struct span ret_names[SAMPLE_LABELS_MAX])
 {
     return sample_labels_split(admission->limits.sample_labels, ret_names);
 }
@@ -329,7 +330,7 @@ static enum err_code check_type(const struct batch *batch, const struct batch_se
 }
 
 /* And its type. */
-static enum err_code check_series_labels(const struct admission *admission,
+static enum err_code check_series_labels(const struct ingest_limits *admission,
                                          const struct batch *batch,
                                          const struct batch_series *series, struct err *err)
 {
@@ -343,7 +344,7 @@ static enum err_code check_series_labels(const struct admission *admission,
         labels[i].name = batch->tables->strings[label->name];
         labels[i].value = batch->tables->strings[label->value];
     }
-    return admission_check_labels(admission, labels, count, err);
+    return ingest_limits_check_labels(admission, labels, count, err);
 }
 
 /* ---- times ---- */
@@ -367,7 +368,7 @@ static void format_skew(int64_t skew_ns, char *text, size_t text_bytes)
 
 /* A profile of the future is found by queries of no usual window, and outlives every rule of
  * retention. Clocks of senders differ, so that some time ahead is allowed. */
-static enum err_code check_time(const struct admission *admission,
+static enum err_code check_time(const struct ingest_limits *admission,
                                 const struct batch_profile *profile, int64_t now_ns,
                                 struct err *err)
 {
@@ -385,7 +386,7 @@ static enum err_code check_time(const struct admission *admission,
                    skew, limit);
 }
 
-static enum err_code check_times(const struct admission *admission, const struct batch *batch,
+static enum err_code check_times(const struct ingest_limits *admission, const struct batch *batch,
                                  struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
@@ -397,7 +398,7 @@ static enum err_code check_times(const struct admission *admission, const struct
 
 /* ---- series ---- */
 
-static enum err_code refuse_series(const struct admission *admission, struct err *err)
+static enum err_code refuse_series(const struct ingest_limits *admission, struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
     tenant_limits_tell(&admission->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
@@ -407,7 +408,7 @@ static enum err_code refuse_series(const struct admission *admission, struct err
     return ERR_QUOTA;
 }
 
-static void note_pending(struct admission *admission, uint64_t hash)
+static void note_pending(struct ingest_limits *admission, uint64_t hash)
 {
     if (admission->pending_count == admission->pending_capacity) {
         admission->pending_capacity =
@@ -419,20 +420,20 @@ static void note_pending(struct admission *admission, uint64_t hash)
 }
 
 /* Which of the hashes there is room for, in their order. Returns how many there is none for. */
-static uint32_t see_series(struct admission *admission, const uint64_t *hashes, uint32_t count,
+static uint32_t see_series(struct ingest_limits *admission, const uint64_t *hashes, uint32_t count,
                            bool *ret_has_room)
 {
-    struct admission_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = admission->memory;
     const uint32_t most = (uint32_t)admission->limits.values[TENANT_LIMIT_ACTIVE_SERIES];
     uint32_t refused_count = 0;
     pthread_mutex_lock(&memory->mutex);
     const int64_t now_ns = memory->now_ns();
-    const int64_t now_s = now_ns / CLOCK_NS_PER_S + ADMISSION_SERIES_S; /* never 0 */
+    const int64_t now_s = now_ns / CLOCK_NS_PER_S + INGEST_LIMITS_SERIES_S; /* never 0 */
     struct sent *sent = find_sent(admission, now_ns);
     for (uint32_t i = 0; i < count; i++) {
         bool is_pending;
         ret_has_room[i] = series_set_see(&sent->series, hashes[i], now_s,
-                                         now_s - ADMISSION_SERIES_S, most, &is_pending);
+                                         now_s - INGEST_LIMITS_SERIES_S, most, &is_pending);
         refused_count += !ret_has_room[i];
         if (is_pending)
             note_pending(admission, hashes[i]);
@@ -441,8 +442,8 @@ static uint32_t see_series(struct admission *admission, const uint64_t *hashes, 
     return refused_count;
 }
 
-static bool *find_room(struct admission *admission, const struct batch *batch, struct arena *arena,
-                       uint32_t *ret_refused_count)
+static bool *find_room(struct ingest_limits *admission, const struct batch *batch,
+                       struct arena *arena, uint32_t *ret_refused_count)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
     bool *has_room = arena_new(arena, bool, batch->series_count);
@@ -465,22 +466,22 @@ static struct span service_of(const struct batch *batch, const struct batch_seri
 }
 
 /* Of its services the first so many profiles count. */
-static void note_services(struct admission *admission, const struct batch *batch,
+static void note_services(struct ingest_limits *admission, const struct batch *batch,
                           uint32_t profile_count)
 {
     struct request *request = admission->request;
     arena_auto arena = arena_create();
     uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
-    bool *is_counted = arena_new(arena, bool, SENDERS_SERVICES_MAX);
+    bool *is_counted = arena_new(arena, bool, SOURCES_SERVICES_MAX);
     for (uint32_t i = 0; i < batch->series_count; i++) {
-        places[i] = senders_find_service(request, service_of(batch, &batch->series[i]));
+        places[i] = sources_find_service(request, service_of(batch, &batch->series[i]));
         if (!is_counted[places[i]])
             request->services[places[i]].cut_string_count += batch->tables->cut_string_count;
         is_counted[places[i]] = true;
     }
     for (uint32_t i = 0; i < profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
-        struct senders_service *service = &request->services[places[profile->series]];
+        struct sources_service *service = &request->services[places[profile->series]];
         service->profile_count++;
         service->sample_count += profile->sample_count;
     }
@@ -497,20 +498,20 @@ static uint64_t count_samples(const struct batch *batch)
     return count;
 }
 
-static enum err_code put(struct admission *admission, const struct batch *batch,
+static enum err_code put(struct ingest_limits *admission, const struct batch *batch,
                          const uint8_t *batch_id, struct err *err)
 {
     if (batch->profile_count == 0)
         return ERR_NONE;
     admission->sample_count += count_samples(batch);
     admission->cut_string_count += batch->tables->cut_string_count;
-    naming_note(admission->request->server->naming, admission->request->principal.tenant_id,
-                batch->tables);
+    symbol_resolver_note(admission->request->server->naming,
+                         admission->request->principal.tenant_id, batch->tables);
     return store_addition_put(admission->addition, batch, batch_id, err);
 }
 
-enum err_code admission_put(struct admission *admission, const struct batch *batch,
-                            const uint8_t *batch_id, struct err *err)
+enum err_code ingest_limits_put(struct ingest_limits *admission, const struct batch *batch,
+                                const uint8_t *batch_id, struct err *err)
 {
     arena_auto arena = arena_create();
     uint32_t refused_count;
@@ -539,7 +540,7 @@ static void tell_rejected(struct otlp_result *result, uint32_t count, const stru
 }
 
 /* The batch without profiles that are too far in the future, which are told of their services. */
-static struct batch *drop_future(struct admission *admission, struct batch *batch,
+static struct batch *drop_future(struct ingest_limits *admission, struct batch *batch,
                                  struct arena *arena, struct otlp_result *result)
 {
     const int64_t now_ns = clock_wall_ns();
@@ -552,7 +553,7 @@ static struct batch *drop_future(struct admission *admission, struct batch *batc
             continue;
         if (dropped_count++ == 0)
             first = why;
-        senders_note_problem(admission->request,
+        sources_note_problem(admission->request,
                              service_of(batch, &batch->series[batch->profiles[i].series]),
                              why.message);
     }
@@ -563,7 +564,7 @@ static struct batch *drop_future(struct admission *admission, struct batch *batc
 }
 
 /* What is over a limit of labels is none of the active series. */
-static uint32_t find_allowed(struct admission *admission, const struct batch *batch,
+static uint32_t find_allowed(struct ingest_limits *admission, const struct batch *batch,
                              struct arena *arena, bool *is_allowed, struct err *err)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
@@ -588,9 +589,9 @@ static uint32_t find_allowed(struct admission *admission, const struct batch *ba
     return batch->series_count - count;
 }
 
-enum err_code admission_put_allowed(struct admission *admission, struct batch *batch,
-                                    const uint8_t *batch_id, struct otlp_result *result,
-                                    struct err *err)
+enum err_code ingest_limits_put_allowed(struct ingest_limits *admission, struct batch *batch,
+                                        const uint8_t *batch_id, struct otlp_result *result,
+                                        struct err *err)
 {
     arena_auto arena = arena_create();
     bool *is_allowed = arena_new(arena, bool, batch->series_count);
@@ -607,7 +608,7 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
         keeps[i] = is_allowed[series];
         dropped_count += !keeps[i];
         if (!keeps[i])
-            senders_note_problem(admission->request, service_of(batch, &batch->series[series]),
+            sources_note_problem(admission->request, service_of(batch, &batch->series[series]),
                                  why.message);
     }
     if (dropped_count)
@@ -620,7 +621,7 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     return put(admission, kept, batch_id, err);
 }
 
-static void count_cut_strings(const struct admission *admission)
+static void count_cut_strings(const struct ingest_limits *admission)
 {
     metric_add(metrics_counter(admission->request->server->metrics,
                                "perfolio_ingest_cut_strings_total", "",
@@ -629,8 +630,8 @@ static void count_cut_strings(const struct admission *admission)
                (int64_t)admission->cut_string_count);
 }
 
-enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,
-                               struct err *err)
+enum err_code ingest_limits_commit(struct ingest_limits *admission,
+                                   struct store_receipt *ret_receipt, struct err *err)
 {
     enum err_code code = take_samples(admission, admission->sample_count, err);
     if (code)

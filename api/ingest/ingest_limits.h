@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct admission;
-struct admission_memory;
+struct ingest_limits;
+struct ingest_limits_memory;
 struct batch;
 struct batch_text_label;
 struct otlp_result;
@@ -30,50 +30,51 @@ struct profile_limits;
 struct request;
 struct store_receipt;
 
-enum { ADMISSION_SERIES_S = 3600 };
+enum { INGEST_LIMITS_SERIES_S = 3600 };
 
 /* now_ns is clock_monotonic_ns, or a test's clock. */
-struct admission_memory *admission_memory_create(int64_t (*now_ns)(void));
-void admission_memory_destroy(struct admission_memory *memory); /* NULL is a no-op */
+struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
+void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
 /* Handles: ERR_RATE_LIMITED (nothing more may come now), ERR_DATABASE, ERR_BUSY. */
-enum err_code admission_open(struct request *request, struct admission **ret_admission,
-                             struct err *err) MUST_USE;
+enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
+                                 struct err *err) MUST_USE;
 /* What was not committed is forgotten. NULL is a no-op. */
-void admission_close(struct admission *admission);
+void ingest_limits_close(struct ingest_limits *admission);
 /* Forgets what was put: it will be put again. */
-void admission_restart(struct admission *admission);
+void ingest_limits_restart(struct ingest_limits *admission);
 
 /* Limits what one profile may hold by the tenant's limits of its size and of its strings, and the
  * ratio to which compressed bytes may expand by the setting max-expansion-ratio. */
-void admission_limit_profile(const struct admission *admission, struct profile_limits *limits);
+void ingest_limits_limit_profile(const struct ingest_limits *admission,
+                                 struct profile_limits *limits);
 /* Puts that limit's name before a message, where it may be why a profile is ERR_TOO_LARGE. Returns
  * code. */
-enum err_code admission_explain(const struct admission *admission,
-                                const struct profile_limits *limits, enum err_code code,
-                                struct err *err) MUST_USE;
+enum err_code ingest_limits_explain(const struct ingest_limits *admission,
+                                    const struct profile_limits *limits, enum err_code code,
+                                    struct err *err) MUST_USE;
 /* Labels of a series, as they came. Handles: ERR_INVALID. */
-enum err_code admission_check_labels(const struct admission *admission,
-                                     const struct batch_text_label *labels, size_t count,
-                                     struct err *err) MUST_USE;
+enum err_code ingest_limits_check_labels(const struct ingest_limits *admission,
+                                         const struct batch_text_label *labels, size_t count,
+                                         struct err *err) MUST_USE;
 
 /* Labels of samples that become labels of series; borrowed from the admission. Returns how many. */
-uint32_t admission_series_labels(const struct admission *admission,
-                                 struct span ret_names[SAMPLE_LABELS_MAX]);
+uint32_t ingest_limits_series_labels(const struct ingest_limits *admission,
+                                     struct span ret_names[SAMPLE_LABELS_MAX]);
 
 /* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
  * ERR_TOO_LARGE. */
-enum err_code admission_put(struct admission *admission, const struct batch *batch,
-                            const uint8_t *batch_id, struct err *err) MUST_USE;
+enum err_code ingest_limits_put(struct ingest_limits *admission, const struct batch *batch,
+                                const uint8_t *batch_id, struct err *err) MUST_USE;
 /* The same without profiles of series that are over a limit: they are counted and named in result.
  * batch keeps its profiles. */
-enum err_code admission_put_allowed(struct admission *admission, struct batch *batch,
-                                    const uint8_t *batch_id, struct otlp_result *result,
-                                    struct err *err) MUST_USE;
+enum err_code ingest_limits_put_allowed(struct ingest_limits *admission, struct batch *batch,
+                                        const uint8_t *batch_id, struct otlp_result *result,
+                                        struct err *err) MUST_USE;
 
 /* Handles: what store_append does, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than may ever come
  * at once). */
-enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,
-                               struct err *err) MUST_USE;
+enum err_code ingest_limits_commit(struct ingest_limits *admission,
+                                   struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
 #endif

@@ -10,12 +10,12 @@
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/pyroscope/connect.h"
 
-enum { ANSWER_MAX_BYTES = 16384 };
+enum { JSON_RESPONSE_MAX_BYTES = 16384 };
 
 struct export
 {
     enum otlp_encoding encoding;
-    struct admission *admission;
+    struct ingest_limits *admission;
     struct otlp_result result;
 };
 
@@ -41,8 +41,8 @@ static enum err_code put_batch(const struct request *request, struct export *exp
     bool has_id;
     enum err_code code = batch_id_find(request, &source, id, &has_id, err);
     return code ? code
-                : admission_put_allowed(export->admission, batch, has_id ? id : NULL,
-                                        &export->result, err);
+                : ingest_limits_put_allowed(export->admission, batch, has_id ? id : NULL,
+                                            &export->result, err);
 }
 
 static enum err_code read_export(struct request *request, void *context, struct span body,
@@ -52,7 +52,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
     struct span names[SAMPLE_LABELS_MAX];
     const struct otlp_options options = {
         .series_attributes = names,
-        .series_attribute_count = admission_series_labels(export->admission, names),
+        .series_attribute_count = ingest_limits_series_labels(export->admission, names),
         .limits = limits,
         .now_ns = clock_wall_ns(),
         .is_raw_kept = true, /* the batch is gone before the body is */
@@ -64,7 +64,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
         return code;
     for (uint32_t i = 0; i < export->result.rejected_service_count; i++) {
         const struct otlp_rejected_service *service = &export->result.rejected_services[i];
-        senders_note_problem(request, span_text(service->name), service->reason);
+        sources_note_problem(request, span_text(service->name), service->reason);
     }
     code = put_batch(request, export, batch, body, options.now_ns, err);
     batch_destroy(batch);
@@ -89,18 +89,18 @@ static enum err_code post_export(struct request *request, struct response *respo
     struct store_receipt receipt;
     enum err_code code = find_encoding(request, &export.encoding, err);
     if (!code)
-        code = admission_open(request, &export.admission, err);
+        code = ingest_limits_open(request, &export.admission, err);
     if (!code)
-        code = intake_read(request, export.admission, read_export, &export, err);
+        code = ingest_body_read(request, export.admission, read_export, &export, err);
     if (!code)
-        code = admission_commit(export.admission, &receipt, err);
-    admission_close(export.admission);
+        code = ingest_limits_commit(export.admission, &receipt, err);
+    ingest_limits_close(export.admission);
     if (code)
         return code;
     if (export.result.message[0])
         request->partial_error = arena_strdup(request->arena, export.result.message);
     buf_auto body;
-    buf_init(&body, ANSWER_MAX_BYTES);
+    buf_init(&body, JSON_RESPONSE_MAX_BYTES);
     otlp_write_response(export.encoding, &export.result, &body);
     return response_buf(
         request, response, 200,
@@ -109,7 +109,7 @@ static enum err_code post_export(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {HTTP_POST, "/v1development/profiles", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_OTLP,
-     INTAKE_BODY_BYTES, post_export},
+     INGEST_BODY_BODY_BYTES, post_export},
 };
 
-const struct route_table otlp_in_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table otlp_receiver_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -11,6 +11,6 @@
 
 #include "api/routes.h"
 
-extern const struct route_table otlp_in_routes;
+extern const struct route_table otlp_receiver_routes;
 
 #endif

@@ -20,8 +20,8 @@ enum { BODY_MAX_BYTES = 8 << 20, LABELS_MAX = 64 };
 struct incoming {
     struct batch_text_label labels[LABELS_MAX];
     struct batch_source source;
-    struct decode_place place;
-    struct admission *admission;
+    struct memory_gate_slot place;
+    struct ingest_limits *admission;
 };
 
 static enum err_code read_labels(const struct request *request, struct incoming *incoming,
@@ -49,13 +49,13 @@ static enum err_code read_parameters(struct request *request, struct incoming *i
     enum err_code code = request_check_parameters(request, single, repeatable, err);
     if (!code)
         code = read_labels(request, incoming, err);
-    senders_name_service(request, incoming->labels, incoming->source.label_count, SPAN_LITERAL(""));
+    sources_name_service(request, incoming->labels, incoming->source.label_count, SPAN_LITERAL(""));
     if (code)
         return code;
     request_query(request, "name", &incoming->source.name);
     if (!request_query(request, "time", &time))
         return ERR_NONE;
-    code = when_parse(time, clock_wall_ns(), &incoming->source.time_ns, err);
+    code = time_parse(time, clock_wall_ns(), &incoming->source.time_ns, err);
     return code ? err_add(err, "time") : ERR_NONE;
 }
 
@@ -65,16 +65,16 @@ static enum err_code append_profile(struct request *request, struct incoming *in
     struct batch_source *source = &incoming->source;
     if (source->time_ns)
         source->profile->time_ns = source->time_ns;
-    const struct intake_profile profile = {
+    const struct ingest_body_profile profile = {
         .source = source,
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
-    enum err_code code = intake_put(request, &profile, incoming->admission, err);
-    decode_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
-    return code ? code : admission_commit(incoming->admission, ret_receipt, err);
+    enum err_code code = ingest_body_put(request, &profile, incoming->admission, err);
+    memory_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
+    return code ? code : ingest_limits_commit(incoming->admission, ret_receipt, err);
 }
 
-void profiles_write_receipt(const struct store_receipt *receipt, struct buf *json)
+void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json)
 {
     buf_printf(json, "{\"samples\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"duplicate\":%s}\n",
                receipt->row_count, receipt->bytes, receipt->is_duplicate ? "true" : "false");
@@ -83,14 +83,14 @@ void profiles_write_receipt(const struct store_receipt *receipt, struct buf *jso
 static enum err_code decode(const struct request *request, struct incoming *incoming,
                             struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->shares->gate;
     struct profile_limits limits =
-        share_memory_limits(request->server->settings, decode_gate_max_bytes(gate));
+        share_runtime_limits(request->server->settings, memory_gate_max_bytes(gate));
     enum format format;
-    admission_limit_profile(incoming->admission, &limits);
-    enum err_code code = decode_gate_decode(gate, request->body, &limits, &format,
+    ingest_limits_limit_profile(incoming->admission, &limits);
+    enum err_code code = memory_gate_decode(gate, request->body, &limits, &format,
                                             &incoming->source.profile, &incoming->place, err);
-    return admission_explain(incoming->admission, &limits, code, err);
+    return ingest_limits_explain(incoming->admission, &limits, code, err);
 }
 
 static enum err_code post_profile(struct request *request, struct response *response,
@@ -100,22 +100,22 @@ static enum err_code post_profile(struct request *request, struct response *resp
     struct store_receipt receipt;
     enum err_code code = read_parameters(request, incoming, err);
     if (!code)
-        code = intake_check_encoding(request, err);
+        code = ingest_body_check_encoding(request, err);
     if (!code && !request->body.size)
         code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
     if (!code)
-        code = admission_open(request, &incoming->admission, err);
+        code = ingest_limits_open(request, &incoming->admission, err);
     if (!code)
         code = decode(request, incoming, err);
     if (!code)
         code = append_profile(request, incoming, &receipt, err);
-    admission_close(incoming->admission);
+    ingest_limits_close(incoming->admission);
     if (code)
         return code;
-    intake_add_warning(request, response);
+    ingest_body_add_warning(request, response);
     buf_auto json;
     buf_init(&json, 1024);
-    profiles_write_receipt(&receipt, &json);
+    profile_receiver_write_receipt(&receipt, &json);
     return response_buf(request, response, 200, "application/json", &json, err);
 }
 

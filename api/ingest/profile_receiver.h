@@ -22,6 +22,6 @@ struct store_receipt;
 extern const struct route_table profile_routes;
 
 /* What was added, as the JSON of an answer. */
-void profiles_write_receipt(const struct store_receipt *receipt, struct buf *json);
+void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json);
 
 #endif

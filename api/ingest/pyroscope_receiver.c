@@ -18,12 +18,12 @@ enum { PUSH_PROFILES_MAX = 1000, RECEIPT_MAX_BYTES = 1024 };
 
 struct push {
     enum connect_encoding encoding;
-    struct admission *admission;
+    struct ingest_limits *admission;
 };
 
 static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
-                                struct admission *admission, struct err *err)
+                                struct ingest_limits *admission, struct err *err)
 {
     const struct pyroscope_push_profile *sent = &pushed->profiles[number];
     const struct pyroscope_push_series *series = &pushed->series[sent->series];
@@ -35,11 +35,11 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     enum err_code code = format_decode(sent->bytes, limits, &format, &source.profile, err);
     if (code)
         return code;
-    const struct intake_profile profile = {.source = &source,
-                                           .time_ns = batch_own_time_ns(source.profile),
-                                           .content = sent->bytes,
-                                           .number = number};
-    return intake_put(request, &profile, admission, err);
+    const struct ingest_body_profile profile = {.source = &source,
+                                                .time_ns = batch_own_time_ns(source.profile),
+                                                .content = sent->bytes,
+                                                .number = number};
+    return ingest_body_put(request, &profile, admission, err);
 }
 
 static enum err_code read_push(struct request *request, void *context, struct span body,
@@ -68,15 +68,15 @@ static enum err_code post_push(struct request *request, struct response *respons
     if (!connect_find_encoding(request_field(request, "content-type"), &push.encoding))
         return err_set(err, ERR_UNSUPPORTED,
                        "Content-Type must be application/proto or application/json");
-    enum err_code code = admission_open(request, &push.admission, err);
+    enum err_code code = ingest_limits_open(request, &push.admission, err);
     if (!code)
-        code = intake_read(request, push.admission, read_push, &push, err);
+        code = ingest_body_read(request, push.admission, read_push, &push, err);
     if (!code)
-        code = admission_commit(push.admission, &receipt, err);
-    admission_close(push.admission);
+        code = ingest_limits_commit(push.admission, &receipt, err);
+    ingest_limits_close(push.admission);
     if (code)
         return code;
-    intake_add_warning(request, response);
+    ingest_body_add_warning(request, response);
     buf_auto body;
     buf_init(&body, RECEIPT_MAX_BYTES);
     connect_write_empty(push.encoding, &body);
@@ -88,7 +88,7 @@ static enum err_code post_push(struct request *request, struct response *respons
 struct ingest {
     struct pyroscope_ingest_query query;
     bool has_time; /* in the address */
-    struct admission *admission;
+    struct ingest_limits *admission;
 };
 
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
@@ -101,12 +101,12 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
                                 request_field(request, "content-type"), body, limits, &source, err);
     if (code || !source.profile)
         return code;
-    const struct intake_profile profile = {
+    const struct ingest_body_profile profile = {
         .source = &source,
         .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
         .content = body};
-    return intake_put(request, &profile, ingest->admission, err);
+    return ingest_body_put(request, &profile, ingest->admission, err);
 }
 
 static enum err_code post_ingest(struct request *request, struct response *response,
@@ -120,32 +120,32 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     if (code)
         return code;
     ingest.has_time = ingest.query.from_ns != now_ns;
-    senders_name_service(request, ingest.query.labels, ingest.query.label_count,
+    sources_name_service(request, ingest.query.labels, ingest.query.label_count,
                          pyroscope_ingest_service(&ingest.query));
-    code = admission_open(request, &ingest.admission, err);
+    code = ingest_limits_open(request, &ingest.admission, err);
     if (!code)
-        code = intake_read(request, ingest.admission, read_ingest, &ingest, err);
+        code = ingest_body_read(request, ingest.admission, read_ingest, &ingest, err);
     if (!code)
-        code = admission_commit(ingest.admission, &receipt, err);
-    admission_close(ingest.admission);
+        code = ingest_limits_commit(ingest.admission, &receipt, err);
+    ingest_limits_close(ingest.admission);
     if (code)
         return code;
-    intake_add_warning(request, response);
+    ingest_body_add_warning(request, response);
     buf_auto json;
     buf_init(&json, RECEIPT_MAX_BYTES);
-    profiles_write_receipt(&receipt, &json);
+    profile_receiver_write_receipt(&receipt, &json);
     return response_buf(request, response, 200, "application/json", &json, err);
 }
 
 static const struct route routes[] = {
     {HTTP_POST, "/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
-     ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
+     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_BODY_BYTES, post_push},
     {HTTP_POST, "/pyroscope/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
-     ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
+     ROUTE_AGENT | ROUTE_CONNECT, INGEST_BODY_BODY_BYTES, post_push},
     {HTTP_POST, "/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
-     INTAKE_BODY_BYTES, post_ingest},
+     INGEST_BODY_BODY_BYTES, post_ingest},
     {HTTP_POST, "/pyroscope/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
-     INTAKE_BODY_BYTES, post_ingest},
+     INGEST_BODY_BODY_BYTES, post_ingest},
 };
 
-const struct route_table pyroscope_in_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table pyroscope_receiver_routes = {routes, sizeof(routes) / sizeof(*routes)};

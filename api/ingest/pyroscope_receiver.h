@@ -14,6 +14,6 @@
 
 #include "api/routes.h"
 
-extern const struct route_table pyroscope_in_routes;
+extern const struct route_table pyroscope_receiver_routes;
 
 #endif

@@ -22,7 +22,7 @@ enum {
     ERROR_BYTES = 500,
     WRITE_AT_ONCE = 500,
     WRITE_MAX_BYTES = 16 << 20,
-    WRITE_ROUNDS_MAX = SENDERS_MAX / WRITE_AT_ONCE, /* as many as all need */
+    WRITE_ROUNDS_MAX = SOURCES_MAX / WRITE_AT_ONCE, /* as many as all need */
     PRUNE_S = 600
 };
 
@@ -67,7 +67,7 @@ struct team {
     uint32_t capacity;
 };
 
-struct senders {
+struct sources {
     pthread_mutex_t mutex; /* guards what follows, held shortly */
     struct team *buckets[BUCKET_COUNT];
     uint32_t count;
@@ -75,9 +75,9 @@ struct senders {
     int64_t pruned_ns;           /* monotonic; of the thread of background work */
 };
 
-struct senders *senders_create(void)
+struct sources *sources_create(void)
 {
-    struct senders *senders = mem_new(struct senders, 1);
+    struct sources *senders = mem_new(struct sources, 1);
     pthread_mutex_init(&senders->mutex, NULL);
     pthread_mutex_init(&senders->write_mutex, NULL);
     return senders;
@@ -100,7 +100,7 @@ static void free_team(struct team *team)
     mem_free(team);
 }
 
-void senders_destroy(struct senders *senders)
+void sources_destroy(struct sources *senders)
 {
     if (!senders)
         return;
@@ -118,7 +118,7 @@ void senders_destroy(struct senders *senders)
 
 /* ---- finding; called locked ---- */
 
-static struct team *find_team(struct senders *senders, int64_t tenant_id, bool is_added)
+static struct team *find_team(struct sources *senders, int64_t tenant_id, bool is_added)
 {
     struct team **bucket = &senders->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
     struct team *team = *bucket;
@@ -173,18 +173,18 @@ static struct sender *find_oldest(struct team *team, bool is_written)
 }
 
 /* NULL when there are too many. What is not written yet stays until there are far too many. */
-static struct sender *take_place(struct senders *senders, struct team *team)
+static struct sender *take_place(struct sources *senders, struct team *team)
 {
     struct sender *oldest = NULL;
-    if (team->count >= SENDERS_TENANT_MAX)
+    if (team->count >= SOURCES_TENANT_MAX)
         oldest = find_oldest(team, true);
-    if (!oldest && team->count >= SENDERS_TENANT_UNWRITTEN_MAX)
+    if (!oldest && team->count >= SOURCES_TENANT_UNWRITTEN_MAX)
         oldest = find_oldest(team, false);
     if (oldest) {
         free_sender(oldest);
         return oldest;
     }
-    if (senders->count >= SENDERS_MAX)
+    if (senders->count >= SOURCES_MAX)
         return NULL;
     if (team->count == team->capacity) {
         team->capacity = team->capacity ? team->capacity * 2 : 8;
@@ -194,7 +194,7 @@ static struct sender *take_place(struct senders *senders, struct team *team)
     return &team->senders[team->count++];
 }
 
-static struct sender *add_sender(struct senders *senders, struct team *team,
+static struct sender *add_sender(struct sources *senders, struct team *team,
                                  const struct identity *identity, const uint8_t key[KEY_BYTES],
                                  int64_t now_ns)
 {
@@ -261,7 +261,7 @@ struct note {
     int64_t now_ns;
 };
 
-static void note_one(struct senders *senders, struct team *team, const struct note *note)
+static void note_one(struct sources *senders, struct team *team, const struct note *note)
 {
     uint8_t key[KEY_BYTES];
     hash_identity(&note->identity, key);
@@ -286,7 +286,7 @@ static void note_one(struct senders *senders, struct team *team, const struct no
     sender->last_error_ns = note->now_ns;
 }
 
-void senders_name_service(struct request *request, const struct batch_text_label *labels,
+void sources_name_service(struct request *request, const struct batch_text_label *labels,
                           size_t count, struct span other)
 {
     request->named_service = other;
@@ -296,34 +296,34 @@ void senders_name_service(struct request *request, const struct batch_text_label
     }
 }
 
-uint32_t senders_find_service(struct request *request, struct span name)
+uint32_t sources_find_service(struct request *request, struct span name)
 {
     if (!request->services)
-        request->services = arena_new(request->arena, struct senders_service, SENDERS_SERVICES_MAX);
+        request->services = arena_new(request->arena, struct sources_service, SOURCES_SERVICES_MAX);
     for (uint32_t i = 0; i < request->service_count; i++) {
         if (span_equal(request->services[i].name, name))
             return i;
     }
-    if (request->service_count == SENDERS_SERVICES_MAX)
-        return SENDERS_SERVICES_MAX - 1;
-    const bool is_last = request->service_count == SENDERS_SERVICES_MAX - 1;
+    if (request->service_count == SOURCES_SERVICES_MAX)
+        return SOURCES_SERVICES_MAX - 1;
+    const bool is_last = request->service_count == SOURCES_SERVICES_MAX - 1;
     if (is_last)
         name = SPAN_LITERAL("(others)");
-    request->services[request->service_count] = (struct senders_service){
+    request->services[request->service_count] = (struct sources_service){
         .name = span_of(arena_strndup(request->arena, name.data, name.size), name.size)};
     return (uint32_t)request->service_count++;
 }
 
-void senders_note_problem(struct request *request, struct span service, const char *problem)
+void sources_note_problem(struct request *request, struct span service, const char *problem)
 {
-    const uint32_t place = senders_find_service(request, service);
+    const uint32_t place = sources_find_service(request, service);
     if (!request->services[place].problem)
         request->services[place].problem = arena_strdup(request->arena, problem);
 }
 
 /* What became of one service's part; NULL: nothing wrong. A problem that is known to be of some
  * services is none of the others. */
-static const char *error_of(const struct request *request, const struct senders_service *service,
+static const char *error_of(const struct request *request, const struct sources_service *service,
                             const char *error)
 {
     bool is_of_some = false;
@@ -332,9 +332,9 @@ static const char *error_of(const struct request *request, const struct senders_
     return is_of_some ? service->problem : error;
 }
 
-void senders_note(const struct request *request, enum err_code code, const struct err *err)
+void sources_note(const struct request *request, enum err_code code, const struct err *err)
 {
-    struct senders *senders = request->server->senders;
+    struct sources *senders = request->server->senders;
     struct arena *arena = request->arena;
     const char *error = code ? problem_text(err) : request->partial_error;
     struct note note = {
@@ -351,7 +351,7 @@ void senders_note(const struct request *request, enum err_code code, const struc
     pthread_mutex_lock(&senders->mutex);
     struct team *team = find_team(senders, request->principal.tenant_id, true);
     for (size_t i = 0; i < request->service_count; i++) {
-        const struct senders_service *service = &request->services[i];
+        const struct sources_service *service = &request->services[i];
         note.identity.service = clean(arena, service->name, SERVICE_BYTES);
         note.counts.profiles = code ? 0 : service->profile_count;
         note.counts.samples = code ? 0 : service->sample_count;
@@ -445,7 +445,7 @@ static void collect_team(struct writing *writing, const struct team *team)
     }
 }
 
-static void collect(struct senders *senders, int64_t tenant_id, struct writing *writing)
+static void collect(struct sources *senders, int64_t tenant_id, struct writing *writing)
 {
     writing->count = 0;
     buf_clear(&writing->json);
@@ -470,7 +470,7 @@ static void subtract(uint64_t *count, uint64_t written)
 
 /* What has come meanwhile stays to be written; so does all of a sender that has made room for
  * others meanwhile, and is there anew. */
-static void settle_row(struct senders *senders, const struct written *row)
+static void settle_row(struct sources *senders, const struct written *row)
 {
     struct team *team = find_team(senders, row->tenant_id, false);
     struct sender *sender = team ? find_sender(team, row->key) : NULL;
@@ -489,7 +489,7 @@ static void settle_row(struct senders *senders, const struct written *row)
     sender->last_error_ns = 0;
 }
 
-static void settle(struct senders *senders, const struct writing *writing)
+static void settle(struct sources *senders, const struct writing *writing)
 {
     pthread_mutex_lock(&senders->mutex);
     for (uint32_t i = 0; i < writing->count; i++)
@@ -534,9 +534,9 @@ static enum err_code write_some(struct server *server, const struct writing *wri
                                   PG_SPAN(buf_span(&writing->json)));
 }
 
-enum err_code senders_write(struct server *server, int64_t tenant_id, struct err *err)
+enum err_code sources_write(struct server *server, int64_t tenant_id, struct err *err)
 {
-    struct senders *senders = server->senders;
+    struct sources *senders = server->senders;
     struct writing *writing = mem_new(struct writing, 1);
     enum err_code code = ERR_NONE;
     int rounds = 0;
@@ -557,7 +557,7 @@ enum err_code senders_write(struct server *server, int64_t tenant_id, struct err
 
 /* ---- upkeep ---- */
 
-static void drop_idle_of(struct senders *senders, struct team *team, int64_t since_ns)
+static void drop_idle_of(struct sources *senders, struct team *team, int64_t since_ns)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < team->count; i++) {
@@ -571,9 +571,9 @@ static void drop_idle_of(struct senders *senders, struct team *team, int64_t sin
     team->count = kept;
 }
 
-static void drop_idle(struct senders *senders)
+static void drop_idle(struct sources *senders)
 {
-    const int64_t since_ns = clock_wall_ns() - SENDERS_IDLE_S * CLOCK_NS_PER_S;
+    const int64_t since_ns = clock_wall_ns() - SOURCES_IDLE_S * CLOCK_NS_PER_S;
     pthread_mutex_lock(&senders->mutex);
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
         struct team **place = &senders->buckets[i];
@@ -603,14 +603,14 @@ static enum err_code prune(struct server *server, struct err *err)
                       " row_number() OVER (PARTITION BY tenant_id ORDER BY last_seen_at DESC) AS n"
                       " FROM sender) AS o WHERE s.tenant_id = o.tenant_id AND s.key = o.key"
                       " AND (o.n > $1 OR o.last_seen_at < now() - interval '30 days')",
-                      arena, NULL, err, PG_I64(SENDERS_TENANT_MAX));
+                      arena, NULL, err, PG_I64(SOURCES_TENANT_MAX));
 }
 
-enum err_code senders_jobs_run(struct server *server, struct err *err)
+enum err_code sources_jobs_run(struct server *server, struct err *err)
 {
-    struct senders *senders = server->senders;
+    struct sources *senders = server->senders;
     const int64_t now_ns = clock_monotonic_ns();
-    enum err_code code = senders_write(server, PG_NO_TENANT, err);
+    enum err_code code = sources_write(server, PG_NO_TENANT, err);
     if (code || (senders->pruned_ns && now_ns - senders->pruned_ns < PRUNE_S * CLOCK_NS_PER_S))
         return code;
     senders->pruned_ns = now_ns;

@@ -15,28 +15,28 @@ static const char *version_of(struct arena *arena, const char *agent)
     return arena_strndup(arena, version.data, version.size);
 }
 
-static void write_sender(struct request *request, struct answer *answer,
+static void write_sender(struct request *request, struct json_response *answer,
                          const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_text(answer, "service", rows, row, 0);
-    answer_cell_i64(answer, "token_id", rows, row, 1);
-    answer_cell_text(answer, "token_name", rows, row, 2);
-    answer_cell_text(answer, "user", rows, row, 3);
-    answer_cell_text(answer, "agent", rows, row, 4);
-    answer_text(answer, "version", version_of(request->arena, pg_get_text(rows, row, 4)));
-    answer_cell_text(answer, "protocol", rows, row, 5);
-    answer_cell_text(answer, "address", rows, row, 6);
-    answer_cell_text(answer, "first_seen_at", rows, row, 7);
-    answer_cell_text(answer, "last_seen_at", rows, row, 8);
-    answer_cell_i64(answer, "batches", rows, row, 9);
-    answer_cell_i64(answer, "profiles", rows, row, 10);
-    answer_cell_i64(answer, "samples", rows, row, 11);
-    answer_cell_i64(answer, "cut_strings", rows, row, 12);
-    answer_cell_i64(answer, "errors", rows, row, 13);
-    answer_cell_text(answer, "last_error", rows, row, 14);
-    answer_cell_text(answer, "last_error_at", rows, row, 15);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_text(answer, "service", rows, row, 0);
+    json_response_cell_i64(answer, "token_id", rows, row, 1);
+    json_response_cell_text(answer, "token_name", rows, row, 2);
+    json_response_cell_text(answer, "user", rows, row, 3);
+    json_response_cell_text(answer, "agent", rows, row, 4);
+    json_response_text(answer, "version", version_of(request->arena, pg_get_text(rows, row, 4)));
+    json_response_cell_text(answer, "protocol", rows, row, 5);
+    json_response_cell_text(answer, "address", rows, row, 6);
+    json_response_cell_text(answer, "first_seen_at", rows, row, 7);
+    json_response_cell_text(answer, "last_seen_at", rows, row, 8);
+    json_response_cell_i64(answer, "batches", rows, row, 9);
+    json_response_cell_i64(answer, "profiles", rows, row, 10);
+    json_response_cell_i64(answer, "samples", rows, row, 11);
+    json_response_cell_i64(answer, "cut_strings", rows, row, 12);
+    json_response_cell_i64(answer, "errors", rows, row, 13);
+    json_response_cell_text(answer, "last_error", rows, row, 14);
+    json_response_cell_text(answer, "last_error_at", rows, row, 15);
+    json_response_close(answer, '}');
 }
 
 static enum err_code read_senders(struct request *request, struct pg_result **ret_rows,
@@ -54,7 +54,7 @@ static enum err_code read_senders(struct request *request, struct pg_result **re
                       " FROM sender s LEFT JOIN token k ON k.id = s.token_id"
                       " LEFT JOIN app_user u ON u.id = s.user_id"
                       " ORDER BY s.last_seen_at DESC, s.key LIMIT $1",
-                      request->arena, ret_rows, err, PG_I64(SENDERS_TENANT_MAX));
+                      request->arena, ret_rows, err, PG_I64(SOURCES_TENANT_MAX));
 }
 
 static enum err_code get_senders(struct request *request, struct response *response,
@@ -64,24 +64,24 @@ static enum err_code get_senders(struct request *request, struct response *respo
     struct pg_result *rows;
     enum err_code code = request_check_query(request, known, err);
     if (!code)
-        code = senders_write(request->server, request->principal.tenant_id, err);
+        code = sources_write(request->server, request->principal.tenant_id, err);
     if (!code)
         code = read_senders(request, &rows, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "senders", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "senders", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
         write_sender(request, &answer, rows, row);
-    answer_close(&answer, ']');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/senders", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_senders},
 };
 
-const struct route_table senders_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table sources_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -29,7 +29,7 @@ static enum err_code read_day(const struct request *request, const char *name, i
     *ret_day = fallback;
     if (!request_query(request, name, &text) || !text.size)
         return ERR_NONE;
-    enum err_code code = when_parse(text, now_ns, &time_ns, err);
+    enum err_code code = time_parse(text, now_ns, &time_ns, err);
     if (code)
         return err_add(err, "%s", name);
     *ret_day = day_of(time_ns);
@@ -83,32 +83,32 @@ static enum err_code read_stored(const struct request *request, struct pg_connec
                     NULL, 0, request->arena, ret_row, err);
 }
 
-static void write_sums(struct answer *answer, const struct pg_result *rows, int row)
+static void write_sums(struct json_response *answer, const struct pg_result *rows, int row)
 {
     static const char *const names[] = {"batches", "profiles", "samples", "bytes", "cut_strings"};
     for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
-        answer_i64(answer, names[i], pg_get_i64(rows, row, i + 1));
+        json_response_i64(answer, names[i], pg_get_i64(rows, row, i + 1));
 }
 
-static void write_usage(struct answer *answer, const struct pg_result *rows,
+static void write_usage(struct json_response *answer, const struct pg_result *rows,
                         const struct pg_result *stored)
 {
     const int days = pg_row_count(rows) - 1;
-    answer_open(answer, NULL, '{');
-    answer_open(answer, "days", '[');
+    json_response_open(answer, NULL, '{');
+    json_response_open(answer, "days", '[');
     for (int row = 0; row < days; row++) {
-        answer_open(answer, NULL, '{');
-        answer_cell_text(answer, "day", rows, row, 0);
+        json_response_open(answer, NULL, '{');
+        json_response_cell_text(answer, "day", rows, row, 0);
         write_sums(answer, rows, row);
-        answer_cell_i64(answer, "series", rows, row, 6);
-        answer_close(answer, '}');
+        json_response_cell_i64(answer, "series", rows, row, 6);
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
-    answer_open(answer, "total", '{');
+    json_response_close(answer, ']');
+    json_response_open(answer, "total", '{');
     write_sums(answer, rows, days);
-    answer_close(answer, '}');
-    answer_cell_i64(answer, "bytes_stored", stored, 0, 0);
-    answer_close(answer, '}');
+    json_response_close(answer, '}');
+    json_response_cell_i64(answer, "bytes_stored", stored, 0, 0);
+    json_response_close(answer, '}');
 }
 
 static enum err_code get_usage(struct request *request, struct response *response, struct err *err)
@@ -125,10 +125,10 @@ static enum err_code get_usage(struct request *request, struct response *respons
         code = read_stored(request, connection, &stored, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_usage(&answer, rows, stored);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static const struct route routes[] = {

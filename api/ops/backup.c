@@ -106,9 +106,9 @@ static struct pg_pool *create_pool(const struct backup_source *source, int conne
 static enum err_code open_folder_objects(const struct backup_source *source,
                                          struct object_store **ret_objects, struct err *err)
 {
-    const struct account *server = &source->folder.server;
+    const struct os_user *server = &source->folder.server;
     struct object_store *objects = NULL;
-    enum err_code code = objects_open_to_read(source->settings, server, &objects, err);
+    enum err_code code = object_store_setup_open_to_read(source->settings, server, &objects, err);
     if (code && code != ERR_NOT_FOUND)
         return code;
     *ret_objects = objects;
@@ -155,7 +155,7 @@ static enum err_code fill_backup(const struct backup_source *source, int target_
     struct pg_pool *pool = create_pool(source, 2); /* one holds the lock */
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
-        code = pairing_verify(connection, source->settings, err);
+        code = storage_identity_verify(connection, source->settings, err);
     if (!code)
         code = hold_sweep(connection, err);
     if (!code)
@@ -227,10 +227,10 @@ static enum err_code verify_database_objects(const struct backup_source *source,
     struct pg_pool *pool = create_pool(source, 2);
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
-        code = pairing_verify(connection, source->settings, err);
+        code = storage_identity_verify(connection, source->settings, err);
     pg_give(connection);
     if (!code && !source->objects)
-        code = objects_open_to_read(source->settings, &source->folder.server, &own, err);
+        code = object_store_setup_open_to_read(source->settings, &source->folder.server, &own, err);
     if (!code)
         code = backup_verify_live(pool, own ? own : source->objects, options, err);
     object_store_close(own);
@@ -461,6 +461,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
     else
         printf("%s is restored; start it with: perfoliod serve --data-dir %s%s%s\n", name, name,
                source.has_cluster ? "" : " --database-url URL (the same as here)",
-               objects_are_in_s3(settings) ? " and the settings of S3 that this had" : "");
+               object_store_setup_are_in_s3(settings) ? " and the settings of S3 that this had"
+                                                      : "");
     return code;
 }

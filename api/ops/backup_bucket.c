@@ -35,7 +35,7 @@ static enum err_code list_all(struct object_store *objects, object_visit *visit,
 
 struct taking {
     struct object_store *objects;
-    const struct account *server;
+    const struct os_user *server;
     int target_fd;
     struct manifest *manifest;
 };
@@ -121,7 +121,7 @@ static enum err_code sync_folders(int parent_fd, const char *name, int depth, st
     return code;
 }
 
-enum err_code backup_take_objects(struct object_store *objects, const struct account *server,
+enum err_code backup_take_objects(struct object_store *objects, const struct os_user *server,
                                   int target_fd, struct manifest *manifest, struct err *err)
 {
     struct taking taking = {

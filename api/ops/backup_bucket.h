@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-struct account;
+struct os_user;
 struct manifest;
 struct object_store;
 
@@ -25,7 +25,7 @@ struct object_store;
  * root alone can read is copied with a warning on standard error. Handles: what listing objects and
  * writing files does.
  */
-enum err_code backup_take_objects(struct object_store *objects, const struct account *server,
+enum err_code backup_take_objects(struct object_store *objects, const struct os_user *server,
                                   int target_fd, struct manifest *manifest,
                                   struct err *err) MUST_USE;
 

@@ -66,7 +66,7 @@ static void add_line(struct manifest *manifest, const char *hex, uint64_t bytes,
     manifest->byte_count += bytes;
 }
 
-static enum err_code give(int fd, const struct account *owner, const char *path, struct err *err)
+static enum err_code give(int fd, const struct os_user *owner, const char *path, struct err *err)
 {
     if (owner && geteuid() == 0 && fchown(fd, owner->uid, owner->gid) != 0)
         return err_set_errno(err, ERR_IO, "cannot give %s to the user %s", path, owner->name);
@@ -74,7 +74,7 @@ static enum err_code give(int fd, const struct account *owner, const char *path,
 }
 
 static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char *name,
-                               const char *path, const struct account *owner,
+                               const char *path, const struct os_user *owner,
                                struct manifest *manifest, struct err *err)
 {
     char hex[DIGEST_HEX_BYTES];
@@ -98,7 +98,7 @@ static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char 
 }
 
 struct copying {
-    const struct account *owner;
+    const struct os_user *owner;
     struct manifest *manifest;
 };
 
@@ -160,7 +160,7 @@ static enum err_code copy_entries(const struct copying *copying, int from_fd, in
 }
 
 enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
-                                 const struct account *owner, struct manifest *manifest,
+                                 const struct os_user *owner, struct manifest *manifest,
                                  struct err *err)
 {
     const struct copying copying = {.owner = owner, .manifest = manifest};

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-struct account;
+struct os_user;
 
 struct manifest {
     struct buf text; /* lines so far */
@@ -28,7 +28,7 @@ void manifest_fini(struct manifest *manifest);
  * owner unless that is NULL. A folder that is not there counts as empty.
  */
 enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
-                                 const struct account *owner, struct manifest *manifest,
+                                 const struct os_user *owner, struct manifest *manifest,
                                  struct err *err) MUST_USE;
 
 /* Copies from_fd to the new file path in folder_fd, synced, and adds it. Handles: ERR_IO, with

@@ -86,15 +86,15 @@ enum err_code backup_source_open_database(struct backup_source *source, bool is_
 enum err_code backup_source_open_bucket(struct backup_source *source, struct err *err)
 {
     struct settings *settings = source->settings;
-    if (!objects_are_in_s3(settings))
+    if (!object_store_setup_are_in_s3(settings))
         return ERR_NONE;
-    enum err_code code = objects_prepare(settings, err);
+    enum err_code code = object_store_setup_prepare(settings, err);
     if (!code)
         code = data_folder_make(&source->folder, "copies", &source->folder.server, 0700, err);
     /* The folder that is at hand: that of a restore does not have its name yet. */
     struct settings opened = *settings;
     opened.data_dir = source->folder.path;
-    return code ? code : objects_open(&opened, &source->objects, err);
+    return code ? code : object_store_setup_open(&opened, &source->objects, err);
 }
 
 enum err_code backup_source_open(struct settings *settings, struct backup_source *source,

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-static enum err_code connect_streams(const struct process_options *options, struct err *err)
+static enum err_code connect_streams(const struct child_process_options *options, struct err *err)
 {
     int input =
         options->stdin_fd >= 0 ? options->stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -54,7 +54,7 @@ static char *const *unconst(const char *const *texts)
 }
 
 /* In the child, up to the exec, which only returns when it fails. */
-static enum err_code become_program(const struct process_options *options, pid_t parent,
+static enum err_code become_program(const struct child_process_options *options, pid_t parent,
                                     struct err *err)
 {
     /* Before the change of user: /proc/self/exe may lie where the user cannot go. */
@@ -67,7 +67,7 @@ static enum err_code become_program(const struct process_options *options, pid_t
         return err_set_errno(err, ERR_IO, "chdir");
     enum err_code code = connect_streams(options, err);
     if (!code)
-        code = account_become(options->account, err);
+        code = os_user_become(options->account, err);
     if (code)
         return code;
     if (prctl(PR_SET_PDEATHSIG, options->death_signal) != 0)
@@ -84,7 +84,8 @@ static enum err_code become_program(const struct process_options *options, pid_t
                          options->program ? options->program : options->arguments[0]);
 }
 
-enum err_code process_start(const struct process_options *options, pid_t *ret_pid, struct err *err)
+enum err_code child_process_start(const struct child_process_options *options, pid_t *ret_pid,
+                                  struct err *err)
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0)
@@ -130,13 +131,14 @@ static enum err_code wait_with(pid_t pid, int flags, bool *ret_is_done, bool *re
     return ERR_NONE;
 }
 
-enum err_code process_wait(pid_t pid, bool *ret_is_success, struct err *err)
+enum err_code child_process_wait(pid_t pid, bool *ret_is_success, struct err *err)
 {
     bool is_done;
     return wait_with(pid, 0, &is_done, ret_is_success, err);
 }
 
-enum err_code process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success, struct err *err)
+enum err_code child_process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success,
+                                    struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
     for (;;) {
@@ -151,20 +153,20 @@ enum err_code process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_succe
     }
 }
 
-enum err_code process_run(const struct process_options *options, struct err *err)
+enum err_code child_process_run(const struct child_process_options *options, struct err *err)
 {
     pid_t pid;
     bool is_success = false;
-    enum err_code code = process_start(options, &pid, err);
+    enum err_code code = child_process_start(options, &pid, err);
     if (!code)
-        code = process_wait(pid, &is_success, err);
+        code = child_process_wait(pid, &is_success, err);
     if (!code && !is_success)
         return err_set(err, ERR_INTERNAL, "%s has failed; its messages stand above",
                        options->program ? options->program : options->arguments[1]);
     return code;
 }
 
-bool process_is_stop_wanted(void)
+bool child_process_is_stop_wanted(void)
 {
     sigset_t pending;
     sigpending(&pending);

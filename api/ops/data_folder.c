@@ -33,7 +33,7 @@ static enum err_code make_parents(const char *path, struct err *err)
 
 /* The owner of D/name if it is there and not root's, else the user of that name. */
 static enum err_code find_user(const struct data_folder *folder, const char *name, const char *user,
-                               struct account *ret_account, struct err *err)
+                               struct os_user *ret_account, struct err *err)
 {
     struct stat status;
     if (folder->ours.uid != 0) {
@@ -41,9 +41,9 @@ static enum err_code find_user(const struct data_folder *folder, const char *nam
         return ERR_NONE;
     }
     if (fstatat(folder->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_uid != 0 &&
-        account_of_uid(status.st_uid, ret_account, err) == ERR_NONE)
+        os_user_of_uid(status.st_uid, ret_account, err) == ERR_NONE)
         return ERR_NONE;
-    return account_find(user, ret_account, err);
+    return os_user_find(user, ret_account, err);
 }
 
 static bool is_alive(int lock_fd)
@@ -88,8 +88,8 @@ static enum err_code let_users_pass(struct data_folder *folder, struct err *err)
     if (fstat(folder->fd, &status) != 0 ||
         ((status.st_mode & 0011) != 0011 && fchmod(folder->fd, status.st_mode | 0011) != 0))
         return err_set_errno(err, ERR_IO, "cannot let the server's user into %s", folder->path);
-    if (account_can_enter(&folder->database, folder->path) &&
-        account_can_enter(&folder->server, folder->path))
+    if (os_user_can_enter(&folder->database, folder->path) &&
+        os_user_can_enter(&folder->server, folder->path))
         return ERR_NONE;
     folder->needs_fd = true;
     snprintf(folder->child_path, sizeof(folder->child_path), "/proc/self/fd/%d", folder->fd);
@@ -176,7 +176,7 @@ static enum err_code open_folder(struct data_folder *folder, const char *path, s
     if (folder->fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open the folder %s", path);
     code = check_content(folder, err);
-    return code ? code : account_of_uid(geteuid(), &folder->ours, err);
+    return code ? code : os_user_of_uid(geteuid(), &folder->ours, err);
 }
 
 static enum err_code open_with(const char *path, bool has_cluster, bool takes_lock,
@@ -223,7 +223,7 @@ void data_folder_close(struct data_folder *folder)
     folder->fd = folder->lock_fd = -1;
 }
 
-static enum err_code make_path(int directory_fd, const char *path, const struct account *account,
+static enum err_code make_path(int directory_fd, const char *path, const struct os_user *account,
                                gid_t group, mode_t mode, struct err *err)
 {
     struct stat status;
@@ -240,7 +240,7 @@ static enum err_code make_path(int directory_fd, const char *path, const struct 
 }
 
 enum err_code data_folder_make(const struct data_folder *folder, const char *name,
-                               const struct account *account, mode_t mode, struct err *err)
+                               const struct os_user *account, mode_t mode, struct err *err)
 {
     return make_path(folder->fd, name, account, account->gid, mode, err);
 }

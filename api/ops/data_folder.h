@@ -20,9 +20,9 @@ struct data_folder {
     int fd;                    /* of the folder; children inherit it when needs_fd */
     bool needs_fd;
     int lock_fd;             /* inherited by the server, so that its life counts too */
-    struct account ours;     /* who runs the supervisor */
-    struct account database; /* who runs PostgreSQL */
-    struct account server;   /* who serves */
+    struct os_user ours;     /* who runs the supervisor */
+    struct os_user database; /* who runs PostgreSQL */
+    struct os_user server;   /* who serves */
 };
 
 /*
@@ -41,7 +41,7 @@ void data_folder_close(struct data_folder *folder);
 
 /* Creates D/name unless it is there, and gives it to account. */
 enum err_code data_folder_make(const struct data_folder *folder, const char *name,
-                               const struct account *account, mode_t mode,
+                               const struct os_user *account, mode_t mode,
                                struct err *err) MUST_USE;
 
 /*

@@ -47,7 +47,7 @@ static double kept_query_bytes(void *context)
 {
     const struct gauges *gauges = context;
     const struct server *server = gauges->server;
-    return (double)(query_answers_bytes(server->query_answers) +
+    return (double)(report_cache_bytes(server->query_answers) +
                     (server->store ? store_answer_bytes(server->store) : 0));
 }
 
@@ -60,43 +60,43 @@ static double block_bytes(void *context)
 static double heavy_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)decode_gate_used_bytes(gauges->server->shares->gate);
+    return (double)memory_gate_used_bytes(gauges->server->shares->gate);
 }
 
 static double heavy_limit_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)decode_gate_max_bytes(gauges->server->shares->gate);
+    return (double)memory_gate_max_bytes(gauges->server->shares->gate);
 }
 
 static double query_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)question_memory_used_bytes(gauges->server->question_memory);
+    return (double)query_memory_used_bytes(gauges->server->question_memory);
 }
 
 static double query_limit_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)question_memory_max_bytes(gauges->server->question_memory);
+    return (double)query_memory_max_bytes(gauges->server->question_memory);
 }
 
 static double waiting_questions(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)question_memory_waiting_count(gauges->server->question_memory);
+    return (double)query_memory_waiting_count(gauges->server->question_memory);
 }
 
 static double waiting_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return turns_waiting_count(gauges->server->turns);
+    return concurrency_limit_waiting_count(gauges->server->turns);
 }
 
 static double running_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return turns_held_count(gauges->server->turns);
+    return concurrency_limit_held_count(gauges->server->turns);
 }
 
 static double open_connections(void *pool)

@@ -188,7 +188,7 @@ enum err_code integrity_row_exists(struct pg_pool *database, const struct integr
 enum err_code integrity_check_store(struct object_store *objects, struct err *err)
 {
     struct err found;
-    if (!object_store_check(objects, PAIRING_OBJECT_KEY, &found))
+    if (!object_store_check(objects, STORAGE_IDENTITY_OBJECT_KEY, &found))
         return ERR_NONE;
     err_set(err, ERR_BUSY, "the object store cannot be used: %s", found.message);
     err->public_text = found.public_text ? found.public_text : "the object store cannot be used";
@@ -223,7 +223,7 @@ enum err_code integrity_open(struct server *server, const struct integrity_objec
 }
 
 enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
-                                    const struct patience *patience, int *ret_fd, struct err *err)
+                                    const struct wait_limit *patience, int *ret_fd, struct err *err)
 {
     int fd;
     uint64_t bytes;

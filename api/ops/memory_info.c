@@ -43,7 +43,7 @@ static uint64_t group_limit(void)
     return least;
 }
 
-uint64_t machine_memory_bytes(void)
+uint64_t memory_info_total_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     uint64_t physical = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
@@ -51,8 +51,8 @@ uint64_t machine_memory_bytes(void)
     return limit < physical ? limit : physical;
 }
 
-uint64_t machine_share_of_memory(uint64_t divisor, uint64_t low, uint64_t high)
+uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high)
 {
-    uint64_t bytes = machine_memory_bytes() / divisor;
+    uint64_t bytes = memory_info_total_bytes() / divisor;
     return bytes < low ? low : bytes > high ? high : bytes;
 }

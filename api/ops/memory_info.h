@@ -9,9 +9,9 @@
 
 /* Physical memory, or what the control group (version 2) of this process may use if that is less.
  */
-uint64_t machine_memory_bytes(void);
+uint64_t memory_info_total_bytes(void);
 
 /* That memory divided by divisor, kept within low and high. */
-uint64_t machine_share_of_memory(uint64_t divisor, uint64_t low, uint64_t high);
+uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high);
 
 #endif

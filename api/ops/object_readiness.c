@@ -29,7 +29,7 @@ static const char *find_problem(struct object_store *objects)
 {
     char quoted[ERR_MESSAGE_BYTES * 2];
     struct err err;
-    if (!object_store_check(objects, PAIRING_OBJECT_KEY, &err))
+    if (!object_store_check(objects, STORAGE_IDENTITY_OBJECT_KEY, &err))
         return NULL;
     log_event(LOG_WARN, "not ready", "code=%s err=%s", err_code_name(err.code),
               log_quote(err.message, quoted, sizeof(quoted)));

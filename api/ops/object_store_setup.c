@@ -24,7 +24,7 @@ enum { CONNECT_TIMEOUT_MS = 3000, READ_TIMEOUT_S = 5, RETRY_S = 5 };
 /* What 10,000 parts of 8 MiB can be: no object is larger. */
 #define OPEN_MAX_BYTES (UINT64_C(10000) * 8 << 20)
 
-bool objects_are_in_s3(const struct settings *settings)
+bool object_store_setup_are_in_s3(const struct settings *settings)
 {
     return *settings->s3_bucket;
 }
@@ -83,9 +83,9 @@ static enum err_code read_credentials(const char *path, struct err *err)
     return ERR_NONE;
 }
 
-enum err_code objects_prepare(struct settings *settings, struct err *err)
+enum err_code object_store_setup_prepare(struct settings *settings, struct err *err)
 {
-    if (!objects_are_in_s3(settings))
+    if (!object_store_setup_are_in_s3(settings))
         return refuse_without_bucket(settings, err);
     enum err_code code = make_absolute(&settings->s3_ca_file, err);
     if (!code && *settings->s3_credentials_file)
@@ -121,21 +121,22 @@ static enum err_code open_bucket(const struct settings *settings, struct object_
     return object_s3_open(&options, ret_objects, err);
 }
 
-enum err_code objects_open(const struct settings *settings, struct object_store **ret_objects,
-                           struct err *err)
+enum err_code object_store_setup_open(const struct settings *settings,
+                                      struct object_store **ret_objects, struct err *err)
 {
     char path[PATH_MAX];
-    if (objects_are_in_s3(settings))
+    if (object_store_setup_are_in_s3(settings))
         return open_bucket(settings, ret_objects, err);
     snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
     return object_folder_open(path, ret_objects, err);
 }
 
-enum err_code objects_open_to_read(const struct settings *settings, const struct account *server,
-                                   struct object_store **ret_objects, struct err *err)
+enum err_code object_store_setup_open_to_read(const struct settings *settings,
+                                              const struct os_user *server,
+                                              struct object_store **ret_objects, struct err *err)
 {
     char path[PATH_MAX];
-    if (objects_are_in_s3(settings))
+    if (object_store_setup_are_in_s3(settings))
         return open_bucket(settings, ret_objects, err);
     snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
     const enum err_code code = object_folder_open_to_read(path, ret_objects, err);

@@ -4,17 +4,17 @@
 
 static void run(struct worker_job *job)
 {
-    struct object_task *task = (struct object_task *)job;
+    struct object_writer_thread *task = (struct object_writer_thread *)job;
     task->code = object_put(task->objects, task->key, task->bytes, &task->err);
     digest_sha256(task->bytes, task->sha256);
     sem_post(&task->is_done);
 }
 
-void object_task_start(struct object_task *task, struct worker_pool *pool,
-                       struct object_store *objects, const char *key, struct span bytes)
+void object_writer_thread_start(struct object_writer_thread *task, struct worker_pool *pool,
+                                struct object_store *objects, const char *key, struct span bytes)
 {
     /* The request counts the bytes already. */
-    *task = (struct object_task){
+    *task = (struct object_writer_thread){
         .job = {.run = run, .bytes = 0}, .objects = objects, .key = key, .bytes = bytes};
     sem_init(&task->is_done, 0, 0);
     struct err busy;
@@ -22,7 +22,7 @@ void object_task_start(struct object_task *task, struct worker_pool *pool,
         run(&task->job);
 }
 
-enum err_code object_task_finish(struct object_task *task, struct err *err)
+enum err_code object_writer_thread_finish(struct object_writer_thread *task, struct err *err)
 {
     while (sem_wait(&task->is_done) != 0) {
     }

@@ -17,8 +17,8 @@
 
 struct object_store;
 
-/* Lives where the caller puts it, unmoved until object_task_finish. */
-struct object_task {
+/* Lives where the caller puts it, unmoved until object_writer_thread_finish. */
+struct object_writer_thread {
     struct worker_job job; /* first: the pool hands it back */
     sem_t is_done;
     struct object_store *objects;
@@ -29,12 +29,13 @@ struct object_task {
     struct err err;
 };
 
-/* key and bytes are borrowed until object_task_finish, which must follow. */
-void object_task_start(struct object_task *task, struct worker_pool *pool,
-                       struct object_store *objects, const char *key, struct span bytes);
+/* key and bytes are borrowed until object_writer_thread_finish, which must follow. */
+void object_writer_thread_start(struct object_writer_thread *task, struct worker_pool *pool,
+                                struct object_store *objects, const char *key, struct span bytes);
 
 /* Waits. On success the object is durable; task->sha256 is right in any case. Handles what
  * object_put does. */
-enum err_code object_task_finish(struct object_task *task, struct err *err) MUST_USE;
+enum err_code object_writer_thread_finish(struct object_writer_thread *task,
+                                          struct err *err) MUST_USE;
 
 #endif

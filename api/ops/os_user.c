@@ -8,14 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void fill(const struct passwd *entry, struct account *account)
+static void fill(const struct passwd *entry, struct os_user *account)
 {
     account->uid = entry->pw_uid;
     account->gid = entry->pw_gid;
     snprintf(account->name, sizeof(account->name), "%s", entry->pw_name);
 }
 
-enum err_code account_find(const char *name, struct account *ret_account, struct err *err)
+enum err_code os_user_find(const char *name, struct os_user *ret_account, struct err *err)
 {
     struct passwd entry, *found = NULL;
     char text[4096];
@@ -31,7 +31,7 @@ enum err_code account_find(const char *name, struct account *ret_account, struct
     return ERR_NONE;
 }
 
-enum err_code account_of_uid(uid_t uid, struct account *ret_account, struct err *err)
+enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err *err)
 {
     struct passwd entry, *found = NULL;
     char text[4096];
@@ -44,7 +44,7 @@ enum err_code account_of_uid(uid_t uid, struct account *ret_account, struct err 
     return ERR_NONE;
 }
 
-enum err_code account_become(const struct account *account, struct err *err)
+enum err_code os_user_become(const struct os_user *account, struct err *err)
 {
     if (geteuid() == account->uid && getuid() == account->uid && account->uid != 0)
         return ERR_NONE;
@@ -55,12 +55,12 @@ enum err_code account_become(const struct account *account, struct err *err)
     return ERR_NONE;
 }
 
-bool account_can_enter(const struct account *account, const char *path)
+bool os_user_can_enter(const struct os_user *account, const char *path)
 {
     pid_t pid = fork();
     if (pid == 0) {
         struct err err;
-        _exit(account_become(account, &err) != ERR_NONE || chdir(path) != 0);
+        _exit(os_user_become(account, &err) != ERR_NONE || chdir(path) != 0);
     }
     int status = 1;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -2,7 +2,7 @@
  * account: the operating system users that perfoliod's processes run as.
  *
  * Started by root, PostgreSQL and the server run as two unprivileged users; started by anybody
- * else, everything runs as that user. Threads: any; account_become is for a forked child.
+ * else, everything runs as that user. Threads: any; os_user_become is for a forked child.
  */
 #ifndef API_OPS_OS_USER_H
 #define API_OPS_OS_USER_H
@@ -12,22 +12,22 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { ACCOUNT_NAME_BYTES = 64 };
+enum { OS_USER_NAME_BYTES = 64 };
 
-struct account {
+struct os_user {
     uid_t uid;
     gid_t gid;
-    char name[ACCOUNT_NAME_BYTES];
+    char name[OS_USER_NAME_BYTES];
 };
 
 /* Handles: ERR_NOT_FOUND, whose message says how to create the user. */
-enum err_code account_find(const char *name, struct account *ret_account, struct err *err) MUST_USE;
-enum err_code account_of_uid(uid_t uid, struct account *ret_account, struct err *err) MUST_USE;
+enum err_code os_user_find(const char *name, struct os_user *ret_account, struct err *err) MUST_USE;
+enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err *err) MUST_USE;
 
 /* Takes on the account's groups and ids for good; nothing to do when they are ours already. */
-enum err_code account_become(const struct account *account, struct err *err) MUST_USE;
+enum err_code os_user_become(const struct os_user *account, struct err *err) MUST_USE;
 
 /* May the account enter the folder path? Asked by trying, in a child process. */
-bool account_can_enter(const struct account *account, const char *path);
+bool os_user_can_enter(const struct os_user *account, const char *path);
 
 #endif

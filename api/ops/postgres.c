@@ -85,17 +85,18 @@ enum err_code postgres_run_tool(const struct postgres *postgres, const char *nam
     char program[PATH_MAX];
     snprintf(program, sizeof(program), "%s/%s", postgres->bin_dir, name);
     arguments[0] = program;
-    return process_run(
-        &(struct process_options){.program = program,
-                                  .arguments = arguments,
-                                  .environment = environment ? environment : clean_environment,
-                                  .account = &postgres->account,
-                                  .death_signal = SIGKILL,
-                                  .log_fd = postgres->log_fd,
-                                  .stdin_fd = stdin_fd,
-                                  .stdout_fd = stdout_fd,
-                                  .kept_fds = &postgres->kept_fd,
-                                  .kept_fd_count = postgres->kept_fd >= 0},
+    return child_process_run(
+        &(struct child_process_options){.program = program,
+                                        .arguments = arguments,
+                                        .environment =
+                                            environment ? environment : clean_environment,
+                                        .account = &postgres->account,
+                                        .death_signal = SIGKILL,
+                                        .log_fd = postgres->log_fd,
+                                        .stdin_fd = stdin_fd,
+                                        .stdout_fd = stdout_fd,
+                                        .kept_fds = &postgres->kept_fd,
+                                        .kept_fd_count = postgres->kept_fd >= 0},
         err);
 }
 
@@ -479,17 +480,18 @@ static enum err_code launch(struct postgres *postgres, struct err *err)
                                      "-c",
                                      "unix_socket_permissions=0777",
                                      NULL};
-    return process_start(&(struct process_options){.program = program,
-                                                   .arguments = arguments,
-                                                   .environment = clean_environment,
-                                                   .account = &postgres->account,
-                                                   .death_signal = SIGINT,
-                                                   .log_fd = postgres->log_fd,
-                                                   .stdin_fd = -1,
-                                                   .stdout_fd = -1,
-                                                   .kept_fds = &postgres->kept_fd,
-                                                   .kept_fd_count = postgres->kept_fd >= 0},
-                         &postgres->pid, err);
+    return child_process_start(
+        &(struct child_process_options){.program = program,
+                                        .arguments = arguments,
+                                        .environment = clean_environment,
+                                        .account = &postgres->account,
+                                        .death_signal = SIGINT,
+                                        .log_fd = postgres->log_fd,
+                                        .stdin_fd = -1,
+                                        .stdout_fd = -1,
+                                        .kept_fds = &postgres->kept_fd,
+                                        .kept_fd_count = postgres->kept_fd >= 0},
+        &postgres->pid, err);
 }
 
 static bool is_ready(const struct postgres *postgres)
@@ -507,7 +509,7 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
     int64_t deadline_ns = clock_monotonic_ns() + READY_TIMEOUT_S * CLOCK_NS_PER_S;
     while (!is_ready(postgres)) {
         bool is_success;
-        enum err_code code = process_wait_ms(postgres->pid, 0, &is_success, err);
+        enum err_code code = child_process_wait_ms(postgres->pid, 0, &is_success, err);
         if (code != ERR_TIMEOUT) {
             postgres->pid = 0;
             return err_set(
@@ -517,7 +519,7 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
         if (clock_monotonic_ns() > deadline_ns)
             return err_set(err, ERR_TIMEOUT, "PostgreSQL was not ready after %d s",
                            READY_TIMEOUT_S);
-        if (process_is_stop_wanted())
+        if (child_process_is_stop_wanted())
             return err_set(err, ERR_CANCELLED, "asked to stop while PostgreSQL started");
         clock_sleep_ms(5);
     }
@@ -535,7 +537,8 @@ enum err_code postgres_start(struct postgres *postgres, struct err *err)
         enum err_code code = launch(postgres, err);
         if (!code)
             code = wait_ready(postgres, err);
-        if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns || process_is_stop_wanted())
+        if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns ||
+            child_process_is_stop_wanted())
             return code ? err_add(err, "starting the database") : ERR_NONE;
         clock_sleep_ms(200);
     }
@@ -551,7 +554,8 @@ void postgres_stop(struct postgres *postgres)
     bool is_success;
     for (size_t i = 0; postgres->pid > 0 && i < sizeof(steps) / sizeof(steps[0]); i++) {
         signal_cluster(postgres->pid, steps[i].signal);
-        if (process_wait_ms(postgres->pid, steps[i].wait_ms, &is_success, &err) != ERR_TIMEOUT)
+        if (child_process_wait_ms(postgres->pid, steps[i].wait_ms, &is_success, &err) !=
+            ERR_TIMEOUT)
             postgres->pid = 0;
     }
 }

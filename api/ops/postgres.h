@@ -20,8 +20,8 @@
 enum { POSTGRES_SOCKET_DIR_BYTES = 108 - 14, POSTGRES_CONNINFO_BYTES = 512 };
 
 struct postgres {
-    struct account account;        /* runs PostgreSQL */
-    struct account server_account; /* connects as perfolio_server and perfolio_jobs */
+    struct os_user account;        /* runs PostgreSQL */
+    struct os_user server_account; /* connects as perfolio_server and perfolio_jobs */
     char path[PATH_MAX];           /* of the cluster, for us */
     char child_path[PATH_MAX];     /* of the cluster, for processes of account */
     int kept_fd;                   /* that child_path goes through, or -1 */

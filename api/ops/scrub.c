@@ -512,53 +512,53 @@ void scrub_stop(struct scrub *scrub)
 
 /* ---- for operators ---- */
 
-static void write_pass(struct answer *answer, const struct pg_result *rows)
+static void write_pass(struct json_response *answer, const struct pg_result *rows)
 {
-    answer_text(answer, "state",
-                pg_get_bool(rows, 0, 0)  ? "paused"
-                : pg_is_null(rows, 0, 1) ? "waiting"
-                                         : "running");
-    answer_cell_text(answer, "next_pass_at", rows, 0, 2);
+    json_response_text(answer, "state",
+                       pg_get_bool(rows, 0, 0)  ? "paused"
+                       : pg_is_null(rows, 0, 1) ? "waiting"
+                                                : "running");
+    json_response_cell_text(answer, "next_pass_at", rows, 0, 2);
     if (pg_is_null(rows, 0, 1)) {
-        answer_null(answer, "pass");
+        json_response_null(answer, "pass");
     } else {
-        answer_open(answer, "pass", '{');
-        answer_cell_text(answer, "started_at", rows, 0, 1);
-        answer_cell_text(answer, "kind", rows, 0, 3);
-        answer_cell_i64(answer, "objects", rows, 0, 4);
-        answer_cell_i64(answer, "bytes", rows, 0, 5);
-        answer_cell_i64(answer, "total_bytes", rows, 0, 6);
-        answer_close(answer, '}');
+        json_response_open(answer, "pass", '{');
+        json_response_cell_text(answer, "started_at", rows, 0, 1);
+        json_response_cell_text(answer, "kind", rows, 0, 3);
+        json_response_cell_i64(answer, "objects", rows, 0, 4);
+        json_response_cell_i64(answer, "bytes", rows, 0, 5);
+        json_response_cell_i64(answer, "total_bytes", rows, 0, 6);
+        json_response_close(answer, '}');
     }
     if (pg_is_null(rows, 0, 8)) {
-        answer_null(answer, "last_pass");
+        json_response_null(answer, "last_pass");
     } else {
-        answer_open(answer, "last_pass", '{');
-        answer_cell_text(answer, "started_at", rows, 0, 7);
-        answer_cell_text(answer, "ended_at", rows, 0, 8);
-        answer_cell_i64(answer, "objects", rows, 0, 9);
-        answer_cell_i64(answer, "bytes", rows, 0, 10);
-        answer_cell_i64(answer, "problems", rows, 0, 11);
-        answer_close(answer, '}');
+        json_response_open(answer, "last_pass", '{');
+        json_response_cell_text(answer, "started_at", rows, 0, 7);
+        json_response_cell_text(answer, "ended_at", rows, 0, 8);
+        json_response_cell_i64(answer, "objects", rows, 0, 9);
+        json_response_cell_i64(answer, "bytes", rows, 0, 10);
+        json_response_cell_i64(answer, "problems", rows, 0, 11);
+        json_response_close(answer, '}');
     }
-    answer_cell_i64(answer, "problem_count", rows, 0, 12);
+    json_response_cell_i64(answer, "problem_count", rows, 0, 12);
 }
 
-static void write_problems(struct answer *answer, const struct pg_result *rows)
+static void write_problems(struct json_response *answer, const struct pg_result *rows)
 {
-    answer_open(answer, "problems", '[');
+    json_response_open(answer, "problems", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        answer_open(answer, NULL, '{');
-        answer_cell_text(answer, "problem", rows, row, 0);
-        answer_cell_text(answer, "kind", rows, row, 1);
-        answer_cell_text(answer, "object", rows, row, 2);
-        answer_cell_i64(answer, "tenant_id", rows, row, 3);
-        answer_cell_text(answer, "detail", rows, row, 4);
-        answer_cell_text(answer, "found_at", rows, row, 5);
-        answer_cell_text(answer, "seen_at", rows, row, 6);
-        answer_close(answer, '}');
+        json_response_open(answer, NULL, '{');
+        json_response_cell_text(answer, "problem", rows, row, 0);
+        json_response_cell_text(answer, "kind", rows, row, 1);
+        json_response_cell_text(answer, "object", rows, row, 2);
+        json_response_cell_i64(answer, "tenant_id", rows, row, 3);
+        json_response_cell_text(answer, "detail", rows, row, 4);
+        json_response_cell_text(answer, "found_at", rows, row, 5);
+        json_response_cell_text(answer, "seen_at", rows, row, 6);
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
+    json_response_close(answer, ']');
 }
 
 static enum err_code answer_scrub(struct request *request, struct response *response,
@@ -580,14 +580,14 @@ static enum err_code answer_scrub(struct request *request, struct response *resp
                             request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
     write_pass(&answer, state);
-    answer_i64(&answer, "period_s", request->server->settings->scrub_period_s);
+    json_response_i64(&answer, "period_s", request->server->settings->scrub_period_s);
     write_problems(&answer, problems);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static enum err_code show(struct request *request, struct response *response, struct err *err)

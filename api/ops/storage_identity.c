@@ -17,7 +17,7 @@ enum {
 };
 
 struct pair {
-    struct pairing_place place;
+    struct storage_identity_file place;
     char in_place[DIGEST_ID_BYTES]; /* "": none */
     char in_database[DIGEST_ID_BYTES];
     bool is_confirmed;
@@ -52,20 +52,20 @@ static enum err_code write_row(struct pair *pair, struct pg_connection *connecti
 
 static enum err_code belong_to_another_database(const struct pair *pair, struct err *err)
 {
-    const struct pairing_place *place = &pair->place;
+    const struct storage_identity_file *place = &pair->place;
     return err_set(err, ERR_CONFLICT,
                    "%s belongs to another database than this one, which never had %s: start with "
                    "the database that it was used with, or with %s. If this database is a copy of "
                    "that one, remove %s in %s first",
-                   pairing_place_name(place), place->store ? "a bucket" : "a data folder",
+                   storage_identity_file_name(place), place->store ? "a bucket" : "a data folder",
                    place->store ? "another --s3-prefix" : "a new --data-dir",
-                   pairing_place_id_name(place), pairing_place_name(place));
+                   storage_identity_file_id_name(place), storage_identity_file_name(place));
 }
 
 static enum err_code belong_to_another_place(const struct pair *pair, struct err *err)
 {
     char hint[200] = "";
-    const struct pairing_place *place = &pair->place;
+    const struct storage_identity_file *place = &pair->place;
     if (pair->is_confirmed && place->store)
         snprintf(hint, sizeof(hint),
                  ". If this bucket holds those profiles, put an object database-id that says %s "
@@ -112,8 +112,8 @@ static enum err_code look_for_rows(const struct pair *pair, struct pg_connection
     kinship->live_count = pg_row_count(shares);
     for (int row = 0; row < kinship->live_count; row++)
         keys[row] = pg_get_text(shares, row, 0);
-    return pairing_place_has_any(&pair->place, keys, (size_t)kinship->live_count,
-                                 &kinship->is_known, err);
+    return storage_identity_file_has_any(&pair->place, keys, (size_t)kinship->live_count,
+                                         &kinship->is_known, err);
 }
 
 static enum err_code look_for_objects(const struct pair *pair, struct pg_connection *connection,
@@ -121,7 +121,7 @@ static enum err_code look_for_objects(const struct pair *pair, struct pg_connect
 {
     struct pg_result *result;
     struct span keys;
-    enum err_code code = pairing_place_list(&pair->place, LOOKED_AT, arena, &keys, err);
+    enum err_code code = storage_identity_file_list(&pair->place, LOOKED_AT, arena, &keys, err);
     if (code)
         return code;
     kinship->has_objects = !span_equal_text(keys, "{}");
@@ -153,7 +153,7 @@ static enum err_code compare(struct pair *pair, struct pg_connection *connection
                              struct arena *arena, struct err *err)
 {
     *ret_is_new = false;
-    enum err_code code = pairing_place_read_id(&pair->place, pair->in_place, err);
+    enum err_code code = storage_identity_file_read_id(&pair->place, pair->in_place, err);
     if (!code)
         code = read_row(pair, connection, arena, err);
     if (code)
@@ -176,7 +176,7 @@ static enum err_code compare_and_write(struct pair *pair, struct pg_connection *
     if (!code && is_new)
         code = write_row(pair, connection, arena, err);
     if (!code && is_new)
-        code = pairing_place_write_id(&pair->place, pair->in_database, err);
+        code = storage_identity_file_write_id(&pair->place, pair->in_database, err);
     if (!code && !pair->is_confirmed)
         code = pg_query(connection, PG_NO_TENANT, "UPDATE object_folder SET is_confirmed = true",
                         NULL, 0, arena, &result, err);
@@ -204,7 +204,7 @@ static enum err_code check_alone(struct pair *pair, struct pg_connection *connec
 /* A private cluster and its own folder have no id, a cluster and a bucket do. */
 static bool needs_id(const struct settings *settings)
 {
-    return *settings->database_url || objects_are_in_s3(settings);
+    return *settings->database_url || object_store_setup_are_in_s3(settings);
 }
 
 static enum err_code check_private(struct pg_connection *connection, struct err *err)
@@ -219,21 +219,21 @@ static enum err_code check_private(struct pg_connection *connection, struct err 
                    "the --s3-bucket and --s3-prefix that it was used with");
 }
 
-enum err_code pairing_check(struct pg_connection *connection, const struct settings *settings,
-                            struct err *err)
+enum err_code storage_identity_check(struct pg_connection *connection,
+                                     const struct settings *settings, struct err *err)
 {
     struct pair pair = {0};
     if (!needs_id(settings))
         return check_private(connection, err);
-    enum err_code code = pairing_place_open(settings, &pair.place, err);
+    enum err_code code = storage_identity_file_open(settings, &pair.place, err);
     if (!code)
         code = check_alone(&pair, connection, err);
-    pairing_place_close(&pair.place);
+    storage_identity_file_close(&pair.place);
     return code;
 }
 
-enum err_code pairing_verify(struct pg_connection *connection, const struct settings *settings,
-                             struct err *err)
+enum err_code storage_identity_verify(struct pg_connection *connection,
+                                      const struct settings *settings, struct err *err)
 {
     bool is_new;
     struct pair pair = {0};
@@ -246,9 +246,9 @@ enum err_code pairing_verify(struct pg_connection *connection, const struct sett
         return code;
     if (!needs_id(settings))
         return check_private(connection, err);
-    code = pairing_place_open(settings, &pair.place, err);
+    code = storage_identity_file_open(settings, &pair.place, err);
     if (!code)
         code = compare(&pair, connection, &is_new, arena, err);
-    pairing_place_close(&pair.place);
+    storage_identity_file_close(&pair.place);
     return code;
 }

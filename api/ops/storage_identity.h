@@ -23,17 +23,17 @@ struct pg_connection;
 struct settings;
 
 /* The object of a bucket that holds the id. */
-#define PAIRING_OBJECT_KEY "database-id"
+#define STORAGE_IDENTITY_OBJECT_KEY "database-id"
 
 /*
  * On a connection of the schema's owner, as the user who owns the objects. Handles: ERR_CONFLICT
  * (they do not belong together; the message says what to do), ERR_CORRUPT (what is there is no id),
- * ERR_IO, ERR_DATABASE, and of a bucket what objects_open does.
+ * ERR_IO, ERR_DATABASE, and of a bucket what object_store_setup_open does.
  */
-enum err_code pairing_check(struct pg_connection *connection, const struct settings *settings,
-                            struct err *err) MUST_USE;
+enum err_code storage_identity_check(struct pg_connection *connection,
+                                     const struct settings *settings, struct err *err) MUST_USE;
 /* The same, changing nothing; a database that no start has brought up to date yet passes. */
-enum err_code pairing_verify(struct pg_connection *connection, const struct settings *settings,
-                             struct err *err) MUST_USE;
+enum err_code storage_identity_verify(struct pg_connection *connection,
+                                      const struct settings *settings, struct err *err) MUST_USE;
 
 #endif

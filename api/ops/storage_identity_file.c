@@ -20,25 +20,25 @@
 enum { ID_ROOM = DIGEST_ID_BYTES + 8, KEY_ROOM = DIGEST_ID_BYTES + 16 };
 
 static const char file_name[] = ".database-id";
-static const char object_name[] = PAIRING_OBJECT_KEY;
+static const char object_name[] = STORAGE_IDENTITY_OBJECT_KEY;
 
-const char *pairing_place_name(const struct pairing_place *place)
+const char *storage_identity_file_name(const struct storage_identity_file *place)
 {
     return place->store ? "the bucket (with --s3-prefix)" : "the data folder";
 }
 
-const char *pairing_place_id_name(const struct pairing_place *place)
+const char *storage_identity_file_id_name(const struct storage_identity_file *place)
 {
     return place->store ? "the object database-id" : "objects/.database-id";
 }
 
-enum err_code pairing_place_open(const struct settings *settings, struct pairing_place *ret_place,
-                                 struct err *err)
+enum err_code storage_identity_file_open(const struct settings *settings,
+                                         struct storage_identity_file *ret_place, struct err *err)
 {
     char path[PATH_MAX];
-    *ret_place = (struct pairing_place){.folder_fd = -1};
-    if (objects_are_in_s3(settings))
-        return objects_open(settings, &ret_place->store, err);
+    *ret_place = (struct storage_identity_file){.folder_fd = -1};
+    if (object_store_setup_are_in_s3(settings))
+        return object_store_setup_open(settings, &ret_place->store, err);
     if (snprintf(path, sizeof(path), "%s/objects", settings->data_dir) >= (int)sizeof(path))
         return err_set(err, ERR_INVALID, "the data folder's path is too long");
     ret_place->folder_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
@@ -46,16 +46,17 @@ enum err_code pairing_place_open(const struct settings *settings, struct pairing
                                     : ERR_NONE;
 }
 
-void pairing_place_close(struct pairing_place *place)
+void storage_identity_file_close(struct storage_identity_file *place)
 {
     os_close(place->folder_fd);
     object_store_close(place->store);
-    *place = (struct pairing_place){.folder_fd = -1};
+    *place = (struct storage_identity_file){.folder_fd = -1};
 }
 
 /* ---- the id ---- */
 
-static enum err_code read_file(const struct pairing_place *place, struct buf *text, struct err *err)
+static enum err_code read_file(const struct storage_identity_file *place, struct buf *text,
+                               struct err *err)
 {
     struct stat status;
     fd_auto fd = os_openat(place->folder_fd, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -69,8 +70,8 @@ static enum err_code read_file(const struct pairing_place *place, struct buf *te
     return ERR_NONE;
 }
 
-enum err_code pairing_place_read_id(const struct pairing_place *place, char ret_id[DIGEST_ID_BYTES],
-                                    struct err *err)
+enum err_code storage_identity_file_read_id(const struct storage_identity_file *place,
+                                            char ret_id[DIGEST_ID_BYTES], struct err *err)
 {
     buf_auto text;
     buf_init(&text, ID_ROOM);
@@ -83,14 +84,14 @@ enum err_code pairing_place_read_id(const struct pairing_place *place, char ret_
         return code;
     struct span id = span_trim(buf_span(&text));
     if (code || !digest_is_id(id))
-        return err_set(err, ERR_CORRUPT, "%s in %s holds no id", pairing_place_id_name(place),
-                       pairing_place_name(place));
+        return err_set(err, ERR_CORRUPT, "%s in %s holds no id",
+                       storage_identity_file_id_name(place), storage_identity_file_name(place));
     snprintf(ret_id, DIGEST_ID_BYTES, "%.*s", SPAN_PRINT(id));
     return ERR_NONE;
 }
 
-static enum err_code write_file(const struct pairing_place *place, const char *text, int size,
-                                struct err *err)
+static enum err_code write_file(const struct storage_identity_file *place, const char *text,
+                                int size, struct err *err)
 {
     static const char partial[] = ".database-id.new";
     int folder_fd = place->folder_fd;
@@ -101,8 +102,8 @@ static enum err_code write_file(const struct pairing_place *place, const char *t
     return ERR_NONE;
 }
 
-enum err_code pairing_place_write_id(const struct pairing_place *place, const char *id,
-                                     struct err *err)
+enum err_code storage_identity_file_write_id(const struct storage_identity_file *place,
+                                             const char *id, struct err *err)
 {
     char text[DIGEST_ID_BYTES + 1];
     int size = snprintf(text, sizeof(text), "%s\n", id);
@@ -112,7 +113,7 @@ enum err_code pairing_place_write_id(const struct pairing_place *place, const ch
 
 /* ---- objects ---- */
 
-static enum err_code has_object(const struct pairing_place *place, const char *key,
+static enum err_code has_object(const struct storage_identity_file *place, const char *key,
                                 bool *ret_is_there, struct err *err)
 {
     if (!place->store) {
@@ -128,8 +129,9 @@ static enum err_code has_object(const struct pairing_place *place, const char *k
     return ERR_NONE;
 }
 
-enum err_code pairing_place_has_any(const struct pairing_place *place, const char *const *keys,
-                                    size_t count, bool *ret_is_there, struct err *err)
+enum err_code storage_identity_file_has_any(const struct storage_identity_file *place,
+                                            const char *const *keys, size_t count,
+                                            bool *ret_is_there, struct err *err)
 {
     enum err_code code = ERR_NONE;
     *ret_is_there = false;
@@ -156,7 +158,7 @@ static enum err_code add_key(void *context, const char *key, uint64_t size, int6
     return ERR_NONE;
 }
 
-static enum err_code list_files(const struct pairing_place *place, struct listing *listing,
+static enum err_code list_files(const struct storage_identity_file *place, struct listing *listing,
                                 struct err *err)
 {
     int fd = os_openat(place->folder_fd, "share", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -172,8 +174,9 @@ static enum err_code list_files(const struct pairing_place *place, struct listin
     return code;
 }
 
-enum err_code pairing_place_list(const struct pairing_place *place, size_t max, struct arena *arena,
-                                 struct span *ret_keys, struct err *err)
+enum err_code storage_identity_file_list(const struct storage_identity_file *place, size_t max,
+                                         struct arena *arena, struct span *ret_keys,
+                                         struct err *err)
 {
     struct listing listing = {.max = max};
     buf_init(&listing.text, max * KEY_ROOM);

@@ -24,7 +24,7 @@ enum { PROGRESS_STEPS = 16 };
 /* ---- verify ---- */
 
 struct report {
-    struct answer *json; /* NULL: as text */
+    struct json_response *json; /* NULL: as text */
     bool has_terminal;
 };
 
@@ -42,16 +42,16 @@ static void note_problem(void *context, const struct object_problem *problem)
         object_problem_print(stdout, problem);
         return;
     }
-    answer_open(report->json, NULL, '{');
-    answer_text(report->json, "problem", object_problem_name(problem->problem));
-    answer_text(report->json, "kind", integrity_kind_name(problem->kind));
-    answer_text(report->json, "object", problem->key);
+    json_response_open(report->json, NULL, '{');
+    json_response_text(report->json, "problem", object_problem_name(problem->problem));
+    json_response_text(report->json, "kind", integrity_kind_name(problem->kind));
+    json_response_text(report->json, "object", problem->key);
     if (problem->tenant_id)
-        answer_i64(report->json, "tenant_id", problem->tenant_id);
+        json_response_i64(report->json, "tenant_id", problem->tenant_id);
     else
-        answer_null(report->json, "tenant_id");
-    answer_text(report->json, "detail", problem->detail);
-    answer_close(report->json, '}');
+        json_response_null(report->json, "tenant_id");
+    json_response_text(report->json, "detail", problem->detail);
+    json_response_close(report->json, '}');
 }
 
 /* "3 d" */
@@ -82,12 +82,12 @@ static void note_unknown(void *context, const struct object_unknown *unknown)
                unknown->bytes, age);
         return;
     }
-    answer_open(report->json, NULL, '{');
-    answer_text(report->json, "object", unknown->name);
-    answer_i64(report->json, "bytes", (int64_t)unknown->bytes);
-    answer_text(report->json, "modified_at", clock_format(unknown->modified_ns, modified));
-    answer_i64(report->json, "age_s", age_s);
-    answer_close(report->json, '}');
+    json_response_open(report->json, NULL, '{');
+    json_response_text(report->json, "object", unknown->name);
+    json_response_i64(report->json, "bytes", (int64_t)unknown->bytes);
+    json_response_text(report->json, "modified_at", clock_format(unknown->modified_ns, modified));
+    json_response_i64(report->json, "age_s", age_s);
+    json_response_close(report->json, '}');
 }
 
 static void note_progress(void *context, uint64_t object_count, uint64_t byte_count)
@@ -104,10 +104,10 @@ static uint64_t write_result(const struct report *report, const struct object_ve
     const uint64_t problems = object_verify_problems(result);
     const uint64_t objects = object_verify_objects(result);
     if (report->json) {
-        answer_i64(report->json, "objects", (int64_t)objects);
-        answer_i64(report->json, "blocks", (int64_t)result->block_count);
-        answer_i64(report->json, "bytes", (int64_t)result->byte_count);
-        answer_i64(report->json, "unmarked", (int64_t)result->unmarked_count);
+        json_response_i64(report->json, "objects", (int64_t)objects);
+        json_response_i64(report->json, "blocks", (int64_t)result->block_count);
+        json_response_i64(report->json, "bytes", (int64_t)result->byte_count);
+        json_response_i64(report->json, "unmarked", (int64_t)result->unmarked_count);
         return problems;
     }
     printf("%" PRIu64 " objects, %" PRIu64 " blocks, %" PRIu64 " bytes read", objects,
@@ -127,7 +127,7 @@ static uint64_t write_result(const struct report *report, const struct object_ve
 }
 
 static enum err_code run_verify(struct pg_pool *pool, struct object_store *objects,
-                                struct answer *json, struct err *err)
+                                struct json_response *json, struct err *err)
 {
     struct report report = {.json = json, .has_terminal = isatty(STDERR_FILENO) != 0};
     struct object_verify_result result = {0};
@@ -138,17 +138,17 @@ static enum err_code run_verify(struct pg_pool *pool, struct object_store *objec
                                          .context = &report};
     uint64_t unknown_count = 0;
     if (json)
-        answer_open(json, "problems", '[');
+        json_response_open(json, "problems", '[');
     enum err_code code = object_verify_all(&verify, &result, err);
     clear_progress(&report);
     if (json) {
-        answer_close(json, ']');
-        answer_open(json, "unknown", '[');
+        json_response_close(json, ']');
+        json_response_open(json, "unknown", '[');
     }
     if (!code)
         code = object_verify_unknown(pool, objects, note_unknown, &report, &unknown_count, err);
     if (json)
-        answer_close(json, ']');
+        json_response_close(json, ']');
     if (code)
         return code;
     const uint64_t problems = write_result(&report, &result, unknown_count);
@@ -166,23 +166,23 @@ static double per_row(const struct store_measure *measure)
     return measure->row_count ? (double)measure->bytes / (double)measure->row_count : 0;
 }
 
-static void write_measure(struct answer *json, const struct store_measure *measure)
+static void write_measure(struct json_response *json, const struct store_measure *measure)
 {
-    answer_open(json, NULL, '{');
-    answer_i64(json, "tenant_id", measure->tenant_id);
-    answer_text(json, "tenant", measure->tenant_name);
-    answer_i64(json, "level", measure->level);
-    answer_i64(json, "blocks", (int64_t)measure->block_count);
-    answer_i64(json, "bytes", (int64_t)measure->bytes);
-    answer_i64(json, "rows", (int64_t)measure->row_count);
-    answer_i64(json, "oldest_ns", measure->begin_ns);
-    answer_i64(json, "newest_ns", measure->end_ns);
-    answer_i64(json, "broken", (int64_t)measure->broken_count);
-    answer_i64(json, "merging", (int64_t)measure->merging_count);
-    answer_i64(json, "deleting", (int64_t)measure->deleting_count);
-    answer_i64(json, "replaced", (int64_t)measure->replaced_count);
-    answer_i64(json, "replaced_bytes", (int64_t)measure->replaced_bytes);
-    answer_close(json, '}');
+    json_response_open(json, NULL, '{');
+    json_response_i64(json, "tenant_id", measure->tenant_id);
+    json_response_text(json, "tenant", measure->tenant_name);
+    json_response_i64(json, "level", measure->level);
+    json_response_i64(json, "blocks", (int64_t)measure->block_count);
+    json_response_i64(json, "bytes", (int64_t)measure->bytes);
+    json_response_i64(json, "rows", (int64_t)measure->row_count);
+    json_response_i64(json, "oldest_ns", measure->begin_ns);
+    json_response_i64(json, "newest_ns", measure->end_ns);
+    json_response_i64(json, "broken", (int64_t)measure->broken_count);
+    json_response_i64(json, "merging", (int64_t)measure->merging_count);
+    json_response_i64(json, "deleting", (int64_t)measure->deleting_count);
+    json_response_i64(json, "replaced", (int64_t)measure->replaced_count);
+    json_response_i64(json, "replaced_bytes", (int64_t)measure->replaced_bytes);
+    json_response_close(json, '}');
 }
 
 static void write_moment(int64_t time_ns, char text[20])
@@ -208,7 +208,7 @@ static void print_measure(const struct store_measure *measure)
            measure->tenant_name);
 }
 
-static enum err_code run_stats(struct pg_pool *pool, struct answer *json, struct err *err)
+static enum err_code run_stats(struct pg_pool *pool, struct json_response *json, struct err *err)
 {
     arena_auto arena = arena_create();
     const struct store_measure *measures;
@@ -217,7 +217,7 @@ static enum err_code run_stats(struct pg_pool *pool, struct answer *json, struct
     if (code)
         return code;
     if (json)
-        answer_open(json, "levels", '[');
+        json_response_open(json, "levels", '[');
     else
         printf("%6s %5s %8s %14s %14s %7s %-16s %-16s %6s %7s %8s %8s  %s\n", "TENANT", "LEVEL",
                "BLOCKS", "BYTES", "ROWS", "B/ROW", "OLDEST (UTC)", "NEWEST", "BROKEN", "MERGING",
@@ -229,14 +229,14 @@ static enum err_code run_stats(struct pg_pool *pool, struct answer *json, struct
             print_measure(&measures[i]);
     }
     if (json)
-        answer_close(json, ']');
+        json_response_close(json, ']');
     return ERR_NONE;
 }
 
 /* ---- both ---- */
 
 static enum err_code run(struct settings *settings, struct backup_source *source, bool is_verify,
-                         struct answer *json, struct err *err)
+                         struct json_response *json, struct err *err)
 {
     struct object_store *own = NULL;
     struct pg_pool *pool =
@@ -244,10 +244,10 @@ static enum err_code run(struct settings *settings, struct backup_source *source
     struct pg_connection *connection = NULL;
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
-        code = pairing_verify(connection, settings, err);
+        code = storage_identity_verify(connection, settings, err);
     pg_give(connection);
     if (!code && is_verify && !source->objects)
-        code = objects_open_to_read(settings, &source->folder.server, &own, err);
+        code = object_store_setup_open_to_read(settings, &source->folder.server, &own, err);
     if (!code)
         code = is_verify ? run_verify(pool, source->objects ? source->objects : own, json, err)
                          : run_stats(pool, json, err);
@@ -263,14 +263,14 @@ enum err_code store_admin_run(struct settings *settings, const char *verb, bool 
     if (!is_verify && strcmp(verb, "stats") != 0)
         return err_set(err, ERR_INVALID, "store wants verify or stats");
     struct backup_source source;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
     enum err_code code = backup_source_open(settings, &source, err);
     if (!code)
         code = run(settings, &source, is_verify, is_json ? &answer : NULL, err);
     backup_source_close(&source);
-    answer_close(&answer, '}');
+    json_response_close(&answer, '}');
     if (is_json && buf_failed(&answer.json))
         return err_set(err, ERR_TOO_LARGE, "there is more to say than fits: ask without --json");
     if (is_json && (!code || code == ERR_CORRUPT))

@@ -53,13 +53,13 @@ int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int 
 }
 
 enum err_code supervisor_start_self(const struct supervisor *supervisor,
-                                    const struct process_options *base, pid_t *ret_pid,
+                                    const struct child_process_options *base, pid_t *ret_pid,
                                     struct err *err)
 {
-    struct process_options options = *base;
+    struct child_process_options options = *base;
     options.environment = (const char *const *)supervisor->environment;
     options.death_signal = SIGKILL; /* what is acknowledged is durable: nothing is lost */
-    return process_start(&options, ret_pid, err);
+    return child_process_start(&options, ret_pid, err);
 }
 static void make_absolute(char **path)
 {
@@ -73,7 +73,7 @@ static void make_absolute(char **path)
 static enum err_code start_server(struct supervisor *supervisor, int ready_fd, struct err *err)
 {
     char ready[16], fds[16 * SERVER_MAX_LISTENERS] = "";
-    int kept[PROCESS_MAX_KEPT_FDS + SERVER_MAX_LISTENERS], kept_count = 0;
+    int kept[CHILD_PROCESS_MAX_KEPT_FDS + SERVER_MAX_LISTENERS], kept_count = 0;
     size_t used = 0;
     for (int i = 0; i < supervisor->listener_count; i++) {
         kept[kept_count++] = supervisor->listeners[i];
@@ -89,12 +89,12 @@ static enum err_code start_server(struct supervisor *supervisor, int ready_fd, s
                                      ready,       fds,           NULL};
     enum err_code code =
         supervisor_start_self(supervisor,
-                              &(struct process_options){.arguments = arguments,
-                                                        .account = &supervisor->folder.server,
-                                                        .stdin_fd = -1,
-                                                        .stdout_fd = -1,
-                                                        .kept_fds = kept,
-                                                        .kept_fd_count = kept_count},
+                              &(struct child_process_options){.arguments = arguments,
+                                                              .account = &supervisor->folder.server,
+                                                              .stdin_fd = -1,
+                                                              .stdout_fd = -1,
+                                                              .kept_fds = kept,
+                                                              .kept_fd_count = kept_count},
                               &supervisor->server_pid, err);
     supervisor->server_start_ns = clock_monotonic_ns();
     return code;
@@ -110,7 +110,7 @@ static enum err_code start_first_server(struct supervisor *supervisor, struct er
     close(ready[1]);
     struct pollfd wait = {.fd = ready[0], .events = POLLIN};
     while (!code && poll(&wait, 1, 100) <= 0)
-        if (process_is_stop_wanted())
+        if (child_process_is_stop_wanted())
             break;
     char byte;
     if (!code && wait.revents && read(ready[0], &byte, 1) != 1)
@@ -187,7 +187,7 @@ static enum err_code prepare_folders(struct supervisor *supervisor, struct err *
 {
     const struct data_folder *folder = &supervisor->folder;
     enum err_code code = data_folder_make(folder, "objects", &folder->server, 0700, err);
-    if (!code && objects_are_in_s3(supervisor->settings))
+    if (!code && object_store_setup_are_in_s3(supervisor->settings))
         code = data_folder_make(folder, "copies", &folder->server, 0700, err);
     return code ? code : data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
@@ -224,7 +224,7 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     supervisor->custom_cert = mem_strdup(settings->tls_cert);
     supervisor->custom_key = mem_strdup(settings->tls_key);
     supervisor->has_cluster = !*settings->database_url;
-    enum err_code code = objects_prepare(settings, err);
+    enum err_code code = object_store_setup_prepare(settings, err);
     if (!code)
         code =
             data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
@@ -240,11 +240,11 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
         code = supervisor_prepare_access_log(supervisor, err);
     if (!code)
         prepare_environment(supervisor);
-    if (!code && supervisor->has_cluster && !process_is_stop_wanted())
+    if (!code && supervisor->has_cluster && !child_process_is_stop_wanted())
         code = prepare_cluster(supervisor, err);
-    if (!code && !process_is_stop_wanted())
+    if (!code && !child_process_is_stop_wanted())
         code = supervisor_migrate(supervisor, err);
-    if (!code && !process_is_stop_wanted())
+    if (!code && !child_process_is_stop_wanted())
         code = start_first_server(supervisor, err);
     return code;
 }
@@ -316,7 +316,7 @@ static bool has_ended(pid_t pid)
 {
     struct err err;
     bool is_success;
-    return pid > 0 && process_wait_ms(pid, 0, &is_success, &err) != ERR_TIMEOUT;
+    return pid > 0 && child_process_wait_ms(pid, 0, &is_success, &err) != ERR_TIMEOUT;
 }
 
 static void notice_ends(struct supervisor *supervisor)
@@ -418,10 +418,10 @@ static void stop_server(struct supervisor *supervisor)
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
     int64_t patience_ns = after_ms(SAME_STOP_MS);
-    while (process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT) {
+    while (child_process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT) {
         if (clock_monotonic_ns() < patience_ns)
             forget_stops();
-        else if (clock_monotonic_ns() > deadline_ns || process_is_stop_wanted())
+        else if (clock_monotonic_ns() > deadline_ns || child_process_is_stop_wanted())
             kill(supervisor->server_pid, SIGKILL);
     }
     supervisor->server_pid = 0;
@@ -458,7 +458,7 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     signal(SIGHUP, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     enum err_code code = prepare(&supervisor, err);
-    if (!code && supervisor.server_pid > 0 && !process_is_stop_wanted())
+    if (!code && supervisor.server_pid > 0 && !child_process_is_stop_wanted())
         print_banner(&supervisor);
     if (!code) {
         run_until_stopped(&supervisor, &signals);

@@ -67,7 +67,7 @@ static enum err_code migrate_and_bootstrap(const struct settings *settings,
         return code;
     if (applied_count > 0)
         log_event(LOG_INFO, "brought the database up to date", "migrations=%d", applied_count);
-    if (pairing_check(connection, settings, err))
+    if (storage_identity_check(connection, settings, err))
         return err->code;
     return identity_bootstrap(connection, *token ? token : NULL, ret_result, err);
 }

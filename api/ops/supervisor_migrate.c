@@ -62,7 +62,7 @@ static void wait_for_child(pid_t pid, int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     while (poll(&readable, 1, STOP_CHECK_MS) == 0) {
-        if (process_is_stop_wanted()) {
+        if (child_process_is_stop_wanted()) {
             kill(pid, SIGTERM);
             return;
         }
@@ -81,7 +81,7 @@ static enum err_code take_bootstrap(struct supervisor *supervisor, pid_t pid, in
             return err_set_errno(err, ERR_IO, "cannot read from a child");
         size += got > 0 ? (size_t)got : 0;
     }
-    if (size == 0 && process_is_stop_wanted())
+    if (size == 0 && child_process_is_stop_wanted())
         return ERR_NONE;
     struct span rest = span_of(text, size), token, code;
     if (!span_take_line(&rest, &token) || !span_take_line(&rest, &code) ||
@@ -110,15 +110,16 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
                                      NULL};
     pid_t pid = 0;
     bool is_success = false;
-    enum err_code code = supervisor_start_self(
-        supervisor,
-        &(struct process_options){.arguments = arguments,
+    enum err_code code =
+        supervisor_start_self(supervisor,
+                              &(struct child_process_options){
+                                  .arguments = arguments,
                                   .account = &supervisor->folder.database,
                                   .stdin_fd = to_child[0],
                                   .stdout_fd = from_child[1],
                                   .kept_fds = kept,
                                   .kept_fd_count = supervisor_add_folder_fd(supervisor, kept, 0)},
-        &pid, err);
+                              &pid, err);
     close(to_child[0]);
     close(from_child[1]);
     if (!code &&
@@ -129,7 +130,7 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
         code = take_bootstrap(supervisor, pid, from_child[0], err);
     close(from_child[0]);
     struct err wait_err;
-    if (pid > 0 && process_wait(pid, &is_success, code ? &wait_err : err) && !code)
+    if (pid > 0 && child_process_wait(pid, &is_success, code ? &wait_err : err) && !code)
         code = err->code;
     return code;
 }

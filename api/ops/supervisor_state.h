@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct process_options;
+struct child_process_options;
 struct settings;
 
 struct supervisor {
@@ -60,7 +60,7 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
 
 /* Starts this executable again with the children's environment; it dies with the supervisor. */
 enum err_code supervisor_start_self(const struct supervisor *supervisor,
-                                    const struct process_options *base, pid_t *ret_pid,
+                                    const struct child_process_options *base, pid_t *ret_pid,
                                     struct err *err) MUST_USE;
 /* Appends the descriptor that is a child's way to D, where it needs one; returns the new count. */
 int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int count);

@@ -26,7 +26,7 @@ static enum err_code read_moment(const struct request *request, const char *name
     struct span text;
     if (!request_query(request, name, &text) || !text.size)
         return ERR_NONE;
-    enum err_code code = when_parse(text, clock_wall_ns(), time_ns, err);
+    enum err_code code = time_parse(text, clock_wall_ns(), time_ns, err);
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
@@ -54,16 +54,16 @@ static enum err_code read_wish(const struct request *request, struct wish *wish,
     " nullif(end_ns, 9223372036854775807), rfc3339(requested_at), rfc3339(done_at)"                \
     " FROM store_deletion"
 
-static void write_deletion(struct answer *answer, const struct pg_result *rows, int row)
+static void write_deletion(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", rows, row, 0);
-    answer_cell_text(answer, "query", rows, row, 1);
-    answer_cell_i64(answer, "start_ns", rows, row, 2);
-    answer_cell_i64(answer, "end_ns", rows, row, 3);
-    answer_cell_text(answer, "requested_at", rows, row, 4);
-    answer_cell_text(answer, "done_at", rows, row, 5);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_text(answer, "query", rows, row, 1);
+    json_response_cell_i64(answer, "start_ns", rows, row, 2);
+    json_response_cell_i64(answer, "end_ns", rows, row, 3);
+    json_response_cell_text(answer, "requested_at", rows, row, 4);
+    json_response_cell_text(answer, "done_at", rows, row, 5);
+    json_response_close(answer, '}');
 }
 
 static const char *describe(struct request *request, const struct wish *wish)
@@ -106,10 +106,10 @@ static enum err_code delete_profiles(struct request *request, struct response *r
         code = add_deletion(request, &wish, &row, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_deletion(&answer, row, 0);
-    return answer_send(&answer, request, response, 202, err);
+    return json_response_send(&answer, request, response, 202, err);
 }
 
 static enum err_code list_deletions(struct request *request, struct response *response,
@@ -135,16 +135,16 @@ static enum err_code list_deletions(struct request *request, struct response *re
         return code;
     const bool has_more = pg_row_count(rows) > limit;
     const int count = has_more ? (int)limit : pg_row_count(rows);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "deletions", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "deletions", '[');
     for (int row = 0; row < count; row++)
         write_deletion(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static const struct route routes[] = {

@@ -83,7 +83,7 @@ static enum err_code read_moment(const struct request *request, const char *name
     *ret_ns = fallback_ns;
     if (!request_query(request, name, &text) || !text.size)
         return ERR_NONE;
-    enum err_code code = when_parse(text, now_ns, ret_ns, err);
+    enum err_code code = time_parse(text, now_ns, ret_ns, err);
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
@@ -134,7 +134,7 @@ static int most_questions(const struct settings *settings)
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const int useful = processors > 2 ? (int)processors : 2;
     int most = settings->worker_threads / 2;
-    if (!objects_are_in_s3(settings) && most > useful)
+    if (!object_store_setup_are_in_s3(settings) && most > useful)
         most = useful;
     return most > 1 ? most : 1;
 }
@@ -163,7 +163,8 @@ enum err_code query_read_window(struct request *request, const struct query_name
     if (code)
         return code;
     const int64_t *values = limits.values;
-    ret_query->cpu_deadline_ns = crew_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
+    ret_query->cpu_deadline_ns =
+        parallel_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
     ret_query->patience.deadline_ns =
         clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
     ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
@@ -172,8 +173,8 @@ enum err_code query_read_window(struct request *request, const struct query_name
     ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
     ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
     ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
-    question_memory_enter(request->server->question_memory, request->arena, &request->questions,
-                          ret_query);
+    query_memory_enter(request->server->question_memory, request->arena, &request->questions,
+                       ret_query);
     return ERR_NONE;
 }
 
@@ -270,7 +271,7 @@ void query_want_labels(const struct request *request, const struct report *repor
 {
     struct span *label = arena_new(request->arena, struct span, 1);
     *label = report->label_key;
-    query->resolver = naming_resolver(request->server->naming, report->names);
+    query->resolver = symbol_resolver_resolver(request->server->naming, report->names);
     query->wants_all_labels = report->kind->counts_labels && !label->size;
     if (!label->size && !view_find_label(report->group_by, label))
         return;
@@ -379,8 +380,8 @@ void query_limit_report(const struct store_query *query, struct report *report)
 
 enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
 {
-    const bool is_late = patience_is_late(&query->patience);
-    if (code != ERR_TOO_LARGE || (crew_cpu_ns() < query->cpu_deadline_ns && !is_late))
+    const bool is_late = wait_limit_is_late(&query->patience);
+    if (code != ERR_TOO_LARGE || (parallel_cpu_ns() < query->cpu_deadline_ns && !is_late))
         return code;
     return err_set(err, ERR_LIMIT,
                    "the report of this question takes longer than it may: narrow it with focus or "
@@ -399,11 +400,11 @@ static enum err_code read_report(struct request *request, unsigned parameters,
                               named->default_limit, *ret_report, err);
 }
 
-static enum err_code respond(struct query_ask *ask, struct response *response,
+static enum err_code respond(struct report_request *ask, struct response *response,
                              const struct store_query *query, const struct store_answer *answer,
                              int64_t begin_ns, struct err *err)
 {
-    enum err_code code = query_ask_respond(ask, response, answer, begin_ns, err);
+    enum err_code code = report_request_respond(ask, response, answer, begin_ns, err);
     return query_explain(query, code, err);
 }
 
@@ -430,13 +431,13 @@ enum err_code query_refuse_label(struct arena *arena, const char *parameter,
 }
 
 static enum err_code merge_report(struct request *request, struct report *report,
-                                  struct store_query *query, struct query_ask **ret_ask,
+                                  struct store_query *query, struct report_request **ret_ask,
                                   struct store_answer *ret_answer, struct err *err)
 {
     enum err_code code = read_samples(request, report, query, err);
     query_limit_report(query, report);
-    *ret_ask = query_ask_create(request, report);
-    query_ask_watch(*ret_ask, query);
+    *ret_ask = report_request_create(request, report);
+    report_request_watch(*ret_ask, query);
     if (!code)
         code = query_merge(request, query, ret_answer, err);
     if (code)
@@ -473,7 +474,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     struct report *report;
     struct store_query query;
     struct store_answer answer;
-    struct query_ask *ask;
+    struct report_request *ask;
     enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
     if (!code)
         code = query_read(request, &query_names, NULL, &query, err);
@@ -483,7 +484,7 @@ static enum err_code get_query(struct request *request, struct response *respons
         return code;
     code = respond(ask, response, &query, &answer, begin_ns, err);
     if (!code)
-        query_explain_labels(request, response, &query, query_ask_statistics(ask));
+        query_explain_labels(request, response, &query, report_request_statistics(ask));
     store_answer_fini(&answer);
     return code;
 }
@@ -497,7 +498,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct store_profile_id id;
     struct store_query query;
     struct store_answer answer;
-    struct query_ask *ask;
+    struct report_request *ask;
     enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
     if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
@@ -522,7 +523,8 @@ static enum err_code get_profile(struct request *request, struct response *respo
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/query", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query},
     {HTTP_GET, "/api/v1/profiles/{id}", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_profile},
-    {HTTP_GET, "/api/v1/symbolization", ACCESS_SCOPES, SCOPE_READ, 0, 0, names_status_handle},
+    {HTTP_GET, "/api/v1/symbolization", ACCESS_SCOPES, SCOPE_READ, 0, 0,
+     symbolization_status_handle},
 };
 
 const struct route_table query_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -2,7 +2,7 @@
  * question_memory: what all questions to the store (store/store.h) hold of memory together.
  *
  * Each may have as much as its tenant's limit says; together they have one budget
- * (--max-query-memory). The first bytes of each are free (QUESTION_MEMORY_LIGHT): what is small is
+ * (--max-query-memory). The first bytes of each are free (QUERY_MEMORY_LIGHT): what is small is
  * never kept waiting. Past them it takes places of the budget as it grows. One that finds no room
  * lets go of all that it has, waits for a place of twice what it had needed, taken whole, and
  * begins again: so nobody waits while holding memory, and those inside always finish. Only a
@@ -20,35 +20,35 @@
 #include <stdint.h>
 
 struct arena;
-struct question_memory;
-struct question_place;
+struct query_memory;
+struct query_memory_slot;
 struct store_query;
 
 enum {
-    QUESTION_MEMORY_LIGHT = 32 << 20,
-    QUESTION_MEMORY_WAIT_S = 10, /* each who waits holds a worker thread */
-    QUESTION_MEMORY_RETRY_S = 5
+    QUERY_MEMORY_LIGHT = 32 << 20,
+    QUERY_MEMORY_WAIT_S = 10, /* each who waits holds a worker thread */
+    QUERY_MEMORY_RETRY_S = 5
 };
 
 /* max_bytes 0: a quarter of what the machine, or the control group this process is in, has of
  * memory, but at least 256 MiB and at most 4 GiB. */
-struct question_memory *question_memory_create(uint64_t max_bytes);
+struct query_memory *query_memory_create(uint64_t max_bytes);
 /* NULL is a no-op. Nobody has a place any more. */
-void question_memory_destroy(struct question_memory *memory);
+void query_memory_destroy(struct query_memory *memory);
 
 /* The budget, and what is taken of it. */
-uint64_t question_memory_max_bytes(const struct question_memory *memory);
-uint64_t question_memory_used_bytes(struct question_memory *memory);
-int question_memory_waiting_count(struct question_memory *memory);
+uint64_t query_memory_max_bytes(const struct query_memory *memory);
+uint64_t query_memory_used_bytes(struct query_memory *memory);
+int query_memory_waiting_count(struct query_memory *memory);
 
 /*
  * Sets query->memory: from now on the question, whose tenant, patience and limits are set, goes by
  * the budget. Its place is one of *places, of the same request; in arena. What the store then
  * gives: ERR_BUSY (no room for too long), ERR_LIMIT (more than the whole budget).
  */
-void question_memory_enter(struct question_memory *memory, struct arena *arena,
-                           struct question_place **places, struct store_query *query);
+void query_memory_enter(struct query_memory *memory, struct arena *arena,
+                        struct query_memory_slot **places, struct store_query *query);
 /* Their answers are gone. */
-void question_memory_leave(struct question_place **places);
+void query_memory_leave(struct query_memory_slot **places);
 
 #endif

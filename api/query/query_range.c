@@ -75,7 +75,7 @@ static enum err_code read_step(const struct request *request, struct question *q
         choose_step(range);
         return ERR_NONE;
     }
-    enum err_code code = when_parse_duration(text, &range->step_ns, err);
+    enum err_code code = time_parse_duration(text, &range->step_ns, err);
     if (code)
         return err_add(err, "step");
     if (range->step_ns < CLOCK_NS_PER_MS)

@@ -14,7 +14,7 @@ enum { KEY_MAX_BYTES = 1 << 20 };
  * when the report was made. */
 static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
 
-struct query_answers {
+struct report_cache {
     struct flight_cache *cache;
 };
 
@@ -28,7 +28,7 @@ struct finished {
     _Atomic uint32_t reader_count;
 };
 
-struct query_ask {
+struct report_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
@@ -45,14 +45,14 @@ static void destroy_finished(void *value)
     mem_free(finished);
 }
 
-struct query_answers *query_answers_create(size_t max_bytes)
+struct report_cache *report_cache_create(size_t max_bytes)
 {
-    struct query_answers *answers = mem_new(struct query_answers, 1);
+    struct report_cache *answers = mem_new(struct report_cache, 1);
     answers->cache = flight_cache_create(max_bytes, destroy_finished);
     return answers;
 }
 
-void query_answers_destroy(struct query_answers *answers)
+void report_cache_destroy(struct report_cache *answers)
 {
     if (!answers)
         return;
@@ -60,12 +60,12 @@ void query_answers_destroy(struct query_answers *answers)
     mem_free(answers);
 }
 
-size_t query_answers_bytes(struct query_answers *answers)
+size_t report_cache_bytes(struct report_cache *answers)
 {
     return flight_cache_bytes(answers->cache);
 }
 
-static struct flight_cache *cache_of(const struct query_ask *ask)
+static struct flight_cache *cache_of(const struct report_request *ask)
 {
     return ask->request->server->query_answers->cache;
 }
@@ -75,16 +75,16 @@ static void unref(void *entry)
     flight_cache_unref(entry);
 }
 
-struct query_ask *query_ask_create(struct request *request, const struct report *report)
+struct report_request *report_request_create(struct request *request, const struct report *report)
 {
-    struct query_ask *ask = arena_new(request->arena, struct query_ask, 1);
+    struct report_request *ask = arena_new(request->arena, struct report_request, 1);
     ask->request = request;
     ask->report = report;
     ask->is_zstd = report->kind->compresses && request_accepts_encoding(request, "zstd");
     return ask;
 }
 
-static const char *key_of(const struct query_ask *ask, const char *identity)
+static const char *key_of(const struct report_request *ask, const char *identity)
 {
     buf_auto key;
     buf_init(&key, KEY_MAX_BYTES);
@@ -101,7 +101,7 @@ static bool is_outdated(const struct finished *finished)
 
 static bool has_finished(void *context, const char *identity)
 {
-    struct query_ask *ask = context;
+    struct report_request *ask = context;
     const char *key = key_of(ask, identity);
     ask->entry = key ? flight_cache_try(cache_of(ask), key) : NULL;
     if (ask->entry && is_outdated(flight_cache_get(ask->entry))) {
@@ -114,7 +114,7 @@ static bool has_finished(void *context, const char *identity)
     return ask->entry != NULL;
 }
 
-void query_ask_watch(struct query_ask *ask, struct store_query *query)
+void report_request_watch(struct report_request *ask, struct store_query *query)
 {
     query->has_answer = has_finished;
     query->has_answer_context = ask;
@@ -123,18 +123,18 @@ void query_ask_watch(struct query_ask *ask, struct store_query *query)
 /* ---- making ---- */
 
 /* What names the answer lacks still; NULL where that cannot be found out now. */
-static const char *describe_names(const struct query_ask *ask)
+static const char *describe_names(const struct report_request *ask)
 {
     struct request *request = ask->request;
-    struct names_status status = {0};
+    struct symbolization_status status = {0};
     struct err ignored;
-    if (names_status_add_profile(request, request->principal.tenant_id, ask->answer->profile,
-                                 &status, &ignored))
+    if (symbolization_status_add_profile(request, request->principal.tenant_id,
+                                         ask->answer->profile, &status, &ignored))
         return NULL;
-    return names_status_write(request, &status);
+    return symbolization_status_write(request, &status);
 }
 
-static enum err_code write_body(const struct query_ask *ask, struct buf *body, struct err *err)
+static enum err_code write_body(const struct report_request *ask, struct buf *body, struct err *err)
 {
     const struct profile *const profiles[2] = {ask->answer->profile, NULL};
     struct report report = *ask->report;
@@ -159,7 +159,7 @@ static struct buf copy_exactly(const struct buf *body)
 static enum err_code make_finished(void *context, void **ret_value, size_t *ret_bytes,
                                    struct err *err)
 {
-    struct query_ask *ask = context;
+    struct report_request *ask = context;
     ask->has_begun = true;
     buf_auto body;
     buf_init(&body, ask->report->max_bytes);
@@ -178,7 +178,7 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     return ERR_NONE;
 }
 
-static void send_bytes(struct query_ask *ask, struct response *response, struct span body)
+static void send_bytes(struct report_request *ask, struct response *response, struct span body)
 {
     if (ask->is_zstd) {
         response_add(ask->request, response, "content-encoding", "zstd");
@@ -189,7 +189,7 @@ static void send_bytes(struct query_ask *ask, struct response *response, struct 
     response_bytes(response, 200, ask->report->kind->content_type, body);
 }
 
-static enum err_code respond_once(struct query_ask *ask, struct response *response,
+static enum err_code respond_once(struct report_request *ask, struct response *response,
                                   const struct store_answer *answer, int64_t begin_ns,
                                   struct err *err)
 {
@@ -203,15 +203,15 @@ static enum err_code respond_once(struct query_ask *ask, struct response *respon
     return response_buf(ask->request, response, 200, ask->report->kind->content_type, &body, err);
 }
 
-const struct store_statistics *query_ask_statistics(const struct query_ask *ask)
+const struct store_statistics *report_request_statistics(const struct report_request *ask)
 {
     const struct finished *finished = ask->entry ? flight_cache_get(ask->entry) : NULL;
     return finished ? &finished->answer.statistics : &ask->answer->statistics;
 }
 
-enum err_code query_ask_respond(struct query_ask *ask, struct response *response,
-                                const struct store_answer *answer, int64_t begin_ns,
-                                struct err *err)
+enum err_code report_request_respond(struct report_request *ask, struct response *response,
+                                     const struct store_answer *answer, int64_t begin_ns,
+                                     struct err *err)
 {
     ask->answer = answer;
     const char *key = *answer->identity ? key_of(ask, answer->identity) : NULL;

@@ -11,27 +11,27 @@
 #include "api/report/report.h"
 #include "store/store.h"
 
-struct query_answers;
+struct report_cache;
 
-struct query_answers *query_answers_create(size_t max_bytes);
-void query_answers_destroy(struct query_answers *answers); /* NULL is a no-op */
-size_t query_answers_bytes(struct query_answers *answers);
+struct report_cache *report_cache_create(size_t max_bytes);
+void report_cache_destroy(struct report_cache *answers); /* NULL is a no-op */
+size_t report_cache_bytes(struct report_cache *answers);
 
 /* One report that is asked for; lives in the request's arena. */
-struct query_ask;
-struct query_ask *query_ask_create(struct request *request, const struct report *report);
+struct report_request;
+struct report_request *report_request_create(struct request *request, const struct report *report);
 /* Makes the query end as soon as it is known that the report is there. */
-void query_ask_watch(struct query_ask *ask, struct store_query *query);
+void report_request_watch(struct report_request *ask, struct store_query *query);
 
 /*
  * Responds with the report that is there, or makes it of the answer's profile; adds the fields that
  * tell how the answer was made. Handles: what report_write_profiles does.
  */
-enum err_code query_ask_respond(struct query_ask *ask, struct response *response,
-                                const struct store_answer *answer, int64_t begin_ns,
-                                struct err *err) MUST_USE;
+enum err_code report_request_respond(struct report_request *ask, struct response *response,
+                                     const struct store_answer *answer, int64_t begin_ns,
+                                     struct err *err) MUST_USE;
 
-/* What was read for the answer that query_ask_respond sent, which may be one that was kept. */
-const struct store_statistics *query_ask_statistics(const struct query_ask *ask);
+/* What was read for the answer that report_request_respond sent, which may be one that was kept. */
+const struct store_statistics *report_request_statistics(const struct report_request *ask);
 
 #endif

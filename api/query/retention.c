@@ -61,7 +61,7 @@ static enum err_code begin_as_operator(struct request *request, struct owner *ow
 {
     owner->pg_tenant = PG_NO_TENANT;
     owner->rule_param = 1;
-    enum err_code code = answer_path_id(request, 0, &owner->tenant_id, err);
+    enum err_code code = json_response_path_id(request, 0, &owner->tenant_id, err);
     if (!code)
         code = pg_take(request->server->jobs_database, &owner->connection, err);
     if (!code)
@@ -85,8 +85,8 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
                              ? begin_as_operator(request, owner, err)
                              : begin_as_team(request, owner, err);
     if (!code && is_change)
-        code = team_version_check(request, owner->connection, owner->pg_tenant, owner->tenant_id,
-                                  TEAM_RETENTION, err);
+        code = team_etag_check(request, owner->connection, owner->pg_tenant, owner->tenant_id,
+                               TEAM_RETENTION, err);
     return code;
 }
 
@@ -97,16 +97,16 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
     " rfc3339(created_at), totals_s"                                                               \
     " FROM retention_rule WHERE tenant_id = $1"
 
-static void write_rule(struct answer *answer, const struct pg_result *rows, int row)
+static void write_rule(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", rows, row, 0);
-    answer_cell_i64(answer, "position", rows, row, 1);
-    answer_cell_text(answer, "query", rows, row, 2);
-    answer_cell_i64(answer, "keep_s", rows, row, 3);
-    answer_cell_i64(answer, "totals_s", rows, row, 5);
-    answer_cell_text(answer, "created_at", rows, row, 4);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_i64(answer, "position", rows, row, 1);
+    json_response_cell_text(answer, "query", rows, row, 2);
+    json_response_cell_i64(answer, "keep_s", rows, row, 3);
+    json_response_cell_i64(answer, "totals_s", rows, row, 5);
+    json_response_cell_text(answer, "created_at", rows, row, 4);
+    json_response_close(answer, '}');
 }
 
 static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
@@ -118,8 +118,8 @@ static enum err_code list_rules(struct request *request, struct response *respon
     if (!code)
         code = owner_begin(request, false, &owner, err);
     if (!code)
-        code = team_version_tell(request, response, owner.connection, owner.pg_tenant,
-                                 owner.tenant_id, TEAM_RETENTION, err);
+        code = team_etag_tell(request, response, owner.connection, owner.pg_tenant, owner.tenant_id,
+                              TEAM_RETENTION, err);
     if (!code)
         code = pg_query_values(owner.connection, owner.pg_tenant,
                                "SELECT coalesce(profile_retention_s, $2) FROM tenant WHERE id = $1",
@@ -132,16 +132,16 @@ static enum err_code list_rules(struct request *request, struct response *respon
         code = pg_commit(owner.connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "rules", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "rules", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
         write_rule(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_cell_i64(&answer, "default_keep_s", team, 0, 0);
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_cell_i64(&answer, "default_keep_s", team, 0, 0);
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* ---- set ---- */
@@ -164,7 +164,7 @@ static enum err_code read_duration(const char *name, const char *text, int64_t *
     *ret_s = 0;
     if (strcmp(text, "forever") == 0)
         return ERR_NONE;
-    enum err_code code = when_parse_duration(span_text(text), &duration_ns, err);
+    enum err_code code = time_parse_duration(span_text(text), &duration_ns, err);
     if (code)
         return err_add(err, "%s", name);
     *ret_s = duration_ns / CLOCK_NS_PER_S;
@@ -378,10 +378,10 @@ static enum err_code set_rule(struct request *request, struct response *response
         code = pg_commit(owner.connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_rule(&answer, row, 0);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* ---- remove ---- */
@@ -394,7 +394,7 @@ static enum err_code remove_rule(struct request *request, struct response *respo
     owner_auto owner = {0};
     enum err_code code = owner_begin(request, true, &owner, err);
     if (!code)
-        code = answer_path_id(request, owner.rule_param, &id, err);
+        code = json_response_path_id(request, owner.rule_param, &id, err);
     if (!code)
         code = pg_query_values(owner.connection, owner.pg_tenant,
                                "DELETE FROM retention_rule WHERE tenant_id = $1 AND id = $2"
@@ -409,7 +409,7 @@ static enum err_code remove_rule(struct request *request, struct response *respo
             err);
     if (!code)
         code = pg_commit(owner.connection, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }
 
 static const struct route routes[] = {

@@ -19,7 +19,7 @@ struct waiter {
     struct waiter *next;
 };
 
-struct decode_gate {
+struct memory_gate {
     pthread_mutex_t mutex;
     pthread_cond_t has_room;
     uint64_t max_bytes;
@@ -28,10 +28,10 @@ struct decode_gate {
     int waiting_count;
 };
 
-struct decode_gate *decode_gate_create(uint64_t max_bytes)
+struct memory_gate *memory_gate_create(uint64_t max_bytes)
 {
-    struct decode_gate *gate = mem_new(struct decode_gate, 1);
-    gate->max_bytes = max_bytes ? max_bytes : machine_share_of_memory(2, 256 * MIB, 4096 * MIB);
+    struct memory_gate *gate = mem_new(struct memory_gate, 1);
+    gate->max_bytes = max_bytes ? max_bytes : memory_info_share_bytes(2, 256 * MIB, 4096 * MIB);
     pthread_mutex_init(&gate->mutex, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -41,7 +41,7 @@ struct decode_gate *decode_gate_create(uint64_t max_bytes)
     return gate;
 }
 
-void decode_gate_destroy(struct decode_gate *gate)
+void memory_gate_destroy(struct memory_gate *gate)
 {
     if (!gate)
         return;
@@ -50,12 +50,12 @@ void decode_gate_destroy(struct decode_gate *gate)
     mem_free(gate);
 }
 
-uint64_t decode_gate_max_bytes(const struct decode_gate *gate)
+uint64_t memory_gate_max_bytes(const struct memory_gate *gate)
 {
     return gate->max_bytes;
 }
 
-uint64_t decode_gate_used_bytes(struct decode_gate *gate)
+uint64_t memory_gate_used_bytes(struct memory_gate *gate)
 {
     pthread_mutex_lock(&gate->mutex);
     uint64_t bytes = gate->used_bytes;
@@ -63,13 +63,13 @@ uint64_t decode_gate_used_bytes(struct decode_gate *gate)
     return bytes;
 }
 
-static bool has_room(const struct decode_gate *gate, uint64_t bytes)
+static bool has_room(const struct memory_gate *gate, uint64_t bytes)
 {
     return bytes <= gate->max_bytes - gate->used_bytes;
 }
 
 /* Called locked. */
-static bool wait_for_turn(struct decode_gate *gate, uint64_t bytes)
+static bool wait_for_turn(struct memory_gate *gate, uint64_t bytes)
 {
     struct waiter self = {0};
     struct waiter **place = &gate->first;
@@ -79,7 +79,7 @@ static bool wait_for_turn(struct decode_gate *gate, uint64_t bytes)
     gate->waiting_count++;
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += DECODE_GATE_WAIT_S;
+    deadline.tv_sec += MEMORY_GATE_WAIT_S;
     int failed = 0;
     while ((gate->first != &self || !has_room(gate, bytes)) && failed != ETIMEDOUT)
         failed = pthread_cond_timedwait(&gate->has_room, &gate->mutex, &deadline);
@@ -92,7 +92,7 @@ static bool wait_for_turn(struct decode_gate *gate, uint64_t bytes)
     return is_in;
 }
 
-enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const char *what,
+enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
                                 struct err *err)
 {
     if (bytes == 0)
@@ -105,7 +105,7 @@ enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const 
                        what, bytes / MIB + 1, gate->max_bytes / MIB);
     pthread_mutex_lock(&gate->mutex);
     bool is_in = !gate->first && has_room(gate, bytes);
-    if (!is_in && gate->waiting_count < DECODE_GATE_WAITERS)
+    if (!is_in && gate->waiting_count < MEMORY_GATE_WAITERS)
         is_in = wait_for_turn(gate, bytes);
     if (is_in)
         gate->used_bytes += bytes;
@@ -114,11 +114,11 @@ enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const 
         return ERR_NONE;
     err_set(err, ERR_BUSY,
             "several large profiles are being read at the moment; try again in a few seconds");
-    err->retry_after_s = DECODE_GATE_RETRY_S;
+    err->retry_after_s = MEMORY_GATE_RETRY_S;
     return ERR_BUSY;
 }
 
-void decode_gate_leave(struct decode_gate *gate, uint64_t bytes)
+void memory_gate_leave(struct memory_gate *gate, uint64_t bytes)
 {
     if (bytes == 0)
         return;
@@ -146,14 +146,14 @@ struct attempt {
  * budget can hold. Uncompressed input needs no memory of its own: it is there already. A JSON tree
  * takes about twelve times its text, and is gone before the profile is full.
  */
-static struct attempt plan(const struct decode_gate *gate, const struct profile_limits *most,
+static struct attempt plan(const struct memory_gate *gate, const struct profile_limits *most,
                            bool is_compressed, uint64_t raw_bytes)
 {
     uint64_t budget = gate->max_bytes;
     uint64_t raw_most = least(most->raw_bytes, is_compressed ? budget / 2 : UINT64_MAX);
     uint64_t raw = least(raw_bytes, raw_most);
     uint64_t memory_most = least(most->memory_bytes, budget - (is_compressed ? raw_most : 0));
-    uint64_t memory = least(raw_bytes * DECODE_GATE_MEMORY_FACTOR, memory_most);
+    uint64_t memory = least(raw_bytes * MEMORY_GATE_MEMORY_FACTOR, memory_most);
     struct attempt attempt = {.limits = *most, .place = memory + (is_compressed ? raw : 0)};
     attempt.limits.raw_bytes = (size_t)raw;
     attempt.limits.memory_bytes = memory;
@@ -163,30 +163,30 @@ static struct attempt plan(const struct decode_gate *gate, const struct profile_
 }
 
 /* The profile stays in as much of the place as it takes. */
-static void shrink_place(struct decode_gate *gate, uint64_t place, const struct profile *profile,
-                         struct decode_place *ret_place)
+static void shrink_place(struct memory_gate *gate, uint64_t place, const struct profile *profile,
+                         struct memory_gate_slot *ret_place)
 {
     uint64_t kept = least(place, arena_bytes(profile->arena));
-    decode_gate_leave(gate, place - kept);
+    memory_gate_leave(gate, place - kept);
     ret_place->held_bytes = kept;
 }
 
-enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
+enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
-                                 struct profile **ret_profile, struct decode_place *ret_place,
+                                 struct profile **ret_profile, struct memory_gate_slot *ret_place,
                                  struct err *err)
 {
     struct profile_limits most = profile_limits_resolve(limits);
     bool is_compressed = compress_sniff(bytes) != COMPRESS_NONE;
     /* Compressed profiles expand about three times, some ten times. */
     uint64_t least_raw = is_compressed ? (uint64_t)bytes.size * 3 : bytes.size;
-    uint64_t raw = DECODE_GATE_LIGHT_BYTES;
-    for (;; raw *= DECODE_GATE_MEMORY_FACTOR) {
+    uint64_t raw = MEMORY_GATE_LIGHT_BYTES;
+    for (;; raw *= MEMORY_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, &most, is_compressed, raw);
         if (raw < least_raw && !attempt.is_last)
             continue;
-        uint64_t place = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
-        enum err_code code = decode_gate_enter(gate, place, "this profile", err);
+        uint64_t place = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        enum err_code code = memory_gate_enter(gate, place, "this profile", err);
         if (code)
             return code;
         code = format_decode(bytes, &attempt.limits, ret_format, ret_profile, err);
@@ -194,7 +194,7 @@ enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
             shrink_place(gate, place, *ret_profile, ret_place);
             ret_place->peak_bytes = attempt.place;
         } else {
-            decode_gate_leave(gate, place);
+            memory_gate_leave(gate, place);
         }
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return code;

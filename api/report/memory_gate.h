@@ -20,50 +20,50 @@
 
 #include <stdint.h>
 
-struct decode_gate;
+struct memory_gate;
 struct profile;
 struct profile_limits;
 
 enum {
-    DECODE_GATE_LIGHT_BYTES = 8 << 20, /* expanded; what each thread may decode outside the gate */
-    DECODE_GATE_MEMORY_FACTOR = 4,     /* decoded bytes allowed per expanded byte */
-    DECODE_GATE_LIGHT_WORK = 32 << 20, /* memory of a report or merge that needs no place */
-    DECODE_GATE_LIGHT_PEAK = DECODE_GATE_LIGHT_BYTES * (DECODE_GATE_MEMORY_FACTOR + 1),
-    DECODE_GATE_WAITERS = 4, /* more are refused at once: each holds a worker thread */
-    DECODE_GATE_WAIT_S = 30,
-    DECODE_GATE_RETRY_S = 10
+    MEMORY_GATE_LIGHT_BYTES = 8 << 20, /* expanded; what each thread may decode outside the gate */
+    MEMORY_GATE_MEMORY_FACTOR = 4,     /* decoded bytes allowed per expanded byte */
+    MEMORY_GATE_LIGHT_WORK = 32 << 20, /* memory of a report or merge that needs no place */
+    MEMORY_GATE_LIGHT_PEAK = MEMORY_GATE_LIGHT_BYTES * (MEMORY_GATE_MEMORY_FACTOR + 1),
+    MEMORY_GATE_WAITERS = 4, /* more are refused at once: each holds a worker thread */
+    MEMORY_GATE_WAIT_S = 30,
+    MEMORY_GATE_RETRY_S = 10
 };
 
 /* max_bytes 0: half of what the machine, or the control group this process is in, has of memory,
  * but at least 256 MiB and at most 4 GiB. */
-struct decode_gate *decode_gate_create(uint64_t max_bytes);
+struct memory_gate *memory_gate_create(uint64_t max_bytes);
 /* NULL is a no-op. */
-void decode_gate_destroy(struct decode_gate *gate);
+void memory_gate_destroy(struct memory_gate *gate);
 
 /* The budget, and what is taken of it. */
-uint64_t decode_gate_max_bytes(const struct decode_gate *gate);
-uint64_t decode_gate_used_bytes(struct decode_gate *gate);
+uint64_t memory_gate_max_bytes(const struct memory_gate *gate);
+uint64_t memory_gate_used_bytes(struct memory_gate *gate);
 
-struct decode_place {
+struct memory_gate_slot {
     uint64_t held_bytes; /* of the budget, now */
     uint64_t peak_bytes; /* what decoding had: bound of its memory, to decode it again */
 };
 
 /*
  * As format_decode. The profile lies in ret_place->held_bytes bytes of the budget, 0 for a light
- * one: give them back with decode_gate_leave when it is destroyed. Handles: the codes of
+ * one: give them back with memory_gate_leave when it is destroyed. Handles: the codes of
  * format_decode, ERR_BUSY (too many wait, or for too long).
  */
-enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
+enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
-                                 struct profile **ret_profile, struct decode_place *ret_place,
+                                 struct profile **ret_profile, struct memory_gate_slot *ret_place,
                                  struct err *err) MUST_USE;
 
-/* Takes bytes of the budget, given back with decode_gate_leave. what names the work in errors:
+/* Takes bytes of the budget, given back with memory_gate_leave. what names the work in errors:
  * "this report". Handles: ERR_BUSY, ERR_TOO_LARGE (more than the whole budget). */
-enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const char *what,
+enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
                                 struct err *err) MUST_USE;
 /* 0 bytes are a no-op. */
-void decode_gate_leave(struct decode_gate *gate, uint64_t bytes);
+void memory_gate_leave(struct memory_gate *gate, uint64_t bytes);
 
 #endif

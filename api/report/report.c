@@ -48,7 +48,7 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
     if (parameters & REPORT_TAKES_PAGE) {
         if (request_query(request, "sv", &version))
             return ERR_NONE; /* written by a page, perhaps a later one */
-        for (const char *const *name = view_state_names; *name; name++)
+        for (const char *const *name = viewer_url_state_names; *name; name++)
             repeatable[repeatable_count++] = *name; /* what is odd in a page's counts as absent */
     }
     if (parameters & REPORT_TAKES_FILTER) {
@@ -139,7 +139,7 @@ static enum err_code read_names(const struct request *request, bool is_page, str
                                 struct err *err)
 {
     struct span word, version;
-    report->names = naming_mode_default;
+    report->names = symbol_resolver_mode_default;
     if (!request_query(request, "names", &word) || !word.size ||
         symbol_name_mode_parse(word, &report->names))
         return ERR_NONE;
@@ -150,8 +150,8 @@ static enum err_code read_names(const struct request *request, bool is_page, str
 
 static void read_page(struct request *request, struct report *report)
 {
-    struct view_state *state = arena_new(request->arena, struct view_state, 1);
-    view_state_read(request, state);
+    struct viewer_url_state *state = arena_new(request->arena, struct viewer_url_state, 1);
+    viewer_url_state_read(request, state);
     report->sample_type = state->sample_type;
     report->group_by = state->group_by;
     memcpy(report->rules, state->rules, sizeof(report->rules));
@@ -265,7 +265,7 @@ void report_append_question(const struct report *report, struct buf *key)
         buf_append_text(key, " m=");
         buf_append_url(key, report->marked);
     }
-    if (report->names != naming_mode_default)
+    if (report->names != symbol_resolver_mode_default)
         buf_printf(key, " names=%d", (int)report->names);
     if (report->generation || report->symbolization)
         buf_printf(key, " symbols=%" PRIu64 " %s", report->generation,
@@ -345,7 +345,7 @@ static enum err_code create_filtered(const struct report *report, struct arena *
         .cpu_deadline_ns =
             report->cpu_deadline_ns
                 ? report->cpu_deadline_ns
-                : crew_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
+                : parallel_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
         .patience = report->patience,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
@@ -357,13 +357,13 @@ static enum err_code create_filtered(const struct report *report, struct arena *
 
 /*
  * By file and binary a view has no functions: a rule that names nothing in it is of these, and the
- * filter's as far as view_state_take_rules can make it so.
+ * filter's as far as viewer_url_state_take_rules can make it so.
  */
 static enum err_code take_rules_of_functions(struct report *report, struct arena *arena,
                                              const struct profile *const profiles[2],
                                              struct err *err)
 {
-    if (!report->chain_count || !view_state_has_no_functions(report->group_by))
+    if (!report->chain_count || !viewer_url_state_has_no_functions(report->group_by))
         return ERR_NONE;
     arena_auto looked_at = arena_create();
     const struct view *view;
@@ -375,8 +375,8 @@ static enum err_code take_rules_of_functions(struct report *report, struct arena
         return code;
     struct chain_rule *chain = arena_new(arena, struct chain_rule, report->chain_count);
     memcpy(chain, report->chain, report->chain_count * sizeof(*chain));
-    report->chain_count = view_state_take_rules(chain, report->chain_count, nameless, report->rules,
-                                                &report->rule_count);
+    report->chain_count = viewer_url_state_take_rules(chain, report->chain_count, nameless,
+                                                      report->rules, &report->rule_count);
     report->chain = chain;
     return ERR_NONE;
 }
@@ -435,12 +435,12 @@ uint64_t report_place_needed(const struct report *report)
         if (report->queries[i])
             continue;
         struct share_cost cost = profile_cache_cost(&report->shares[i]);
-        decodes_lightly &= cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK;
-        if (cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK)
+        decodes_lightly &= cost.decode_bytes <= MEMORY_GATE_LIGHT_PEAK;
+        if (cost.decode_bytes <= MEMORY_GATE_LIGHT_PEAK)
             cost.decode_bytes = 0;
         bytes += estimate_cost(&cost, report);
     }
-    return decodes_lightly && bytes <= DECODE_GATE_LIGHT_WORK ? 0 : bytes;
+    return decodes_lightly && bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : bytes;
 }
 
 static enum err_code write_from_cache(const struct report *report, struct buf *body,
@@ -463,13 +463,13 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
 /* The place is taken before the profile is decoded: nobody waits who holds memory. */
 static enum err_code write_gated(const struct report *report, struct buf *body, struct err *err)
 {
-    struct decode_gate *gate = report->server->shares->gate;
+    struct memory_gate *gate = report->server->shares->gate;
     uint64_t place = report_place_needed(report);
-    enum err_code code = decode_gate_enter(gate, place, "this report", err);
+    enum err_code code = memory_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
     code = write_from_cache(report, body, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     return code;
 }
 
@@ -555,13 +555,13 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
 {
     if (!request->turn.key) /* others read it as soon as the turn is held or waited for */
         request->turn.key = share_id;
-    if (turns_take(request->server->turns, &request->turn))
+    if (concurrency_limit_take(request->server->turns, &request->turn))
         return ERR_NONE;
     if (request->turn.source)
         err_set(err, ERR_BUSY,
                 "without credentials an address generates one file at a time, and %d of its "
                 "requests may wait: sign in, or try again in a few seconds",
-                TURNS_WAITING_OF_SOURCE);
+                CONCURRENCY_LIMIT_WAITING_OF_SOURCE);
     else
         err_set(err, ERR_BUSY,
                 "too many ask for reports that take long; try again in a few seconds");
@@ -574,8 +574,8 @@ static enum err_code take_turn(struct request *request, const struct report *rep
                                struct err *err)
 {
     if (report->is_file && report->is_anonymous && !request->turn.key) {
-        char *source = arena_new(request->arena, char, LIMITER_SUBSCRIBER_BYTES);
-        limiter_subscriber(span_text(request->address), source);
+        char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
+        rate_limiter_subscriber(span_text(request->address), source);
         request->turn.source = source;
     }
     return report_take_turn(request, report->shares[0].id, err);
@@ -603,8 +603,9 @@ enum err_code report_respond(struct request *request, struct response *response,
 {
     if (report_diff_has_query(report))
         return report_diff_respond(request, response, report, err);
-    enum err_code code = share_names_describe(request, report->shares, report->share_count,
-                                              &report->generation, &report->symbolization, err);
+    enum err_code code =
+        share_symbolization_describe(request, report->shares, report->share_count,
+                                     &report->generation, &report->symbolization, err);
     if (code)
         return code;
     const struct share *shares = report->shares;
@@ -613,8 +614,8 @@ enum err_code report_respond(struct request *request, struct response *response,
     const struct share *least_public = &shares[is_pair && shares[0].visibility == SHARE_PUBLIC];
     const char *cache_control = share_access_cache_control(most_closed);
     for (size_t i = 0; i < report->share_count; i++)
-        share_views_count(request->server->shares->views, span_text(report->shares[i].id),
-                          request->address, request->start_ns);
+        view_counter_count(request->server->shares->views, span_text(report->shares[i].id),
+                           request->address, request->start_ns);
     share_access_add_robots(request, response, least_public);
     warn_of_page(request, response, report);
     response->is_open_to_sites = share_access_is_open(most_closed);

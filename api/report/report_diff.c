@@ -167,21 +167,21 @@ static void add_warning(struct request *request, struct response *response,
 static const char *describe_names(struct request *request, const struct report *report,
                                   const struct sides *sides)
 {
-    struct names_status status = {0};
+    struct symbolization_status status = {0};
     struct err ignored;
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < SIDES && !code; i++) {
         if (report->queries[i]) {
-            code = names_status_add_profile(request, report->queries[i]->tenant_id,
-                                            sides->profiles[i], &status, &ignored);
+            code = symbolization_status_add_profile(request, report->queries[i]->tenant_id,
+                                                    sides->profiles[i], &status, &ignored);
             continue;
         }
         uint32_t count;
         const struct symbolize_binary *binaries = profile_cache_binaries(sides->entries[i], &count);
-        code = names_status_add(request, report->shares[i].tenant_id, binaries, count, &status,
-                                &ignored);
+        code = symbolization_status_add(request, report->shares[i].tenant_id, binaries, count,
+                                        &status, &ignored);
     }
-    return code ? NULL : names_status_write(request, &status);
+    return code ? NULL : symbolization_status_write(request, &status);
 }
 
 static enum err_code write_sides(struct request *request, struct response *response,
@@ -227,8 +227,8 @@ static enum err_code begin_shares(struct request *request, const struct report *
         const char *id = report->shares[i].id;
         if (report->queries[i])
             continue;
-        share_views_count(request->server->shares->views, span_text(id), request->address,
-                          request->start_ns);
+        view_counter_count(request->server->shares->views, span_text(id), request->address,
+                           request->start_ns);
         code = report_take_turn(request, id, err);
     }
     return code;
@@ -237,17 +237,17 @@ static enum err_code begin_shares(struct request *request, const struct report *
 enum err_code report_diff_respond(struct request *request, struct response *response,
                                   const struct report *report, struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->shares->gate;
     const uint64_t place = report_place_needed(report);
     buf_auto body;
     buf_init(&body, report->max_bytes);
     enum err_code code = begin_shares(request, report, err);
     if (!code)
-        code = decode_gate_enter(gate, place, "this report", err);
+        code = memory_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
     code = write_sides(request, response, report, &body, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     if (code)
         return code;
     response_add(request, response, "cache-control", "private, no-cache");

@@ -41,7 +41,7 @@ static enum err_code find_shares(struct request *request, const char *const *ids
             return err_add(err, "shares");
         struct share_cost cost = profile_cache_cost(&input->shares[i]);
         decoded_bytes += cost.decoded_bytes;
-        if (cost.decode_bytes > DECODE_GATE_LIGHT_PEAK && cost.decode_bytes > decode_bytes)
+        if (cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK && cost.decode_bytes > decode_bytes)
             decode_bytes = cost.decode_bytes;
     }
     if (decoded_bytes > REPORT_MERGE_BYTES)
@@ -50,7 +50,7 @@ static enum err_code find_shares(struct request *request, const char *const *ids
             "shares: these profiles have more than %d MiB together when decoded: merge fewer",
             REPORT_MERGE_BYTES >> 20);
     uint64_t place = 3 * decoded_bytes + decode_bytes;
-    *ret_place = place <= DECODE_GATE_LIGHT_WORK ? 0 : place;
+    *ret_place = place <= MEMORY_GATE_LIGHT_WORK ? 0 : place;
     return ERR_NONE;
 }
 
@@ -73,7 +73,7 @@ static enum err_code merge_borrowed(struct request *request, struct merge_input 
 {
     const struct server *server = request->server;
     struct profile_limits limits =
-        share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
+        share_runtime_limits(server->settings, memory_gate_max_bytes(server->shares->gate));
     struct profile *merged;
     enum err_code code = borrow_all(request, input, err);
     if (!code)
@@ -89,13 +89,13 @@ static enum err_code merge_borrowed(struct request *request, struct merge_input 
 static enum err_code merge_shares(struct request *request, const char *const *ids, size_t id_count,
                                   struct buf *packed, struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->shares->gate;
     struct merge_input *input = arena_new(request->arena, struct merge_input, 1);
     uint64_t place = 0;
     input->share_count = id_count;
     enum err_code code = find_shares(request, ids, input, &place, err);
     if (!code)
-        code = decode_gate_enter(gate, place, "this merge", err);
+        code = memory_gate_enter(gate, place, "this merge", err);
     if (code)
         return code;
     buf_auto message;
@@ -103,7 +103,7 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     code = merge_borrowed(request, input, &message, err);
     if (!code)
         code = compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     return code;
 }
 

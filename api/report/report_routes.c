@@ -173,7 +173,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/callers", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_callers},
     {HTTP_GET, "/api/v1/shares/{id}/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_labels},
     {HTTP_GET, "/api/v1/shares/{id}/symbolization", ACCESS_PUBLIC, 0, READ_FLAGS, 0,
-     share_names_handle},
+     share_symbolization_handle},
     {HTTP_GET, "/api/v1/diff", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff},
     {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_top},
     {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},

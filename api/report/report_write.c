@@ -383,19 +383,19 @@ static struct span join(struct arena *arena, struct span a, struct span b)
 /* The graph of the view, what of it the address names, and the node zoomed to; 0: the root. */
 static enum err_code make_marked(const struct report *report, struct arena *arena,
                                  const struct view *view, const struct flame **ret_flame,
-                                 struct picture_marks *ret_marks, uint32_t *ret_node,
+                                 struct picture_highlights *ret_marks, uint32_t *ret_node,
                                  struct err *err)
 {
     enum err_code code = make_flame(report, arena, view, ret_flame, err);
     if (code)
         return code;
-    picture_marks_find(arena, *ret_flame, report->search, report->marked, ret_marks);
+    picture_highlights_find(arena, *ret_flame, report->search, report->marked, ret_marks);
     *ret_node = report->zoom ? flame_find_path(*ret_flame, report->zoom) : 0;
     return ERR_NONE;
 }
 
 static struct span describe_seen(struct arena *arena, const struct flame *flame, uint32_t node,
-                                 const struct picture_marks *marks)
+                                 const struct picture_highlights *marks)
 {
     return node ? join(arena, describe_zoom(arena, flame, node), marks->text) : marks->text;
 }
@@ -404,7 +404,7 @@ enum err_code report_write_seen(const struct report *report, struct arena *arena
                                 const struct view *view, struct span *ret_text, struct err *err)
 {
     const struct flame *flame;
-    struct picture_marks marks;
+    struct picture_highlights marks;
     uint32_t node;
     enum err_code code = make_marked(report, arena, view, &flame, &marks, &node, err);
     if (!code)
@@ -417,7 +417,7 @@ static enum err_code make_picture(const struct report *report, struct arena *are
                                   struct picture_options *ret_options, struct err *err)
 {
     const struct flame *flame;
-    struct picture_marks marks;
+    struct picture_highlights marks;
     uint32_t node;
     enum err_code code = make_marked(report, arena, view, &flame, &marks, &node, err);
     if (code)

@@ -118,18 +118,18 @@ bool source_links_match(struct span pattern, struct span text)
     " FROM source_link WHERE tenant_id = $1"
 #define RULE_ORDER " ORDER BY (build_id = ''), (label = ''), length(path_prefix) DESC, id DESC"
 
-static void write_rule(struct answer *answer, const struct pg_result *rows, int row)
+static void write_rule(struct json_response *answer, const struct pg_result *rows, int row)
 {
-    answer_open(answer, NULL, '{');
-    answer_cell_i64(answer, "id", rows, row, 0);
-    answer_cell_text(answer, "path_prefix", rows, row, 1);
-    answer_cell_text(answer, "build_id", rows, row, 2);
-    answer_cell_text(answer, "label", rows, row, 3);
-    answer_cell_text(answer, "url", rows, row, 4);
-    answer_cell_text(answer, "revision", rows, row, 5);
-    answer_cell_text(answer, "audience", rows, row, 6);
-    answer_cell_text(answer, "created_at", rows, row, 7);
-    answer_close(answer, '}');
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_text(answer, "path_prefix", rows, row, 1);
+    json_response_cell_text(answer, "build_id", rows, row, 2);
+    json_response_cell_text(answer, "label", rows, row, 3);
+    json_response_cell_text(answer, "url", rows, row, 4);
+    json_response_cell_text(answer, "revision", rows, row, 5);
+    json_response_cell_text(answer, "audience", rows, row, 6);
+    json_response_cell_text(answer, "created_at", rows, row, 7);
+    json_response_close(answer, '}');
 }
 
 static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
@@ -146,15 +146,15 @@ static enum err_code list_rules(struct request *request, struct response *respon
                                err, PG_I64(tenant_id));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "links", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "links", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
         write_rule(&answer, rows, row);
-    answer_close(&answer, ']');
-    answer_close(&answer, '}');
-    return answer_send(&answer, request, response, 200, err);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 struct wish {
@@ -265,10 +265,10 @@ static enum err_code add_rule(struct request *request, struct response *response
         code = pg_commit(connection, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_rule(&answer, rows, 0);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 static enum err_code remove_rule(struct request *request, struct response *response,
@@ -277,7 +277,7 @@ static enum err_code remove_rule(struct request *request, struct response *respo
     int64_t id;
     struct pg_result *rows;
     pg_auto connection = NULL;
-    enum err_code code = answer_path_id(request, 0, &id, err);
+    enum err_code code = json_response_path_id(request, 0, &id, err);
     if (!code)
         code = begin_change(request, &connection, err);
     if (!code)
@@ -293,7 +293,7 @@ static enum err_code remove_rule(struct request *request, struct response *respo
                             arena_printf(request->arena, "%.400s", pg_get_text(rows, 0, 0)), err);
     if (!code)
         code = pg_commit(connection, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }
 
 /* ---- of a share ---- */
@@ -351,7 +351,7 @@ static const char *copy_text(struct arena *arena, struct span text)
 }
 
 /* The files of the binaries that the build id chooses; false where it chooses none. */
-static bool write_binaries(struct arena *arena, struct answer *answer,
+static bool write_binaries(struct arena *arena, struct json_response *answer,
                            const struct profile *profile, struct span pattern)
 {
     bool has_any = false;
@@ -359,13 +359,14 @@ static bool write_binaries(struct arena *arena, struct answer *answer,
         has_any = is_chosen(profile, &profile->mappings[i], pattern);
     if (!has_any)
         return false;
-    answer_open(answer, NULL, '{');
-    answer_open(answer, "binaries", '[');
+    json_response_open(answer, NULL, '{');
+    json_response_open(answer, "binaries", '[');
     for (uint32_t i = 0; i < profile->mapping_count; i++)
         if (is_chosen(profile, &profile->mappings[i], pattern))
-            answer_text(answer, NULL,
-                        copy_text(arena, profile_string(profile, profile->mappings[i].filename)));
-    answer_close(answer, ']');
+            json_response_text(
+                answer, NULL,
+                copy_text(arena, profile_string(profile, profile->mappings[i].filename)));
+    json_response_close(answer, ']');
     return true;
 }
 
@@ -388,30 +389,30 @@ static const char *fill_in_revision(struct arena *arena, const char *url, const 
 }
 
 /* profile NULL: no rule asks for it. */
-static void write_links(struct request *request, struct answer *answer,
+static void write_links(struct request *request, struct json_response *answer,
                         const struct pg_result *rows, const struct profile *profile)
 {
-    answer_open(answer, NULL, '{');
-    answer_open(answer, "links", '[');
+    json_response_open(answer, NULL, '{');
+    json_response_open(answer, "links", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
         const struct span build_id = span_text(pg_get_text(rows, row, 2)),
                           label = span_text(pg_get_text(rows, row, 3));
         if (label.size && !has_label(profile, label))
             continue;
         if (!build_id.size) {
-            answer_open(answer, NULL, '{');
-            answer_null(answer, "binaries");
+            json_response_open(answer, NULL, '{');
+            json_response_null(answer, "binaries");
         } else if (!write_binaries(request->arena, answer, profile, build_id)) {
             continue;
         }
-        answer_cell_text(answer, "path_prefix", rows, row, 1);
-        answer_text(
+        json_response_cell_text(answer, "path_prefix", rows, row, 1);
+        json_response_text(
             answer, "url",
             fill_in_revision(request->arena, pg_get_text(rows, row, 4), pg_get_text(rows, row, 5)));
-        answer_close(answer, '}');
+        json_response_close(answer, '}');
     }
-    answer_close(answer, ']');
-    answer_close(answer, '}');
+    json_response_close(answer, ']');
+    json_response_close(answer, '}');
 }
 
 static bool asks_for_profile(const struct pg_result *rows)
@@ -435,14 +436,14 @@ static enum err_code list_of_share(struct request *request, struct response *res
     if (!code)
         code = find_rules(request, &share, &rows, err);
     if (!code && asks_for_profile(rows))
-        code = share_names_ref_profile(request, &share, &entry, err);
+        code = share_symbolization_ref_profile(request, &share, &entry, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     write_links(request, &answer, rows, entry ? profile_cache_get(entry) : NULL);
     share_access_add_robots(request, response, &share);
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 #define SOURCE_LINKS "/api/v1/source-links"

@@ -32,12 +32,12 @@ struct seen {
 
 /* One way to call functions, for the store. */
 struct named_by {
-    struct naming *naming;
+    struct symbol_resolver *naming;
     enum symbol_name_mode mode;
     struct frame_resolver resolver;
 };
 
-struct naming {
+struct symbol_resolver {
     struct server *server;
     struct flight_cache *names; /* struct table_names by table and mode */
     struct named_by modes[MODE_COUNT];
@@ -140,7 +140,7 @@ static void table_names_bound(struct table_names *names)
 /* ---- one question ---- */
 
 struct asking {
-    struct naming *naming;
+    struct symbol_resolver *naming;
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool is_placed; /* mappings are those of a process, not of files */
@@ -285,7 +285,7 @@ static enum err_code answer_from_table(struct question *question,
                                        const struct symbolize_question *asked,
                                        struct symbolize_frames *answers, struct err *err)
 {
-    struct naming *naming = question->asking->naming;
+    struct symbol_resolver *naming = question->asking->naming;
     char key[SYMBOL_TABLES_KEY_BYTES + 16];
     snprintf(key, sizeof(key), "%s %d", question->ref.key, (int)question->asking->mode);
     enum err_code code =
@@ -369,9 +369,9 @@ static enum err_code store_resolve(void *context, const struct frame_question *a
     return resolve(&asking, &question, arena, answers, err);
 }
 
-struct naming *naming_create(struct server *server, size_t max_bytes)
+struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes)
 {
-    struct naming *naming = mem_new(struct naming, 1);
+    struct symbol_resolver *naming = mem_new(struct symbol_resolver, 1);
     naming->server = server;
     pthread_mutex_init(&naming->mutex, NULL);
     naming->names =
@@ -387,7 +387,7 @@ struct naming *naming_create(struct server *server, size_t max_bytes)
     return naming;
 }
 
-void naming_destroy(struct naming *naming)
+void symbol_resolver_destroy(struct symbol_resolver *naming)
 {
     if (!naming)
         return;
@@ -396,15 +396,16 @@ void naming_destroy(struct naming *naming)
     mem_free(naming);
 }
 
-const struct frame_resolver *naming_resolver(const struct naming *naming,
-                                             enum symbol_name_mode mode)
+const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *naming,
+                                                      enum symbol_name_mode mode)
 {
     return &naming->modes[mode].resolver;
 }
 
-enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symbol_name_mode mode,
-                             const struct profile *profile, struct arena *arena,
-                             struct profile *ret_named, struct err *err)
+enum err_code symbol_resolver_profile(struct symbol_resolver *naming, int64_t tenant_id,
+                                      enum symbol_name_mode mode, const struct profile *profile,
+                                      struct arena *arena, struct profile *ret_named,
+                                      struct err *err)
 {
     struct asking asking = {
         .naming = naming, .tenant_id = tenant_id, .mode = mode, .is_placed = true};
@@ -415,7 +416,7 @@ enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symb
                              err);
 }
 
-static bool was_seen(struct naming *naming, int64_t tenant_id, struct span build_id)
+static bool was_seen(struct symbol_resolver *naming, int64_t tenant_id, struct span build_id)
 {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id; /* FNV-1a */
     for (size_t i = 0; i < build_id.size; i++)
@@ -430,7 +431,8 @@ static bool was_seen(struct naming *naming, int64_t tenant_id, struct span build
     return is_known;
 }
 
-void naming_note(struct naming *naming, int64_t tenant_id, const struct profile *tables)
+void symbol_resolver_note(struct symbol_resolver *naming, int64_t tenant_id,
+                          const struct profile *tables)
 {
     arena_auto scratch = arena_create();
     const struct symbolize_binary *binaries;
@@ -454,11 +456,11 @@ void naming_note(struct naming *naming, int64_t tenant_id, const struct profile 
     }
 }
 
-enum err_code naming_find_states(struct server *server, int64_t tenant_id,
-                                 const struct symbolize_binary *binaries, uint32_t count,
-                                 struct arena *arena,
-                                 const struct symbol_tables_status **ret_states,
-                                 uint32_t *ret_count, struct err *err)
+enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
+                                          const struct symbolize_binary *binaries, uint32_t count,
+                                          struct arena *arena,
+                                          const struct symbol_tables_status **ret_states,
+                                          uint32_t *ret_count, struct err *err)
 {
     if (count > SYMBOL_TABLES_STATUS_MAX)
         count = SYMBOL_TABLES_STATUS_MAX;

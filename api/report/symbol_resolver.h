@@ -21,7 +21,7 @@
 
 struct arena;
 struct frame_resolver;
-struct naming;
+struct symbol_resolver;
 struct profile;
 struct server;
 struct symbol_tables_status;
@@ -29,35 +29,37 @@ struct symbolize_binary;
 
 /* As pprof shows them: full names of C++ and Rust are longer than a frame is wide, and copies of a
  * template for each type are one function to who looks for what takes time. */
-static const enum symbol_name_mode naming_mode_default = SYMBOL_NAME_SIMPLE;
+static const enum symbol_name_mode symbol_resolver_mode_default = SYMBOL_NAME_SIMPLE;
 
 /* server is not used before the first question. max_bytes of names; 0: 64 MiB. */
-struct naming *naming_create(struct server *server, size_t max_bytes);
-void naming_destroy(struct naming *naming); /* NULL is a no-op */
+struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes);
+void symbol_resolver_destroy(struct symbol_resolver *naming); /* NULL is a no-op */
 
 /* For the store; lives as long as naming. Generations of the modes are never equal. */
-const struct frame_resolver *naming_resolver(const struct naming *naming,
-                                             enum symbol_name_mode mode);
+const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *naming,
+                                                      enum symbol_name_mode mode);
 
 /*
  * A tenant's profile with names, whose new parts live in arena; the rest is borrowed from profile.
  * What came with the profile stays, but names alone make place for lines. Handles: ERR_DATABASE,
  * ERR_BUSY.
  */
-enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symbol_name_mode mode,
-                             const struct profile *profile, struct arena *arena,
-                             struct profile *ret_named, struct err *err) MUST_USE;
+enum err_code symbol_resolver_profile(struct symbol_resolver *naming, int64_t tenant_id,
+                                      enum symbol_name_mode mode, const struct profile *profile,
+                                      struct arena *arena, struct profile *ret_named,
+                                      struct err *err) MUST_USE;
 
 /* Notes which of a profile's binaries need a table, so that it is looked for before anybody looks
  * at the profile. Of what was noted in the last minutes costs a look into memory. */
-void naming_note(struct naming *naming, int64_t tenant_id, const struct profile *tables);
+void symbol_resolver_note(struct symbol_resolver *naming, int64_t tenant_id,
+                          const struct profile *tables);
 
 /* What became of names for these binaries, in arena; of SYMBOL_TABLES_STATUS_MAX at most.
  * Handles: ERR_DATABASE, ERR_BUSY. */
-enum err_code naming_find_states(struct server *server, int64_t tenant_id,
-                                 const struct symbolize_binary *binaries, uint32_t count,
-                                 struct arena *arena,
-                                 const struct symbol_tables_status **ret_states,
-                                 uint32_t *ret_count, struct err *err) MUST_USE;
+enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_id,
+                                          const struct symbolize_binary *binaries, uint32_t count,
+                                          struct arena *arena,
+                                          const struct symbol_tables_status **ret_states,
+                                          uint32_t *ret_count, struct err *err) MUST_USE;
 
 #endif

@@ -10,7 +10,8 @@
 
 enum { STATUS_MAX_BYTES = 8 << 20, ASKED_MAX = 256 };
 
-static bool is_listed(const struct names_status *status, const struct symbol_tables_status *one)
+static bool is_listed(const struct symbolization_status *status,
+                      const struct symbol_tables_status *one)
 {
     for (uint32_t i = 0; i < status->count; i++) {
         const struct symbol_tables_status *other = &status->states[i];
@@ -21,21 +22,21 @@ static bool is_listed(const struct names_status *status, const struct symbol_tab
     return false;
 }
 
-enum err_code names_status_add(struct request *request, int64_t tenant_id,
-                               const struct symbolize_binary *binaries, uint32_t count,
-                               struct names_status *status, struct err *err)
+enum err_code symbolization_status_add(struct request *request, int64_t tenant_id,
+                                       const struct symbolize_binary *binaries, uint32_t count,
+                                       struct symbolization_status *status, struct err *err)
 {
     const struct symbol_tables_status *found;
     const uint32_t all = count;
-    enum err_code code = naming_find_states(request->server, tenant_id, binaries, count,
-                                            request->arena, &found, &count, err);
+    enum err_code code = symbol_resolver_find_states(request->server, tenant_id, binaries, count,
+                                                     request->arena, &found, &count, err);
     if (code || !count)
         return code;
     struct symbol_tables_status *states =
         arena_new(request->arena, struct symbol_tables_status, status->count + count);
     if (status->count)
         memcpy(states, status->states, status->count * sizeof(*states));
-    struct names_status joined = {.states = states, .count = status->count};
+    struct symbolization_status joined = {.states = states, .count = status->count};
     joined.unlisted_count = status->unlisted_count + (all - count);
     for (uint32_t i = 0; i < count; i++) {
         if (!is_listed(status, &found[i])) /* one profile has none twice */
@@ -45,17 +46,18 @@ enum err_code names_status_add(struct request *request, int64_t tenant_id,
     return ERR_NONE;
 }
 
-enum err_code names_status_add_profile(struct request *request, int64_t tenant_id,
-                                       const struct profile *profile, struct names_status *status,
-                                       struct err *err)
+enum err_code symbolization_status_add_profile(struct request *request, int64_t tenant_id,
+                                               const struct profile *profile,
+                                               struct symbolization_status *status, struct err *err)
 {
     arena_auto scratch = arena_create();
     const struct symbolize_binary *binaries;
     uint32_t count = symbolize_find_binaries(profile, scratch, &binaries);
-    return names_status_add(request, tenant_id, binaries, count, status, err);
+    return symbolization_status_add(request, tenant_id, binaries, count, status, err);
 }
 
-const char *names_status_write(struct request *request, const struct names_status *status)
+const char *symbolization_status_write(struct request *request,
+                                       const struct symbolization_status *status)
 {
     buf_auto json;
     buf_init(&json, STATUS_MAX_BYTES);
@@ -86,24 +88,24 @@ static enum err_code read_build_ids(const struct request *request,
     return ERR_NONE;
 }
 
-enum err_code names_status_handle(struct request *request, struct response *response,
-                                  struct err *err)
+enum err_code symbolization_status_handle(struct request *request, struct response *response,
+                                          struct err *err)
 {
     static const char *const none[] = {NULL}, *const repeatable[] = {"build_id", NULL};
     const int64_t tenant_id = request->principal.tenant_id;
     const struct symbolize_binary *binaries = NULL;
     uint32_t count = 0;
-    struct names_status status = {0};
+    struct symbolization_status status = {0};
     enum err_code code = request_check_parameters(request, none, repeatable, err);
     if (!code)
         code = read_build_ids(request, &binaries, &count, err);
     /* Before the states: a change between the two is told the next time. */
     const uint64_t generation = symbol_tables_generation(request->server, tenant_id);
     if (!code)
-        code = names_status_add(request, tenant_id, binaries, count, &status, err);
+        code = symbolization_status_add(request, tenant_id, binaries, count, &status, err);
     if (code)
         return code;
-    const char *json = names_status_write(request, &status);
+    const char *json = symbolization_status_write(request, &status);
     if (!json)
         return err_set(err, ERR_TOO_LARGE, "too many binaries lack names to list them");
     response_add(request, response, "cache-control", "private, no-cache");

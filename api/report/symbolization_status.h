@@ -13,28 +13,31 @@ struct symbol_tables_status;
 struct symbolize_binary;
 
 /* To be zeros at first; lives in the request's arena. */
-struct names_status {
+struct symbolization_status {
     struct symbol_tables_status *states;
     uint32_t count;
     uint32_t unlisted_count; /* at least so many more lack names, or did when they came */
 };
 
 /* Adds what became of names for these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */
-enum err_code names_status_add(struct request *request, int64_t tenant_id,
-                               const struct symbolize_binary *binaries, uint32_t count,
-                               struct names_status *status, struct err *err) MUST_USE;
-/* The same for those of a profile some of whose addresses have no names. */
-enum err_code names_status_add_profile(struct request *request, int64_t tenant_id,
-                                       const struct profile *profile, struct names_status *status,
+enum err_code symbolization_status_add(struct request *request, int64_t tenant_id,
+                                       const struct symbolize_binary *binaries, uint32_t count,
+                                       struct symbolization_status *status,
                                        struct err *err) MUST_USE;
+/* The same for those of a profile some of whose addresses have no names. */
+enum err_code symbolization_status_add_profile(struct request *request, int64_t tenant_id,
+                                               const struct profile *profile,
+                                               struct symbolization_status *status,
+                                               struct err *err) MUST_USE;
 
 /* {"pending","missing","complete"}, and "unlisted" where some are not listed, in the request's
  * arena; NULL: it would be too long. */
-const char *names_status_write(struct request *request, const struct names_status *status);
+const char *symbolization_status_write(struct request *request,
+                                       const struct symbolization_status *status);
 
 /* GET /api/v1/symbolization?build_id=…: of a team's binaries, with the generation, for a page that
  * waits for names. */
-enum err_code names_status_handle(struct request *request, struct response *response,
-                                  struct err *err) MUST_USE;
+enum err_code symbolization_status_handle(struct request *request, struct response *response,
+                                          struct err *err) MUST_USE;
 
 #endif

@@ -136,7 +136,7 @@ static const struct report_kind report_badge = {.name = "badge",
                                                 .write = write_badge};
 
 /* Does the address say more than which of the row's totals it is? */
-static bool has_to_count(const struct view_state *page)
+static bool has_to_count(const struct viewer_url_state *page)
 {
     return page->rule_count || page->chain_count || page->search.size || page->zoom;
 }
@@ -159,7 +159,7 @@ static enum err_code check_names(const struct request *request, struct err *err)
     struct span version;
     if (request_query(request, "sv", &version))
         return ERR_NONE; /* written by a page, perhaps a later one */
-    return request_check_parameters(request, own, view_state_names, err);
+    return request_check_parameters(request, own, viewer_url_state_names, err);
 }
 
 static enum err_code get_total(struct request *request, struct response *response, struct span type,
@@ -187,11 +187,11 @@ static enum err_code get_total(struct request *request, struct response *respons
 /* The total stands in the row; what an address leaves of it has to be counted. */
 static enum err_code get_badge(struct request *request, struct response *response, struct err *err)
 {
-    struct view_state *page = arena_new(request->arena, struct view_state, 1);
+    struct viewer_url_state *page = arena_new(request->arena, struct viewer_url_state, 1);
     enum err_code code = check_names(request, err);
     if (code)
         return code;
-    view_state_read(request, page);
+    viewer_url_state_read(request, page);
     return has_to_count(page) ? get_counted(request, response, err)
                               : get_total(request, response, page->sample_type, err);
 }

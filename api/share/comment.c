@@ -48,28 +48,28 @@ static bool may_delete_all(const struct request *request, const struct share *sh
 
 static void append_comment(const struct request *request, const struct share *share,
                            const struct pg_result *rows, int row, const char *name,
-                           struct answer *answer)
+                           struct json_response *answer)
 {
     bool is_mine = request->principal.user_id != 0 &&
                    request->principal.user_id == pg_get_i64(rows, row, COLUMN_USER);
-    answer_open(answer, name, '{');
-    answer_cell_i64(answer, "n", rows, row, COLUMN_N);
-    answer_cell_text(answer, "author", rows, row, COLUMN_AUTHOR);
-    answer_cell_text(answer, "text", rows, row, COLUMN_TEXT);
+    json_response_open(answer, name, '{');
+    json_response_cell_i64(answer, "n", rows, row, COLUMN_N);
+    json_response_cell_text(answer, "author", rows, row, COLUMN_AUTHOR);
+    json_response_cell_text(answer, "text", rows, row, COLUMN_TEXT);
     if (pg_is_null(rows, row, COLUMN_PIN_HASH)) {
-        answer_null(answer, "pin");
+        json_response_null(answer, "pin");
     } else {
-        answer_open(answer, "pin", '{');
-        answer_cell_text(answer, "hash", rows, row, COLUMN_PIN_HASH);
-        answer_cell_text(answer, "function", rows, row, COLUMN_PIN_FUNCTION);
-        answer_close(answer, '}');
+        json_response_open(answer, "pin", '{');
+        json_response_cell_text(answer, "hash", rows, row, COLUMN_PIN_HASH);
+        json_response_cell_text(answer, "function", rows, row, COLUMN_PIN_FUNCTION);
+        json_response_close(answer, '}');
     }
-    answer_cell_text(answer, "view", rows, row, COLUMN_VIEW);
-    answer_cell_text(answer, "created_at", rows, row, COLUMN_CREATED);
-    answer_cell_text(answer, "edited_at", rows, row, COLUMN_EDITED);
-    answer_bool(answer, "mine", is_mine);
-    answer_bool(answer, "can_delete", is_mine || may_delete_all(request, share));
-    answer_close(answer, '}');
+    json_response_cell_text(answer, "view", rows, row, COLUMN_VIEW);
+    json_response_cell_text(answer, "created_at", rows, row, COLUMN_CREATED);
+    json_response_cell_text(answer, "edited_at", rows, row, COLUMN_EDITED);
+    json_response_bool(answer, "mine", is_mine);
+    json_response_bool(answer, "can_delete", is_mine || may_delete_all(request, share));
+    json_response_close(answer, '}');
 }
 
 static enum err_code list(struct request *request, struct response *response, struct err *err)
@@ -96,21 +96,21 @@ static enum err_code list(struct request *request, struct response *response, st
                                PG_I64(limit));
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_open(&answer, "comments", '[');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "comments", '[');
     int count = pg_row_count(rows);
     for (int row = 0; row < count; row++)
         append_comment(request, &share, rows, row, NULL, &answer);
-    answer_close(&answer, ']');
+    json_response_close(&answer, ']');
     if (count == limit)
-        answer_cell_text(&answer, "next_cursor", rows, count - 1, COLUMN_N);
+        json_response_cell_text(&answer, "next_cursor", rows, count - 1, COLUMN_N);
     else
-        answer_null(&answer, "next_cursor");
-    answer_close(&answer, '}');
+        json_response_null(&answer, "next_cursor");
+    json_response_close(&answer, '}');
     response->may_compress = true;
-    return answer_send(&answer, request, response, 200, err);
+    return json_response_send(&answer, request, response, 200, err);
 }
 
 /* The share of the path, if the request may write about it now. */
@@ -130,8 +130,8 @@ static enum err_code find_to_write(struct request *request, struct share *share,
                        "viewers read comments: ask an owner of your team to make you a member");
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, who->user_id);
-    return limiter_take(request->server->limiter, LIMIT_COMMENT_USER, span_text(key),
-                        COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE, err);
+    return rate_limiter_take(request->server->limiter, LIMIT_COMMENT_USER, span_text(key),
+                             COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE, err);
 }
 
 static enum err_code read_text(const struct json_body *body, struct comment *comment,
@@ -242,10 +242,10 @@ static enum err_code answer_comment(struct request *request, struct response *re
                                     const struct share *share, const struct pg_result *row,
                                     struct err *err)
 {
-    answer_auto answer;
-    answer_init(&answer);
+    json_response_auto answer;
+    json_response_init(&answer);
     append_comment(request, share, row, 0, NULL, &answer);
-    return answer_send(&answer, request, response, status, err);
+    return json_response_send(&answer, request, response, status, err);
 }
 
 static enum err_code create(struct request *request, struct response *response, struct err *err)
@@ -331,7 +331,7 @@ static enum err_code edit(struct request *request, struct response *response, st
     int64_t n;
     pg_auto connection = NULL;
     struct pg_result *row;
-    enum err_code code = answer_path_id(request, 1, &n, err);
+    enum err_code code = json_response_path_id(request, 1, &n, err);
     if (!code)
         code = find_to_write(request, &share, err);
     if (!code)
@@ -374,7 +374,7 @@ static enum err_code remove_comment(struct request *request, struct response *re
     int64_t n, author;
     pg_auto connection = NULL;
     struct pg_result *result;
-    enum err_code code = answer_path_id(request, 1, &n, err);
+    enum err_code code = json_response_path_id(request, 1, &n, err);
     if (!code)
         code = share_access_find(request, request->path_params[0], &share, err);
     if (!code)
@@ -395,7 +395,7 @@ static enum err_code remove_comment(struct request *request, struct response *re
                       arena_printf(request->arena, "%" PRId64, n), err);
     if (!code)
         code = pg_commit(connection, err);
-    return code ? code : answer_nothing(request, response);
+    return code ? code : json_response_nothing(request, response);
 }
 
 #define COMMENTS "/api/v1/shares/{id}/comments"

@@ -47,7 +47,7 @@ static enum err_code derive_secret(struct request *request, struct idempotency *
     uint8_t signature[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
     digest_hex(span_of(idempotency->key_hash, DIGEST_BYTES), hex);
-    enum err_code code = share_memory_sign(
+    enum err_code code = share_runtime_sign(
         request->server,
         span_text(arena_printf(request->arena, "idempotent %s %s", idempotency->id, hex)),
         signature, err);

@@ -150,23 +150,23 @@ static const char *frame_html(struct request *request, const struct embed *embed
 }
 
 static void append_members(struct request *request, const struct embed *embed,
-                           struct answer *answer)
+                           struct json_response *answer)
 {
-    answer_text(answer, "version", "1.0");
-    answer_text(answer, "type", "rich");
-    answer_text(answer, "provider_name", "Perfolio");
-    answer_text(answer, "provider_url", request->server->settings->public_url);
-    answer_text(answer, "title", title_of(request, embed));
-    answer_i64(answer, "cache_age", 3600);
-    answer_i64(answer, "width", embed->width);
-    answer_i64(answer, "height", embed->height);
-    answer_text(answer, "html", frame_html(request, embed));
+    json_response_text(answer, "version", "1.0");
+    json_response_text(answer, "type", "rich");
+    json_response_text(answer, "provider_name", "Perfolio");
+    json_response_text(answer, "provider_url", request->server->settings->public_url);
+    json_response_text(answer, "title", title_of(request, embed));
+    json_response_i64(answer, "cache_age", 3600);
+    json_response_i64(answer, "width", embed->width);
+    json_response_i64(answer, "height", embed->height);
+    json_response_text(answer, "html", frame_html(request, embed));
     if (!embed->has_room_for_thumbnail)
         return;
-    answer_text(answer, "thumbnail_url",
-                address_of(request, embed, is_comparison(embed) ? "/d/" : "/p/", "/og.png"));
-    answer_i64(answer, "thumbnail_width", PICTURE_PNG_WIDTH);
-    answer_i64(answer, "thumbnail_height", PICTURE_PNG_HEIGHT);
+    json_response_text(answer, "thumbnail_url",
+                       address_of(request, embed, is_comparison(embed) ? "/d/" : "/p/", "/og.png"));
+    json_response_i64(answer, "thumbnail_width", PICTURE_PNG_WIDTH);
+    json_response_i64(answer, "thumbnail_height", PICTURE_PNG_HEIGHT);
 }
 
 /* "format=json" or none; what else there may be is not there. */
@@ -193,11 +193,11 @@ static enum err_code get_oembed(struct request *request, struct response *respon
         code = find_share(request, embed, err);
     if (code)
         return code;
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
     append_members(request, embed, &answer);
-    answer_close(&answer, '}');
+    json_response_close(&answer, '}');
     response_add(request, response, "cache-control", "public, no-cache");
     return response_buf(request, response, 200, "application/json", &answer.json, err);
 }

@@ -88,10 +88,10 @@ static struct span describe(struct arena *arena, const struct flame *flame, stru
         picture_percent(share_of(flame, matches), share)));
 }
 
-void picture_marks_find(struct arena *arena, const struct flame *flame, struct span search,
-                        struct span marked, struct picture_marks *ret_marks)
+void picture_highlights_find(struct arena *arena, const struct flame *flame, struct span search,
+                             struct span marked, struct picture_highlights *ret_marks)
 {
-    *ret_marks = (struct picture_marks){0};
+    *ret_marks = (struct picture_highlights){0};
     uint8_t *matches = arena_new(arena, uint8_t, flame->frame_count);
     struct regex *regex;
     if (compile(arena, search, &regex)) {

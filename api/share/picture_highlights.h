@@ -10,7 +10,7 @@
 struct arena;
 struct flame;
 
-struct picture_marks {
+struct picture_highlights {
     const uint8_t *frames; /* per frame of the graph: 1 where it is named; NULL: nothing is */
     struct span text;      /* "search json: 12.3 %"; empty without a search */
 };
@@ -21,7 +21,7 @@ struct picture_marks {
  * no escaped name. Values count a stack once.
  * All lives in arena.
  */
-void picture_marks_find(struct arena *arena, const struct flame *flame, struct span search,
-                        struct span marked, struct picture_marks *ret_marks);
+void picture_highlights_find(struct arena *arena, const struct flame *flame, struct span search,
+                             struct span marked, struct picture_highlights *ret_marks);
 
 #endif

@@ -54,7 +54,7 @@ struct profile_cache *profile_cache_create(size_t max_bytes)
 {
     struct profile_cache *cache = mem_new(struct profile_cache, 1);
     if (max_bytes == 0)
-        max_bytes = machine_share_of_memory(8, 64 << 20, 256 << 20);
+        max_bytes = memory_info_share_bytes(8, 64 << 20, 256 << 20);
     cache->flights = flight_cache_create(max_bytes, destroy_cached);
     return cache;
 }
@@ -88,7 +88,7 @@ struct share_cost profile_cache_cost(const struct share *share)
 static struct profile_limits limits_of(const struct server *server, const struct share *share)
 {
     struct profile_limits limits =
-        share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
+        share_runtime_limits(server->settings, memory_gate_max_bytes(server->shares->gate));
     /* It was taken: a lower setting or a stricter rule since then hides no share. */
     limits.expansion_ratio = 0;
     limits.was_accepted = true;
@@ -160,8 +160,8 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
     const struct cached *raw = flight_cache_get(*job->raw);
     struct arena *arena = arena_create();
     struct profile *named = arena_new(arena, struct profile, 1);
-    enum err_code code = naming_profile(job->server->naming, job->share->tenant_id, job->mode,
-                                        raw->profile, arena, named, err);
+    enum err_code code = symbol_resolver_profile(job->server->naming, job->share->tenant_id,
+                                                 job->mode, raw->profile, arena, named, err);
     if (code) {
         arena_destroy(arena);
         return code;

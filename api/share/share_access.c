@@ -50,7 +50,7 @@ static enum err_code sign_cookie(struct request *request, const struct share *sh
     const char *message = arena_printf(request->arena, "open %s %" PRId64 " %s", share->id,
                                        expires_s, share->password_hash);
     uint8_t signature[DIGEST_BYTES];
-    enum err_code code = share_memory_sign(request->server, span_text(message), signature, err);
+    enum err_code code = share_runtime_sign(request->server, span_text(message), signature, err);
     if (!code)
         digest_hex(span_of(signature, sizeof(signature)), ret_signature);
     return code;

@@ -38,9 +38,9 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     if (!code)
         code = read_reason(request, &reason, err);
     if (!code)
-        code = limiter_take(request->server->limiter, LIMIT_REPORT_ADDRESS,
-                            span_text(request->address), SHARE_REPORTS_PER_MINUTE,
-                            SHARE_REPORTS_PER_MINUTE, err);
+        code = rate_limiter_take(request->server->limiter, LIMIT_REPORT_ADDRESS,
+                                 span_text(request->address), SHARE_REPORTS_PER_MINUTE,
+                                 SHARE_REPORTS_PER_MINUTE, err);
     pg_auto connection = NULL;
     struct pg_result *result;
     if (!code)
@@ -191,7 +191,7 @@ enum err_code share_admin_take_down(struct request *request, struct response *re
         code = take_down(request, &share, reason, err);
     if (code)
         return code;
-    share_memory_forget(request->server, share.id);
+    share_runtime_forget(request->server, share.id);
     response->status = 204;
     return ERR_NONE;
 }

@@ -47,12 +47,12 @@ struct new_share {
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
                                struct err *err)
 {
-    struct profile_limits limits = share_memory_limits(
-        request->server->settings, decode_gate_max_bytes(request->server->shares->gate));
-    struct decode_gate *gate = request->server->shares->gate;
-    struct decode_place place;
+    struct profile_limits limits = share_runtime_limits(
+        request->server->settings, memory_gate_max_bytes(request->server->shares->gate));
+    struct memory_gate *gate = request->server->shares->gate;
+    struct memory_gate_slot place;
     enum err_code code =
-        decode_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
+        memory_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
     if (code)
         return code;
     share->held_bytes = place.held_bytes;
@@ -63,7 +63,7 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
 static void keep_profile(struct request *request, struct new_share *share)
 {
     struct server *server = request->server;
-    naming_note(server->naming, request->principal.tenant_id, share->profile);
+    symbol_resolver_note(server->naming, request->principal.tenant_id, share->profile);
     profile_cache_keep(server->profiles, share->id, share->profile);
     share->profile = NULL;
 }
@@ -71,7 +71,7 @@ static void keep_profile(struct request *request, struct new_share *share)
 static void drop_profile(struct server *server, struct new_share *share)
 {
     profile_destroy(share->profile);
-    decode_gate_leave(server->shares->gate, share->held_bytes);
+    memory_gate_leave(server->shares->gate, share->held_bytes);
     buf_fini(&share->summary);
 }
 
@@ -198,16 +198,16 @@ static enum err_code take_bytes(struct request *request, const struct share_sett
                                 const struct share_source *source, struct new_share *share,
                                 struct err *err)
 {
-    struct object_task task;
+    struct object_writer_thread task;
     struct err put_err;
     if (!source->is_stored)
-        object_task_start(&task, request->server->writers, request->server->objects,
-                          share->object_key, source->bytes);
+        object_writer_thread_start(&task, request->server->writers, request->server->objects,
+                                   share->object_key, source->bytes);
     enum err_code put_code = ERR_NONE, code = summarise(request, source->bytes, share, err);
     if (!code)
         code = prepare_row(request, settings, source, share, err);
     if (!source->is_stored)
-        put_code = object_task_finish(&task, &put_err);
+        put_code = object_writer_thread_finish(&task, &put_err);
     memcpy(share->raw_sha256, source->is_stored ? source->sha256 : task.sha256, DIGEST_BYTES);
     if (code && !put_code)
         discard(request->server->objects, share->object_key);

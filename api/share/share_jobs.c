@@ -44,8 +44,8 @@ static struct span text_array(struct arena *arena, const char *const *texts, siz
     return span_of(arena_strndup(arena, buf.data, buf.size), buf.size);
 }
 
-static enum err_code write_views(struct job *job, const struct share_view_count *counts,
-                                 uint32_t count, struct err *err)
+static enum err_code write_views(struct job *job, const struct view_count *counts, uint32_t count,
+                                 struct err *err)
 {
     buf_auto ids, numbers;
     buf_init(&ids, 1 << 20);
@@ -74,14 +74,14 @@ static enum err_code write_views(struct job *job, const struct share_view_count 
 
 static enum err_code flush_views(struct job *job, struct err *err)
 {
-    struct share_views *views = job->server->shares->views;
-    const struct share_view_count *counts;
-    uint32_t count = share_views_take(views, job->arena, &counts);
+    struct view_counter *views = job->server->shares->views;
+    const struct view_count *counts;
+    uint32_t count = view_counter_take(views, job->arena, &counts);
     for (uint32_t done = 0; done < count; done += VIEW_BATCH) {
         uint32_t batch = count - done < VIEW_BATCH ? count - done : VIEW_BATCH;
         enum err_code code = write_views(job, counts + done, batch, err);
         if (code) {
-            share_views_give(views, counts + done, count - done);
+            view_counter_give(views, counts + done, count - done);
             return err_add(err, "writing views");
         }
     }
@@ -147,7 +147,7 @@ static bool *delete_objects(struct job *job, const struct pg_result *rows, struc
     bool *is_deleted = arena_new(job->arena, bool, (size_t)row_count);
     for (int row = 0; row < row_count; row++) {
         struct err err = {0};
-        share_memory_forget(job->server, pg_get_text(rows, row, 0));
+        share_runtime_forget(job->server, pg_get_text(rows, row, 0));
         is_deleted[row] =
             object_delete(job->server->objects, pg_get_text(rows, row, 3), &err) == ERR_NONE;
         if (!is_deleted[row] && !ret_first->code)
@@ -349,7 +349,7 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
     if (!code)
         code = sweep_batch(sweep, err);
     /* In a bucket they tell by their age whether anybody goes on; in a folder only a start does. */
-    if (!code && objects_are_in_s3(job->server->settings))
+    if (!code && object_store_setup_are_in_s3(job->server->settings))
         code = object_sweep_temporary(job->server->objects, err);
     arena_destroy(sweep->arena);
     if (code)

@@ -74,7 +74,7 @@ static enum err_code answer_share(struct request *request, struct share *share,
     const char *symbolization;
     enum err_code code = count_comments(request, share, err);
     if (!code)
-        code = share_names_describe(request, share, 1, &generation, &symbolization, err);
+        code = share_symbolization_describe(request, share, 1, &generation, &symbolization, err);
     if (code)
         return code;
     bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;
@@ -131,7 +131,7 @@ static enum err_code delete_share(struct request *request, struct response *resp
         code = pg_commit(connection, err);
     if (code)
         return code;
-    share_memory_forget(request->server, share.id);
+    share_runtime_forget(request->server, share.id);
     response->status = 204;
     return ERR_NONE;
 }
@@ -311,8 +311,8 @@ static enum err_code download_share(struct request *request, struct response *re
         return code;
     char etag[DIGEST_HEX_BYTES];
     digest_hex(share.raw_sha256, etag);
-    share_views_count(request->server->shares->views, span_text(share.id), request->address,
-                      request->start_ns);
+    view_counter_count(request->server->shares->views, span_text(share.id), request->address,
+                       request->start_ns);
     share_access_add_robots(request, response, &share);
     response->is_open_to_sites = share_access_is_open(&share);
     if (response_is_cached(request, response, arena_printf(request->arena, "\"%s\"", etag),

@@ -21,28 +21,28 @@ static void destroy_answer(void *value)
     mem_free(answer);
 }
 
-struct share_memory *share_memory_create(uint64_t max_heavy_bytes)
+struct share_runtime *share_runtime_create(uint64_t max_heavy_bytes)
 {
-    struct share_memory *memory = mem_new(struct share_memory, 1);
-    memory->gate = decode_gate_create(max_heavy_bytes);
-    memory->views = share_views_create();
-    memory->answers = flight_cache_create(SHARE_MEMORY_ANSWER_BYTES, destroy_answer);
+    struct share_runtime *memory = mem_new(struct share_runtime, 1);
+    memory->gate = memory_gate_create(max_heavy_bytes);
+    memory->views = view_counter_create();
+    memory->answers = flight_cache_create(SHARE_RUNTIME_ANSWER_BYTES, destroy_answer);
     pthread_mutex_init(&memory->key_mutex, NULL);
     return memory;
 }
 
-void share_memory_destroy(struct share_memory *memory)
+void share_runtime_destroy(struct share_runtime *memory)
 {
     if (!memory)
         return;
     flight_cache_destroy(memory->answers);
-    share_views_destroy(memory->views);
-    decode_gate_destroy(memory->gate);
+    view_counter_destroy(memory->views);
+    memory_gate_destroy(memory->gate);
     pthread_mutex_destroy(&memory->key_mutex);
     mem_free(memory);
 }
 
-static bool find_key(struct share_memory *memory, uint8_t ret_key[DIGEST_BYTES])
+static bool find_key(struct share_runtime *memory, uint8_t ret_key[DIGEST_BYTES])
 {
     pthread_mutex_lock(&memory->key_mutex);
     bool has_key = memory->has_cookie_key;
@@ -52,7 +52,7 @@ static bool find_key(struct share_memory *memory, uint8_t ret_key[DIGEST_BYTES])
     return has_key;
 }
 
-static void keep_key(struct share_memory *memory, const uint8_t key[DIGEST_BYTES])
+static void keep_key(struct share_runtime *memory, const uint8_t key[DIGEST_BYTES])
 {
     pthread_mutex_lock(&memory->key_mutex);
     memcpy(memory->cookie_key, key, DIGEST_BYTES);
@@ -79,8 +79,8 @@ static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], 
     return ERR_NONE;
 }
 
-enum err_code share_memory_sign(struct server *server, struct span message,
-                                uint8_t ret_signature[DIGEST_BYTES], struct err *err)
+enum err_code share_runtime_sign(struct server *server, struct span message,
+                                 uint8_t ret_signature[DIGEST_BYTES], struct err *err)
 {
     uint8_t key[DIGEST_BYTES];
     enum err_code code = ERR_NONE;
@@ -94,13 +94,13 @@ enum err_code share_memory_sign(struct server *server, struct span message,
     return code;
 }
 
-void share_memory_forget(struct server *server, const char *share_id)
+void share_runtime_forget(struct server *server, const char *share_id)
 {
     profile_cache_drop(server->profiles, share_id);
     flight_cache_drop(server->shares->answers, share_id);
 }
 
-struct profile_limits share_memory_limits(const struct settings *settings, uint64_t heavy_bytes)
+struct profile_limits share_runtime_limits(const struct settings *settings, uint64_t heavy_bytes)
 {
     uint64_t samples = settings->max_profile_samples;
     return (struct profile_limits){

@@ -13,18 +13,18 @@
 
 #include <pthread.h>
 
-struct decode_gate;
+struct memory_gate;
 struct flight_cache;
 struct server;
 struct settings;
-struct share_views;
+struct view_counter;
 
 /* Finished answers (flame graphs and the like), compressed. */
-enum { SHARE_MEMORY_ANSWER_BYTES = 64 << 20 };
+enum { SHARE_RUNTIME_ANSWER_BYTES = 64 << 20 };
 
-struct share_memory {
-    struct decode_gate *gate;
-    struct share_views *views;
+struct share_runtime {
+    struct memory_gate *gate;
+    struct view_counter *views;
     struct flight_cache *answers; /* of struct share_answer, by share id and parameters */
 
     pthread_mutex_t key_mutex;
@@ -34,24 +34,24 @@ struct share_memory {
     int64_t next_sweep_ns; /* monotonic; the jobs thread's */
 };
 
-/* max_heavy_bytes as in decode_gate_create. */
-struct share_memory *share_memory_create(uint64_t max_heavy_bytes);
+/* max_heavy_bytes as in memory_gate_create. */
+struct share_runtime *share_runtime_create(uint64_t max_heavy_bytes);
 /* NULL is a no-op. Views not yet written down are lost: call share_jobs_write_views before. */
-void share_memory_destroy(struct share_memory *memory);
+void share_runtime_destroy(struct share_runtime *memory);
 
 /*
  * HMAC-SHA-256 of message under the server's durable key: for password cookies and for the delete
  * tokens of completed uploads. The key is kept once it has been read from the database. Handles:
  * ERR_DATABASE, ERR_BUSY.
  */
-enum err_code share_memory_sign(struct server *server, struct span message,
-                                uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;
+enum err_code share_runtime_sign(struct server *server, struct span message,
+                                 uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;
 
 /* Drops what is kept of a share that is deleted. */
-void share_memory_forget(struct server *server, const char *share_id);
+void share_runtime_forget(struct server *server, const char *share_id);
 
 /* What one profile may hold, by the settings and the memory there is for heavy ones. */
-struct profile_limits share_memory_limits(const struct settings *settings, uint64_t heavy_bytes);
+struct profile_limits share_runtime_limits(const struct settings *settings, uint64_t heavy_bytes);
 
 /* One finished answer. */
 struct share_answer {

@@ -17,11 +17,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum err_code share_names_describe(struct request *request, const struct share *shares,
-                                   size_t count, uint64_t *ret_generation, const char **ret_json,
-                                   struct err *err)
+enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
+                                           size_t count, uint64_t *ret_generation,
+                                           const char **ret_json, struct err *err)
 {
-    struct names_status states = {0};
+    struct symbolization_status states = {0};
     bool is_told = true;
     *ret_generation = 0;
     *ret_json = NULL;
@@ -34,8 +34,8 @@ enum err_code share_names_describe(struct request *request, const struct share *
         if (share_summary_read_unnamed(share->summary, request->arena, &binaries, &binary_count,
                                        &unlisted)) {
             states.unlisted_count += unlisted;
-            enum err_code code =
-                names_status_add(request, share->tenant_id, binaries, binary_count, &states, err);
+            enum err_code code = symbolization_status_add(request, share->tenant_id, binaries,
+                                                          binary_count, &states, err);
             if (code)
                 return code;
         } else {
@@ -43,25 +43,25 @@ enum err_code share_names_describe(struct request *request, const struct share *
         }
     }
     if (is_told)
-        *ret_json = names_status_write(request, &states);
+        *ret_json = symbolization_status_write(request, &states);
     return ERR_NONE;
 }
 
 /* ---- for a page that waits ---- */
 
-enum err_code share_names_ref_profile(struct request *request, const struct share *share,
-                                      struct flight_entry **ret_entry, struct err *err)
+enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
+                                              struct flight_entry **ret_entry, struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->shares->gate;
     const struct share_cost cost = profile_cache_cost(share);
-    const uint64_t place = cost.decode_bytes > DECODE_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
+    const uint64_t place = cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
     enum err_code code = report_take_turn(request, share->id, err);
     if (!code)
-        code = decode_gate_enter(gate, place, "this profile", err);
+        code = memory_gate_enter(gate, place, "this profile", err);
     if (code)
         return code;
     code = profile_cache_ref(request->server, share, ret_entry, err);
-    decode_gate_leave(gate, place);
+    memory_gate_leave(gate, place);
     return code;
 }
 
@@ -69,15 +69,15 @@ enum err_code share_names_ref_profile(struct request *request, const struct shar
 static enum err_code describe_profile(struct request *request, const struct share *share,
                                       const char **ret_json, struct err *err)
 {
-    struct names_status states = {0};
+    struct symbolization_status states = {0};
     profile_cache_auto entry = NULL;
-    enum err_code code = share_names_ref_profile(request, share, &entry, err);
+    enum err_code code = share_symbolization_ref_profile(request, share, &entry, err);
     if (code)
         return code;
     uint32_t count;
     const struct symbolize_binary *binaries = profile_cache_binaries(entry, &count);
-    code = names_status_add(request, share->tenant_id, binaries, count, &states, err);
-    *ret_json = code ? NULL : names_status_write(request, &states);
+    code = symbolization_status_add(request, share->tenant_id, binaries, count, &states, err);
+    *ret_json = code ? NULL : symbolization_status_write(request, &states);
     return code;
 }
 
@@ -90,8 +90,8 @@ static const char *etag_of(struct arena *arena, struct span body)
     return arena_printf(arena, "W/\"%.32s\"", hex);
 }
 
-enum err_code share_names_handle(struct request *request, struct response *response,
-                                 struct err *err)
+enum err_code share_symbolization_handle(struct request *request, struct response *response,
+                                         struct err *err)
 {
     static const char *const known[] = {NULL};
     struct share share;
@@ -101,7 +101,7 @@ enum err_code share_names_handle(struct request *request, struct response *respo
     if (!code)
         code = share_access_find(request, request->path_params[0], &share, err);
     if (!code)
-        code = share_names_describe(request, &share, 1, &generation, &json, err);
+        code = share_symbolization_describe(request, &share, 1, &generation, &json, err);
     if (!code && !json)
         code = describe_profile(request, &share, &json, err);
     if (code)

@@ -18,19 +18,20 @@ struct share;
  * matter. *ret_json is {"complete","pending","missing"} of all shares together, in the request's
  * arena; NULL: a summary does not tell. Handles: ERR_DATABASE, ERR_BUSY.
  */
-enum err_code share_names_describe(struct request *request, const struct share *shares,
-                                   size_t count, uint64_t *ret_generation, const char **ret_json,
-                                   struct err *err) MUST_USE;
+enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
+                                           size_t count, uint64_t *ret_generation,
+                                           const char **ret_json, struct err *err) MUST_USE;
 
 /*
  * The share's decoded profile, for what is told of it without a report: it takes a turn and a place
  * as reports do (profile_cache_ref). Handles: ERR_BUSY, ERR_GONE, ERR_TOO_LARGE.
  */
-enum err_code share_names_ref_profile(struct request *request, const struct share *share,
-                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
+enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
+                                              struct flight_entry **ret_entry,
+                                              struct err *err) MUST_USE;
 
 /* GET /api/v1/shares/{id}/symbolization: the same with the generation, for a page that waits. */
-enum err_code share_names_handle(struct request *request, struct response *response,
-                                 struct err *err) MUST_USE;
+enum err_code share_symbolization_handle(struct request *request, struct response *response,
+                                         struct err *err) MUST_USE;
 
 #endif

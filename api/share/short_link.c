@@ -61,7 +61,7 @@ static enum err_code make_id(struct request *request, int attempt, struct link *
     uint8_t signature[DIGEST_BYTES];
     const char *message =
         arena_printf(request->arena, "short link %d %.*s", attempt, SPAN_PRINT(link->path));
-    enum err_code code = share_memory_sign(request->server, span_text(message), signature, err);
+    enum err_code code = share_runtime_sign(request->server, span_text(message), signature, err);
     if (!code)
         digest_base62(span_of(signature, ID_HASH_BYTES), SHORT_LINK_LENGTH, link->id);
     return code;
@@ -76,14 +76,14 @@ static enum err_code find_path(struct request *request, struct pg_connection *co
 
 static enum err_code take_rate(const struct request *request, struct err *err)
 {
-    struct limiter *limiter = request->server->limiter;
+    struct rate_limiter *limiter = request->server->limiter;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
-        return limiter_take(limiter, LIMIT_LINK_ADDRESS, span_text(request->address),
-                            SHORT_LINK_ADDRESS_MINUTE, SHORT_LINK_ADDRESS_MINUTE, err);
+        return rate_limiter_take(limiter, LIMIT_LINK_ADDRESS, span_text(request->address),
+                                 SHORT_LINK_ADDRESS_MINUTE, SHORT_LINK_ADDRESS_MINUTE, err);
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, request->principal.tenant_id);
-    return limiter_take(limiter, LIMIT_LINK_TENANT, span_text(key), SHORT_LINK_TENANT_MINUTE,
-                        SHORT_LINK_TENANT_MINUTE, err);
+    return rate_limiter_take(limiter, LIMIT_LINK_TENANT, span_text(key), SHORT_LINK_TENANT_MINUTE,
+                             SHORT_LINK_TENANT_MINUTE, err);
 }
 
 /* Writes nothing where the id exists or the share has all the links that it may have. */
@@ -156,15 +156,16 @@ static enum err_code create_link(struct request *request, struct response *respo
     if (code)
         return code;
     const char *path = arena_printf(request->arena, "/s/%s", link->id);
-    answer_auto answer;
-    answer_init(&answer);
-    answer_open(&answer, NULL, '{');
-    answer_text(&answer, "id", link->id);
-    answer_text(&answer, "url",
-                arena_printf(request->arena, "%s%s", request->server->settings->public_url, path));
-    answer_close(&answer, '}');
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_text(&answer, "id", link->id);
+    json_response_text(
+        &answer, "url",
+        arena_printf(request->arena, "%s%s", request->server->settings->public_url, path));
+    json_response_close(&answer, '}');
     response_add(request, response, "location", path);
-    return answer_send(&answer, request, response, 201, err);
+    return json_response_send(&answer, request, response, 201, err);
 }
 
 static bool has_id_form(struct span id)

@@ -386,7 +386,7 @@ static enum err_code derive_delete_token(struct request *request, const struct u
     uint8_t signature[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
     digest_hex(upload->token_hash, hex);
-    enum err_code code = share_memory_sign(
+    enum err_code code = share_runtime_sign(
         request->server,
         span_text(arena_printf(request->arena, "delete token %s %s", upload->id, hex)), signature,
         err);

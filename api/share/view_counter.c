@@ -16,17 +16,17 @@ struct seen {
     int64_t at_ns;
 };
 
-struct share_views {
+struct view_counter {
     pthread_mutex_t mutex;
     struct seen *seen;
     uint8_t salt[16]; /* so that nobody can choose addresses that collide */
     struct arena *arena;
     struct map_bytes index;
-    struct share_view_count *pending;
+    struct view_count *pending;
     uint32_t pending_count;
 };
 
-static void start_gathering(struct share_views *views)
+static void start_gathering(struct view_counter *views)
 {
     views->arena = arena_create();
     views->pending = NULL;
@@ -34,9 +34,9 @@ static void start_gathering(struct share_views *views)
     map_bytes_init(&views->index, 0);
 }
 
-struct share_views *share_views_create(void)
+struct view_counter *view_counter_create(void)
 {
-    struct share_views *views = mem_new(struct share_views, 1);
+    struct view_counter *views = mem_new(struct view_counter, 1);
     pthread_mutex_init(&views->mutex, NULL);
     views->seen = mem_new(struct seen, SEEN_SLOTS);
     digest_random(views->salt, sizeof(views->salt));
@@ -44,7 +44,7 @@ struct share_views *share_views_create(void)
     return views;
 }
 
-void share_views_destroy(struct share_views *views)
+void view_counter_destroy(struct view_counter *views)
 {
     if (!views)
         return;
@@ -56,7 +56,7 @@ void share_views_destroy(struct share_views *views)
     mem_free(views);
 }
 
-static uint64_t hash_view(const struct share_views *views, struct span share_id,
+static uint64_t hash_view(const struct view_counter *views, struct span share_id,
                           const char *address)
 {
     uint8_t text[128];
@@ -69,34 +69,34 @@ static uint64_t hash_view(const struct share_views *views, struct span share_id,
     return hash;
 }
 
-static bool was_seen(struct share_views *views, uint64_t hash, int64_t now_ns)
+static bool was_seen(struct view_counter *views, uint64_t hash, int64_t now_ns)
 {
     struct seen *slot = &views->seen[hash % SEEN_SLOTS];
-    bool was = slot->hash == hash && now_ns - slot->at_ns < SHARE_VIEWS_AGAIN_S * CLOCK_NS_PER_S;
+    bool was = slot->hash == hash && now_ns - slot->at_ns < VIEW_COUNTER_AGAIN_S * CLOCK_NS_PER_S;
     if (!was)
         *slot = (struct seen){.hash = hash, .at_ns = now_ns};
     return was;
 }
 
-static void add(struct share_views *views, struct span share_id, int64_t amount)
+static void add(struct view_counter *views, struct span share_id, int64_t amount)
 {
     uint32_t index = map_bytes_find(&views->index, share_id);
     if (index == MAP_ABSENT) {
-        if (views->pending_count == SHARE_VIEWS_PENDING)
+        if (views->pending_count == VIEW_COUNTER_PENDING)
             return;
         index = views->pending_count++;
         if ((index & (index - 1)) == 0) /* 0, 1, 2, 4, …: full */
             views->pending =
                 mem_resize(views->pending, index ? 2 * index : 1, sizeof(*views->pending));
         char *id = arena_strndup(views->arena, share_id.data, share_id.size);
-        views->pending[index] = (struct share_view_count){.share_id = id};
+        views->pending[index] = (struct view_count){.share_id = id};
         map_bytes_add(&views->index, span_of(id, share_id.size), index);
     }
     views->pending[index].count += amount;
 }
 
-void share_views_count(struct share_views *views, struct span share_id, const char *address,
-                       int64_t now_ns)
+void view_counter_count(struct view_counter *views, struct span share_id, const char *address,
+                        int64_t now_ns)
 {
     uint64_t hash = hash_view(views, share_id, address);
     pthread_mutex_lock(&views->mutex);
@@ -105,12 +105,12 @@ void share_views_count(struct share_views *views, struct span share_id, const ch
     pthread_mutex_unlock(&views->mutex);
 }
 
-uint32_t share_views_take(struct share_views *views, struct arena *arena,
-                          const struct share_view_count **ret_counts)
+uint32_t view_counter_take(struct view_counter *views, struct arena *arena,
+                           const struct view_count **ret_counts)
 {
     pthread_mutex_lock(&views->mutex);
     uint32_t count = views->pending_count;
-    struct share_view_count *taken = arena_new(arena, struct share_view_count, count);
+    struct view_count *taken = arena_new(arena, struct view_count, count);
     for (uint32_t i = 0; i < count; i++) {
         taken[i].share_id = arena_strdup(arena, views->pending[i].share_id);
         taken[i].count = views->pending[i].count;
@@ -126,8 +126,7 @@ uint32_t share_views_take(struct share_views *views, struct arena *arena,
     return count;
 }
 
-void share_views_give(struct share_views *views, const struct share_view_count *counts,
-                      uint32_t count)
+void view_counter_give(struct view_counter *views, const struct view_count *counts, uint32_t count)
 {
     pthread_mutex_lock(&views->mutex);
     for (uint32_t i = 0; i < count; i++)

@@ -1,7 +1,7 @@
 /*
  * share_views: counts views in memory, so that looking at a share writes nothing.
  *
- * One address counts once per share and SHARE_VIEWS_AGAIN_S; to remember that, a table of fixed
+ * One address counts once per share and VIEW_COUNTER_AGAIN_S; to remember that, a table of fixed
  * size keeps hashes, whose collisions lose a view now and then. The jobs thread takes what has
  * gathered and adds it to the database; what is not yet written when the process dies is lost.
  * Threads: any.
@@ -14,28 +14,28 @@
 #include <stdint.h>
 
 struct arena;
-struct share_views;
+struct view_counter;
 
-enum { SHARE_VIEWS_AGAIN_S = 1800, SHARE_VIEWS_PENDING = 65536 };
+enum { VIEW_COUNTER_AGAIN_S = 1800, VIEW_COUNTER_PENDING = 65536 };
 
-struct share_views *share_views_create(void);
+struct view_counter *view_counter_create(void);
 /* NULL is a no-op. */
-void share_views_destroy(struct share_views *views);
+void view_counter_destroy(struct view_counter *views);
 
-/* now_ns is monotonic. Beyond SHARE_VIEWS_PENDING shares since the last take nothing is counted. */
-void share_views_count(struct share_views *views, struct span share_id, const char *address,
-                       int64_t now_ns);
+/* now_ns is monotonic. Beyond VIEW_COUNTER_PENDING shares since the last take nothing is counted.
+ */
+void view_counter_count(struct view_counter *views, struct span share_id, const char *address,
+                        int64_t now_ns);
 
-struct share_view_count {
+struct view_count {
     const char *share_id;
     int64_t count;
 };
 
 /* Takes all that has gathered, into arena; returns how many shares. */
-uint32_t share_views_take(struct share_views *views, struct arena *arena,
-                          const struct share_view_count **ret_counts);
+uint32_t view_counter_take(struct view_counter *views, struct arena *arena,
+                           const struct view_count **ret_counts);
 /* Puts counts back that could not be written down. */
-void share_views_give(struct share_views *views, const struct share_view_count *counts,
-                      uint32_t count);
+void view_counter_give(struct view_counter *views, const struct view_count *counts, uint32_t count);
 
 #endif

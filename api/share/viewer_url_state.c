@@ -5,9 +5,9 @@
 #include "lib/base/mem.h"
 #include "lib/profile/report/label_filter.h"
 
-const char *const view_state_names[] = {"sv",   "v", "b", "st", "q",  "m",  "z",
-                                        "root", "w", "g", "za", "zb", "c",  "s",
-                                        "norm", "p", "x", "co", "gn", "lb", NULL};
+const char *const viewer_url_state_names[] = {"sv",   "v", "b", "st", "q",  "m",  "z",
+                                              "root", "w", "g", "za", "zb", "c",  "s",
+                                              "norm", "p", "x", "co", "gn", "lb", NULL};
 
 /* Longer texts make no address that a browser or a link preview would carry. */
 enum { CHAIN_MAX_BYTES = 16384 };
@@ -74,7 +74,7 @@ static bool find_filter_action(enum chain_action action, enum filter_action *ret
 }
 
 /* Does the filter give what the rule gives behind those that are there? */
-static bool is_filter(const struct view_state *state, enum filter_action action)
+static bool is_filter(const struct viewer_url_state *state, enum filter_action action)
 {
     bool is_lookup = action == FILTER_FOCUS || action == FILTER_IGNORE;
     for (size_t i = 0; is_lookup && i < state->rule_count; i++) {
@@ -85,7 +85,7 @@ static bool is_filter(const struct view_state *state, enum filter_action action)
            state->chain_count == 0;
 }
 
-static void read_rule(struct view_state *state, struct chain_rule *chain, struct span rule)
+static void read_rule(struct viewer_url_state *state, struct chain_rule *chain, struct span rule)
 {
     struct span name, text;
     struct chain_rule read;
@@ -102,14 +102,14 @@ static void read_rule(struct view_state *state, struct chain_rule *chain, struct
         chain[state->chain_count++] = read;
 }
 
-bool view_state_has_no_functions(struct span group_by)
+bool viewer_url_state_has_no_functions(struct span group_by)
 {
     return span_equal_text(group_by, "file") || span_equal_text(group_by, "binary");
 }
 
 /* A focus or ignore may pass others of its kind, which look at whole stacks, too. */
-size_t view_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
-                             struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count)
+size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
+                                   struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count)
 {
     bool may_look_up = true, may_drop = true;
     size_t left = 0;
@@ -130,7 +130,7 @@ size_t view_state_take_rules(struct chain_rule *chain, size_t chain_count, const
 }
 
 /* Of samples, so they hold before all others and for any group. */
-static void read_labels(const struct request *request, struct view_state *state)
+static void read_labels(const struct request *request, struct viewer_url_state *state)
 {
     struct span rule;
     for (size_t n = 0; request_query_nth(request, "lb", n, &rule); n++) {
@@ -146,7 +146,7 @@ static void read_labels(const struct request *request, struct view_state *state)
     }
 }
 
-static void read_rules(const struct request *request, struct view_state *state)
+static void read_rules(const struct request *request, struct viewer_url_state *state)
 {
     struct span rest, rule;
     if (!request_query(request, "x", &rest) || rest.size > CHAIN_MAX_BYTES)
@@ -229,9 +229,9 @@ static enum picture_colouring read_colouring(const struct request *request)
     return span_equal_text(colour, "binary") ? PICTURE_BY_BINARY : PICTURE_BY_PACKAGE;
 }
 
-void view_state_read(const struct request *request, struct view_state *ret_state)
+void viewer_url_state_read(const struct request *request, struct viewer_url_state *ret_state)
 {
-    *ret_state = (struct view_state){.zoom = read_zoom(request)};
+    *ret_state = (struct viewer_url_state){.zoom = read_zoom(request)};
     if (!request_query(request, "sample_type", &ret_state->sample_type))
         request_query(request, "st", &ret_state->sample_type);
     if (!request_query(request, "group_by", &ret_state->group_by))
@@ -248,7 +248,7 @@ void view_state_read(const struct request *request, struct view_state *ret_state
     read_rules(request, ret_state);
 }
 
-void view_state_append_query(const struct request *request, struct buf *query)
+void viewer_url_state_append_query(const struct request *request, struct buf *query)
 {
     static const char *const drawn[] = {"st", "g", "z",    "w", "x",    "lb",
                                         "q",  "m", "norm", "c", "names"};

@@ -18,9 +18,10 @@
  * are where a page asks for a large tree (web/src/model/served_rules.ts): grouped by function, line
  * or address, and no focus or ignore behind a hide or show, since it would look at frames that are
  * hidden. By file and binary those are the filter's that name nothing in the view, and so are of
- * functions (view_state_take_rules). From the first other one on, lib/profile/report/rule_chain.h
- * has them. What no version knows yet and what is no expression is counted, so that the answer says
- * of how many rules it shows nothing; the page leaves those out, too. Threads: any.
+ * functions (viewer_url_state_take_rules). From the first other one on,
+ * lib/profile/report/rule_chain.h has them. What no version knows yet and what is no expression is
+ * counted, so that the answer says of how many rules it shows nothing; the page leaves those out,
+ * too. Threads: any.
  */
 #ifndef API_SHARE_VIEWER_URL_STATE_H
 #define API_SHARE_VIEWER_URL_STATE_H
@@ -33,7 +34,7 @@
 
 struct request;
 
-struct view_state {
+struct viewer_url_state {
     struct span sample_type;
     struct span group_by;
     uint64_t zoom; /* path hash (lib/profile/report/flame_zoom.h); 0: the root */
@@ -51,24 +52,24 @@ struct view_state {
 };
 
 /* The names of the page's parameters, NULL-terminated. */
-extern const char *const view_state_names[];
+extern const char *const viewer_url_state_names[];
 
 /* From the request's query; what is malformed counts as absent, as in the page. Texts live in the
  * request's arena. */
-void view_state_read(const struct request *request, struct view_state *ret_state);
+void viewer_url_state_read(const struct request *request, struct viewer_url_state *ret_state);
 
 /* Has the group no functions: is it file or binary? */
-bool view_state_has_no_functions(struct span group_by);
+bool viewer_url_state_has_no_functions(struct span group_by);
 
 /*
  * Moves those of the chain that wanted says to the filter's rules, where that means the same;
  * returns how many are left in the chain.
  */
-size_t view_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
-                             struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count);
+size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
+                                   struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count);
 
 /* Appends those of the query's parameters that a picture depends on, as a query without "?"; for
  * the address of the picture of a page. */
-void view_state_append_query(const struct request *request, struct buf *query);
+void viewer_url_state_append_query(const struct request *request, struct buf *query);
 
 #endif

@@ -33,8 +33,8 @@ struct side {
     bool is_question;
     bool has_picture; /* anyone who has the link may see it */
     struct link link;
-    struct question question;
-    struct question_window window;
+    struct query_text question;
+    struct query_text_window window;
     struct input input;      /* of what is neither */
     struct profile *profile; /* of these the sample types alone; NULL when they are unknown */
     const char *format;
@@ -129,12 +129,12 @@ static enum err_code read_questions(struct diff *diff, struct side sides[2], str
     enum err_code code = ERR_NONE;
     for (int i = 0; i < 2 && !code; i++) {
         sides[i].is_link = source_is_link(sides[i].text, diff->cli, &sides[i].link);
-        sides[i].is_question = question_is(sides[i].text, diff->cli);
+        sides[i].is_question = query_text_is(sides[i].text, diff->cli);
         if (!sides[i].is_question)
             continue;
-        code = question_parse(sides[i].text, diff->cli, &sides[i].question, err);
+        code = query_text_parse(sides[i].text, diff->cli, &sides[i].question, err);
         if (!code)
-            code = question_window(&sides[i].question, now_ns, &sides[i].window, err);
+            code = query_text_window(&sides[i].question, now_ns, &sides[i].window, err);
     }
     return code;
 }
@@ -149,7 +149,7 @@ static bool is_same(const struct side *a, const struct side *b)
     return strcmp(a->text, b->text) == 0;
 }
 
-static const char *length_text(const struct question_window *window, char text[VALUE_TEXT_BYTES])
+static const char *length_text(const struct query_text_window *window, char text[VALUE_TEXT_BYTES])
 {
     const double ns = (double)window->end_ns - (double)window->start_ns;
     return value_format(ns, SPAN_LITERAL("nanoseconds"), text);
@@ -182,8 +182,8 @@ static void print_windows(struct diff *diff, const struct side sides[2])
 {
     for (int i = 0; i < 2; i++) {
         if (sides[i].is_question)
-            question_print_window(diff->cli, i ? "after" : "before", &sides[i].question,
-                                  &sides[i].window);
+            query_text_print_window(diff->cli, i ? "after" : "before", &sides[i].question,
+                                    &sides[i].window);
     }
     note_lengths(diff, sides);
 }
@@ -214,7 +214,7 @@ static enum err_code open_side(struct diff *diff, const struct side *side, struc
     enum err_code code = cli_connect(diff->cli, NULL, &client, err);
     if (code)
         return code;
-    code = question_download(diff->cli, client, &side->question, ret_input, err);
+    code = query_text_download(diff->cli, client, &side->question, ret_input, err);
     return code ? err_add(err, "%.200s", side->text) : ERR_NONE;
 }
 
@@ -305,17 +305,17 @@ static enum err_code check_question(const struct diff *diff, struct client *clie
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     buf_append_text(&path, "/api/v1/query?report=top&limit=1");
-    question_append(&path, &side->question);
+    query_text_append(&path, &side->question);
     buf_append_byte(&path, 0);
     if (buf_failed(&path))
         return err_set(err, ERR_TOO_LARGE, "the query is too long");
     enum err_code code = client_get_json(client, (const char *)path.data, &top, err);
     if (code) {
-        question_point(diff->cli, &side->question, err);
+        query_text_point(diff->cli, &side->question, err);
         return err_add(err, "%.200s", side->text);
     }
     if (json_array_size(json_object_get(top, "functions")) == 0)
-        return question_refuse_empty(diff->cli, client, &side->question, err);
+        return query_text_refuse_empty(diff->cli, client, &side->question, err);
     profile_builder_auto builder = profile_builder_create(NULL);
     profile_builder_add_value_type(builder, span_text(client_text(top, "sample_type", "")),
                                    span_text(client_text(top, "unit", "")));
@@ -369,7 +369,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     enum err_code code;
     if (side->is_question) {
         terminal_note(&cli->terminal, "%.200s:", side->text);
-        code = question_freeze(cli, client, &side->question, NULL, &settings, &share, err);
+        code = query_text_freeze(cli, client, &side->question, NULL, &settings, &share, err);
     } else {
         share_print_profile(cli, &side->input, side->format, side->profile);
         settings.filename = side->input.filename;

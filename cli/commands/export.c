@@ -16,7 +16,7 @@ struct exporting {
     const char *const *labels;
     size_t label_count;
     bool is_forced;
-    struct question question;
+    struct query_text question;
 };
 
 static const struct argp_option options[] = {
@@ -94,8 +94,8 @@ static const struct argp argp = {
 
 static enum err_code read_question(struct exporting *export, struct err *err)
 {
-    struct question *question = &export->question;
-    enum err_code code = question_parse(export->text, export->cli, question, err);
+    struct query_text *question = &export->question;
+    enum err_code code = query_text_parse(export->text, export->cli, question, err);
     if (code)
         return code;
     if (question->start && (export->start || export->end))
@@ -109,7 +109,7 @@ static enum err_code read_question(struct exporting *export, struct err *err)
 static enum err_code make_path(const struct exporting *export, struct buf *path, struct err *err)
 {
     buf_append_text(path, "/api/v1/export?format=parquet");
-    question_append(path, &export->question);
+    query_text_append(path, &export->question);
     for (size_t i = 0; i < export->label_count; i++)
         client_append_parameter(path, "label", export->labels[i]);
     buf_append_byte(path, 0);
@@ -133,9 +133,9 @@ static enum err_code save_table(const struct exporting *export, struct client *c
     code = target_download(&target, (const char *)path.data, export->output, MAX_ANSWER_BYTES,
                            save.fd, &cli->terminal, err);
     if (code)
-        question_point(cli, &export->question, err);
+        query_text_point(cli, &export->question, err);
     else if (is_empty)
-        code = question_refuse_empty(cli, client, &export->question, err);
+        code = query_text_refuse_empty(cli, client, &export->question, err);
     else
         code = save_commit(&save, err);
     save_close(&save);

@@ -35,8 +35,8 @@ struct asking {
     const char *output;
     bool is_forced;
     bool is_share;
-    struct question_labels kept_labels;
-    struct question question;
+    struct query_text_labels kept_labels;
+    struct query_text question;
 };
 
 static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", "callgraph", NULL};
@@ -130,8 +130,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         query->is_share = true;
         return 0;
     case OPTION_KEEP_LABEL:
-        if (query->kept_labels.count == QUESTION_LABELS_MAX)
-            argp_error(state, "--keep-label is given more than %d times", QUESTION_LABELS_MAX);
+        if (query->kept_labels.count == QUERY_TEXT_LABELS_MAX)
+            argp_error(state, "--keep-label is given more than %d times", QUERY_TEXT_LABELS_MAX);
         query->kept_labels.names[query->kept_labels.count++] = text;
         return 0;
     case OPTION_TITLE:
@@ -174,8 +174,8 @@ static const struct argp argp = {
 
 static enum err_code read_question(struct asking *query, struct err *err)
 {
-    struct question *question = &query->question;
-    enum err_code code = question_parse(query->text, query->cli, question, err);
+    struct query_text *question = &query->question;
+    enum err_code code = query_text_parse(query->text, query->cli, question, err);
     if (code)
         return code;
     if (question->start && (query->start || query->end))
@@ -192,7 +192,7 @@ static enum err_code make_path(const struct asking *query, const char *report, s
 {
     buf_append_text(path, "/api/v1/query");
     client_append_parameter(path, "report", report);
-    question_append(path, &query->question);
+    query_text_append(path, &query->question);
     view_options_append_query(path, &query->view);
     buf_append_byte(path, 0);
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "query and filters are too long together")
@@ -212,9 +212,9 @@ static enum err_code print_table(struct asking *query, struct client *client, st
     if (!code)
         code = client_get_json(client, (const char *)path.data, &json, err);
     if (code) {
-        question_point(cli, &query->question, err);
+        query_text_point(cli, &query->question, err);
         if (code == ERR_NOT_FOUND)
-            question_tell_newest(cli, client, &query->question);
+            query_text_tell_newest(cli, client, &query->question);
         return code;
     }
     code = report_from_json(json, cli->arena, &report, err);
@@ -229,7 +229,7 @@ static enum err_code print_table(struct asking *query, struct client *client, st
         return code;
     return query->view.rule_count
                ? err_set(err, ERR_NOT_FOUND, "no sample of this window matches the filters")
-               : question_refuse_empty(cli, client, &query->question, err);
+               : query_text_refuse_empty(cli, client, &query->question, err);
 }
 
 static enum err_code save_report(struct asking *query, struct client *client, struct err *err)
@@ -252,9 +252,9 @@ static enum err_code save_report(struct asking *query, struct client *client, st
     code = target_download(&target, (const char *)path.data, output, MAX_ANSWER_BYTES, save.fd,
                            &cli->terminal, err);
     if (code)
-        question_point(cli, &query->question, err);
+        query_text_point(cli, &query->question, err);
     else if (is_empty)
-        code = question_refuse_empty(cli, client, &query->question, err);
+        code = query_text_refuse_empty(cli, client, &query->question, err);
     else
         code = save_commit(&save, err);
     save_close(&save);
@@ -264,8 +264,8 @@ static enum err_code save_report(struct asking *query, struct client *client, st
 static enum err_code share_answer(struct asking *query, struct client *client, struct err *err)
 {
     json_auto_t *share = NULL;
-    enum err_code code = question_freeze(query->cli, client, &query->question, &query->kept_labels,
-                                         &query->settings, &share, err);
+    enum err_code code = query_text_freeze(query->cli, client, &query->question,
+                                           &query->kept_labels, &query->settings, &share, err);
     if (code)
         return code;
     code = share_print_result(query->cli, client,

@@ -29,8 +29,8 @@ static bool is_window(const char *text, int64_t now_ns)
     int64_t moment;
     const char *dots = strstr(text, "..");
     const struct span first = dots ? span_of(text, (size_t)(dots - text)) : span_text(text);
-    return !when_parse(first, now_ns, &moment, &ignored) ||
-           (dots && !when_parse(span_text(dots + 2), now_ns, &moment, &ignored));
+    return !time_parse(first, now_ns, &moment, &ignored) ||
+           (dots && !time_parse(span_text(dots + 2), now_ns, &moment, &ignored));
 }
 
 /* The @ before the window; NULL when there is none. Behind labels every @ is one; elsewhere only
@@ -46,7 +46,7 @@ static const char *find_window(const char *text)
     return at && is_window(at + 1, clock_wall_ns()) ? at : NULL;
 }
 
-bool question_is(const char *text, struct cli *cli)
+bool query_text_is(const char *text, struct cli *cli)
 {
     struct link link;
     if (link_is_url(text) || access(text, F_OK) == 0 || source_is_link(text, cli, &link))
@@ -57,13 +57,13 @@ bool question_is(const char *text, struct cli *cli)
 static enum err_code check_moment(const char *text, const char *name, int64_t now_ns,
                                   int64_t *ret_ns, struct err *err)
 {
-    enum err_code code = when_parse(span_text(text), now_ns, ret_ns, err);
+    enum err_code code = time_parse(span_text(text), now_ns, ret_ns, err);
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
 /* What is relative stays so: the server's clock counts. */
-static enum err_code parse_window(const char *text, struct arena *arena, struct question *question,
-                                  struct err *err)
+static enum err_code parse_window(const char *text, struct arena *arena,
+                                  struct query_text *question, struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
     int64_t start_ns, end_ns;
@@ -83,28 +83,28 @@ static enum err_code parse_window(const char *text, struct arena *arena, struct 
     return check_moment(question->end, "end", now_ns, &end_ns, err);
 }
 
-enum err_code question_parse(const char *text, struct cli *cli, struct question *ret_question,
-                             struct err *err)
+enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_question,
+                               struct err *err)
 {
     const char *at = find_window(text);
-    struct question question = {.selector = text};
+    struct query_text question = {.selector = text};
     enum err_code code = ERR_NONE;
     if (at) {
         question.selector = arena_strndup(cli->arena, text, (size_t)(at - text));
         code = parse_window(at + 1, cli->arena, &question, err);
     }
     if (code) {
-        question_point(cli, &question, err);
+        query_text_point(cli, &question, err);
         return err_add(err, "the window %.100s", at);
     }
     *ret_question = question;
     return ERR_NONE;
 }
 
-enum err_code question_window(const struct question *question, int64_t now_ns,
-                              struct question_window *ret_window, struct err *err)
+enum err_code query_text_window(const struct query_text *question, int64_t now_ns,
+                                struct query_text_window *ret_window, struct err *err)
 {
-    struct question_window window = {.end_ns = now_ns};
+    struct query_text_window window = {.end_ns = now_ns};
     enum err_code code = ERR_NONE;
     if (question->end)
         code = check_moment(question->end, "end", now_ns, &window.end_ns, err);
@@ -132,8 +132,8 @@ static const char *moment_text(int64_t ns, const struct tm *other, struct tm *re
     return arena_strdup(arena, text);
 }
 
-void question_print_window(struct cli *cli, const char *name, const struct question *question,
-                           const struct question_window *window)
+void query_text_print_window(struct cli *cli, const char *name, const struct query_text *question,
+                             const struct query_text_window *window)
 {
     struct tm start, end;
     const char *from = moment_text(window->start_ns, NULL, &start, cli->arena);
@@ -143,7 +143,7 @@ void question_print_window(struct cli *cli, const char *name, const struct quest
 
 /* ---- requests ---- */
 
-void question_append(struct buf *path, const struct question *question)
+void query_text_append(struct buf *path, const struct query_text *question)
 {
     client_append_parameter(path, "query", question->selector);
     client_append_parameter(path, "start", question->start);
@@ -156,9 +156,9 @@ static enum err_code end_path(struct buf *path, struct err *err)
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the query is too long") : ERR_NONE;
 }
 
-enum err_code question_download(struct cli *cli, struct client *client,
-                                const struct question *question, struct input *ret_input,
-                                struct err *err)
+enum err_code query_text_download(struct cli *cli, struct client *client,
+                                  const struct query_text *question, struct input *ret_input,
+                                  struct err *err)
 {
     bool is_empty = false;
     const struct target target = {.client = client, .ret_is_empty = &is_empty};
@@ -166,7 +166,7 @@ enum err_code question_download(struct cli *cli, struct client *client,
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/query?report=pprof");
-    question_append(&path, question);
+    query_text_append(&path, question);
     enum err_code code = end_path(&path, err);
     if (!code)
         code = input_temporary(question->selector, "query.pb.gz", cli->arena, &input, err);
@@ -174,9 +174,9 @@ enum err_code question_download(struct cli *cli, struct client *client,
         code = target_download(&target, (const char *)path.data, "query.pb.gz", INPUT_MAX_BYTES,
                                input.fd, &cli->terminal, err);
     if (code)
-        question_point(cli, question, err);
+        query_text_point(cli, question, err);
     else if (is_empty)
-        code = question_refuse_empty(cli, client, question, err);
+        code = query_text_refuse_empty(cli, client, question, err);
     if (!code)
         code = input_measure(&input, err);
     if (code)
@@ -186,9 +186,11 @@ enum err_code question_download(struct cli *cli, struct client *client,
     return code;
 }
 
-enum err_code question_freeze(struct cli *cli, struct client *client,
-                              const struct question *question, const struct question_labels *labels,
-                              struct upload_settings *settings, json_t **ret_share, struct err *err)
+enum err_code query_text_freeze(struct cli *cli, struct client *client,
+                                const struct query_text *question,
+                                const struct query_text_labels *labels,
+                                struct upload_settings *settings, json_t **ret_share,
+                                struct err *err)
 {
     /* Continuous profiles are the team's, and so is what is made of them, as on the page. */
     if (!settings->visibility)
@@ -198,7 +200,7 @@ enum err_code question_freeze(struct cli *cli, struct client *client,
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/shares");
-    question_append(&path, question);
+    query_text_append(&path, question);
     upload_append_query(&path, settings);
     for (size_t i = 0; labels && i < labels->count; i++)
         client_append_parameter(&path, "keep_label", labels->names[i]);
@@ -211,7 +213,7 @@ enum err_code question_freeze(struct cli *cli, struct client *client,
     request.is_repeatable = request.is_patient = true;
     code = client_send_json(client, &request, ret_share, err);
     if (code)
-        question_point(cli, question, err);
+        query_text_point(cli, question, err);
     return code;
 }
 
@@ -230,7 +232,7 @@ static size_t find_place(const char *message)
     return 0;
 }
 
-static const char *find_text(const struct question *question, const char *message)
+static const char *find_text(const struct query_text *question, const char *message)
 {
     if (strncmp(message, "start: ", 7) == 0)
         return question->start;
@@ -244,7 +246,8 @@ static bool is_inside(char byte)
     return ((uint8_t)byte & 0xc0) == 0x80; /* of a character of several bytes */
 }
 
-void question_point(const struct cli *cli, const struct question *question, const struct err *err)
+void query_text_point(const struct cli *cli, const struct query_text *question,
+                      const struct err *err)
 {
     const char *text = find_text(question, err->message);
     size_t place = find_place(err->message);
@@ -266,7 +269,7 @@ void question_point(const struct cli *cli, const struct question *question, cons
 }
 
 /* The time of the newest profile that matches, in the arena; empty: there is none. */
-static const char *find_newest(struct client *client, const struct question *question,
+static const char *find_newest(struct client *client, const struct query_text *question,
                                struct arena *arena)
 {
     json_auto_t *list = NULL;
@@ -275,7 +278,7 @@ static const char *find_newest(struct client *client, const struct question *que
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/profiles");
     client_append_parameter(&path, "limit", "1");
-    question_append(&path, question);
+    query_text_append(&path, question);
     buf_append_byte(&path, 0);
     if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
         return "";
@@ -283,13 +286,14 @@ static const char *find_newest(struct client *client, const struct question *que
     return arena_strdup(arena, client_text(newest, "time", ""));
 }
 
-void question_tell_newest(struct cli *cli, struct client *client, const struct question *question)
+void query_text_tell_newest(struct cli *cli, struct client *client,
+                            const struct query_text *question)
 {
     if (question->start || question->end)
         return;
-    const struct question any = {.selector = question->selector,
-                                 .start = "1900-01-01T00:00:00Z",
-                                 .end = "2150-01-01T00:00:00Z"};
+    const struct query_text any = {.selector = question->selector,
+                                   .start = "1900-01-01T00:00:00Z",
+                                   .end = "2150-01-01T00:00:00Z"};
     const char *time = find_newest(client, &any, cli->arena);
     if (time[0])
         terminal_warn(&cli->terminal,
@@ -351,7 +355,7 @@ static const char *list_services(const json_t *values, const char *wanted, struc
 }
 
 static const char *advise_services(struct cli *cli, struct client *client,
-                                   const struct question *question)
+                                   const struct query_text *question)
 {
     const char *wanted = service_of(question->selector, cli->arena);
     json_auto_t *answer = NULL;
@@ -368,15 +372,15 @@ static const char *advise_services(struct cli *cli, struct client *client,
     return list_services(json_object_get(answer, "data"), wanted, cli->arena);
 }
 
-enum err_code question_refuse_empty(struct cli *cli, struct client *client,
-                                    const struct question *question, struct err *err)
+enum err_code query_text_refuse_empty(struct cli *cli, struct client *client,
+                                      const struct query_text *question, struct err *err)
 {
     if (find_newest(client, question, cli->arena)[0])
         return err_set(
             err, ERR_NOT_FOUND,
             "the profiles of this window that match %.200s have no samples: all was idle",
             question->selector);
-    question_tell_newest(cli, client, question);
+    query_text_tell_newest(cli, client, question);
     return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",
                    question->selector, advise_services(cli, client, question));
 }

@@ -11,7 +11,7 @@
 
 enum { PATIENCE_S = 1 };
 
-struct slow {
+struct delay_notice {
     const char *what;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -22,7 +22,7 @@ struct slow {
 
 static void *run(void *context)
 {
-    struct slow *slow = context;
+    struct delay_notice *slow = context;
     struct timespec until;
     int error = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -39,7 +39,7 @@ static void *run(void *context)
 }
 
 /* Signals are for the thread that does the work. */
-static int start(struct slow *slow)
+static int start(struct delay_notice *slow)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -49,19 +49,19 @@ static int start(struct slow *slow)
     return error;
 }
 
-static void destroy(struct slow *slow)
+static void destroy(struct delay_notice *slow)
 {
     pthread_cond_destroy(&slow->ended);
     pthread_mutex_destroy(&slow->lock);
     mem_free(slow);
 }
 
-struct slow *slow_begin(const struct terminal *terminal, const char *what)
+struct delay_notice *delay_notice_begin(const struct terminal *terminal, const char *what)
 {
     pthread_condattr_t attributes;
     if (!terminal->is_error_terminal || terminal->is_quiet || terminal->is_silent)
         return NULL;
-    struct slow *slow = mem_new(struct slow, 1);
+    struct delay_notice *slow = mem_new(struct delay_notice, 1);
     slow->what = what;
     pthread_mutex_init(&slow->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -74,7 +74,7 @@ struct slow *slow_begin(const struct terminal *terminal, const char *what)
     return NULL;
 }
 
-bool slow_end(struct slow *slow)
+bool delay_notice_end(struct delay_notice *slow)
 {
     if (!slow)
         return false;

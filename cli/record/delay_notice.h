@@ -1,9 +1,9 @@
 /*
  * slow: says on a terminal what is being done when that takes longer than a second.
  *
- *     struct slow *slow = slow_begin(&terminal, "preparing");
+ *     struct delay_notice *slow = delay_notice_begin(&terminal, "preparing");
  *     …
- *     if (slow_end(slow)) …
+ *     if (delay_notice_end(slow)) …
  *
  * Threads: one, that of the terminal; a thread of its own speaks in between.
  */
@@ -12,13 +12,13 @@
 
 #include <stdbool.h>
 
-struct slow;
+struct delay_notice;
 struct terminal;
 
 /* what is one line; borrowed, as terminal. Says nothing where standard error is no terminal, or is
- * to be quiet. May be NULL, which slow_end takes. */
-struct slow *slow_begin(const struct terminal *terminal, const char *what);
+ * to be quiet. May be NULL, which delay_notice_end takes. */
+struct delay_notice *delay_notice_begin(const struct terminal *terminal, const char *what);
 /* Was it said? */
-bool slow_end(struct slow *slow);
+bool delay_notice_end(struct delay_notice *slow);
 
 #endif

@@ -264,9 +264,9 @@ static struct known_table *find_table(struct local_names *local,
 {
     struct known_table *known = find_known(local, question->build_id, question->file);
     if (!known->is_built) {
-        struct slow *slow = slow_begin(&local->cli->terminal, WHAT);
+        struct delay_notice *slow = delay_notice_begin(&local->cli->terminal, WHAT);
         build(local, known);
-        slow_end(slow);
+        delay_notice_end(slow);
     }
     report(local, known);
     return known;
@@ -332,7 +332,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     qsort(jobs.jobs, jobs.count, sizeof(*jobs.jobs), compare_jobs);
     pthread_mutex_init(&jobs.lock, NULL);
     terminal_progress_count(&local->cli->terminal, WHAT, "files", 0, jobs.count);
-    crew_work(jobs.count, do_job, &jobs);
+    parallel_work(jobs.count, do_job, &jobs);
     terminal_progress_end(&local->cli->terminal);
     pthread_mutex_destroy(&jobs.lock);
     return ERR_NONE;

@@ -90,8 +90,8 @@ struct record {
     int64_t shown_ns;
     struct upload_settings settings;
     struct launch launch;
-    struct kept_files *files; /* NULL: no names are looked for */
-    struct slow *preparing;   /* NULL: it is over */
+    struct kept_files *files;       /* NULL: no names are looked for */
+    struct delay_notice *preparing; /* NULL: it is over */
 };
 
 /* ---- arguments ---- */
@@ -505,7 +505,7 @@ static void say_what_it_was(struct record *record, const struct agent *agent)
 
 static void end_preparing(struct record *record, bool is_begun)
 {
-    if (slow_end(record->preparing) && is_begun)
+    if (delay_notice_end(record->preparing) && is_begun)
         terminal_note(&record->cli->terminal, "recording");
     record->preparing = NULL;
 }
@@ -581,7 +581,8 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     if (!record->is_unnamed)
         record->files = kept_files_create();
     of_agent.on_binary = record->files ? keep_file : NULL;
-    record->preparing = slow_begin(&record->cli->terminal, "preparing: reading what runs here");
+    record->preparing =
+        delay_notice_begin(&record->cli->terminal, "preparing: reading what runs here");
     if (!code)
         code = agent_open(&of_agent, &agent, err);
     if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
@@ -735,7 +736,7 @@ static enum err_code finish(struct record *record, struct window_result *result,
         return ERR_NONE;
     buf_auto bytes;
     buf_init(&bytes, PROFILE_MAX_BYTES);
-    nameless_code_say(&record->cli->terminal, result->profile);
+    unsymbolized_code_say(&record->cli->terminal, result->profile);
     enum err_code code = give_names(record, result->profile, arena, &named, err);
     if (!code) {
         make_texts_utf8(&named, arena);

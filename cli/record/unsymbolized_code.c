@@ -115,7 +115,7 @@ static void say(struct terminal *terminal, const struct profile *profile,
                   hints[program->runtime]);
 }
 
-void nameless_code_say(struct terminal *terminal, const struct profile *profile)
+void unsymbolized_code_say(struct terminal *terminal, const struct profile *profile)
 {
     arena_auto arena = arena_create();
     const uint32_t nameless = find_string(profile, WINDOW_CODE_WITHOUT_NAME);

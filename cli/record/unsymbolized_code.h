@@ -10,6 +10,6 @@ struct terminal;
 
 /* As a note for each program of which that is at least one of 100 samples; of a profile as
  * agent/profile/window.h makes it for people. */
-void nameless_code_say(struct terminal *terminal, const struct profile *profile);
+void unsymbolized_code_say(struct terminal *terminal, const struct profile *profile);
 
 #endif

@@ -23,19 +23,19 @@ static atomic_size_t busy_helpers;
 static _Thread_local int64_t helpers_cpu_ns;
 
 /* The system reads a file for it, which is too much to ask each time. */
-size_t crew_size(void)
+size_t parallel_size(void)
 {
     static atomic_size_t known;
     size_t size = atomic_load_explicit(&known, memory_order_relaxed);
     if (size)
         return size;
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size = processors < 1 ? 1 : processors > CREW_MOST ? CREW_MOST : (size_t)processors;
+    size = processors < 1 ? 1 : processors > PARALLEL_MOST ? PARALLEL_MOST : (size_t)processors;
     atomic_store_explicit(&known, size, memory_order_relaxed);
     return size;
 }
 
-int64_t crew_cpu_ns(void)
+int64_t parallel_cpu_ns(void)
 {
     return clock_thread_cpu_ns() + helpers_cpu_ns;
 }
@@ -70,7 +70,7 @@ static bool take_place(size_t most)
 
 static bool start_helper(struct crew *crew, pthread_t *ret_thread)
 {
-    if (!take_place(crew_size() - 1))
+    if (!take_place(parallel_size() - 1))
         return false;
     if (pthread_create(ret_thread, NULL, help, crew) == 0)
         return true;
@@ -78,10 +78,10 @@ static bool start_helper(struct crew *crew, pthread_t *ret_thread)
     return false;
 }
 
-void crew_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
+void parallel_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
 {
     struct crew crew = {.do_part = do_part, .context = context, .count = count};
-    pthread_t helpers[CREW_MOST];
+    pthread_t helpers[PARALLEL_MOST];
     size_t helper_count = 0;
     /* Signals are for the main thread. */
     sigset_t all, before;

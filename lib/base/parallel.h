@@ -12,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CREW_MOST = 8 };
+enum { PARALLEL_MOST = 8 };
 
 /* So many parts can be under way at once: one for each processor that the machine had at first,
- * CREW_MOST at most. */
-size_t crew_size(void);
+ * PARALLEL_MOST at most. */
+size_t parallel_size(void);
 
 /* Calls do_part(context, i) once for each i < count, in no certain order and from several threads,
  * and returns when all are done. */
-void crew_work(size_t count, void (*do_part)(void *context, size_t i), void *context);
+void parallel_work(size_t count, void (*do_part)(void *context, size_t i), void *context);
 
 /* Processor time that the calling thread has used, and helpers for it: what limits are about. */
-int64_t crew_cpu_ns(void);
+int64_t parallel_cpu_ns(void);
 
 #endif

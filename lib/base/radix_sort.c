@@ -25,7 +25,7 @@ static bool order_by_digit(const uint64_t *from, uint64_t *to, uint32_t count, u
     return true;
 }
 
-void order_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit)
+void radix_sort_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit)
 {
     if (count < 2)
         return;
@@ -41,7 +41,7 @@ void order_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit)
 }
 
 /* A number for both: 32 bits of the key, and behind them which one it is. */
-void order_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order)
+void radix_sort_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order)
 {
     bool is_ascending = true;
     uint64_t differing = 0;
@@ -58,7 +58,7 @@ void order_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order)
             continue;
         for (uint32_t i = 0; i < count; i++)
             numbers[i] = keys[ret_order[i]] >> shift << PLACE_BITS | ret_order[i];
-        order_by_bits(&numbers, count, PLACE_BITS);
+        radix_sort_by_bits(&numbers, count, PLACE_BITS);
         for (uint32_t i = 0; i < count; i++)
             ret_order[i] = (uint32_t)numbers[i];
     }

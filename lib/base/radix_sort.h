@@ -11,10 +11,10 @@
  * Sorts numbers by their bits from first_bit on; those that agree in these stay in the order in
  * which they came. *numbers is of mem.h, and may be another array of the same size afterwards.
  */
-void order_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit);
+void radix_sort_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit);
 
 /* ret_order[i] is which of the keys is the i-th; of equal ones the one that came first is first.
  * Takes 16 bytes a key meanwhile. */
-void order_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order);
+void radix_sort_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order);
 
 #endif

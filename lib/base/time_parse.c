@@ -146,7 +146,7 @@ static enum err_code take_duration(struct scan *scan, int64_t *ret_ns, struct er
     return ERR_NONE;
 }
 
-enum err_code when_parse_duration(struct span text, int64_t *ret_ns, struct err *err)
+enum err_code time_parse_duration(struct span text, int64_t *ret_ns, struct err *err)
 {
     struct scan scan = {.text = span_trim(text)};
     return take_duration(&scan, ret_ns, err);
@@ -443,7 +443,7 @@ static enum err_code parse_number(struct scan *scan, int64_t now_ns, int64_t *re
     return parse_date(scan, ret_ns, err);
 }
 
-enum err_code when_parse(struct span text, int64_t now_ns, int64_t *ret_ns, struct err *err)
+enum err_code time_parse(struct span text, int64_t now_ns, int64_t *ret_ns, struct err *err)
 {
     struct scan scan = {.text = span_trim(text)};
     int64_t ns = 0, days;

@@ -25,8 +25,8 @@
 
 /* Blanks around text are ignored. Handles: ERR_INVALID (the message quotes what is wrong and says
  * where). */
-enum err_code when_parse(struct span text, int64_t now_ns, int64_t *ret_ns,
+enum err_code time_parse(struct span text, int64_t now_ns, int64_t *ret_ns,
                          struct err *err) MUST_USE;
-enum err_code when_parse_duration(struct span text, int64_t *ret_ns, struct err *err) MUST_USE;
+enum err_code time_parse_duration(struct span text, int64_t *ret_ns, struct err *err) MUST_USE;
 
 #endif

@@ -6,25 +6,25 @@
 
 enum { LOOK_MS = 100 }; /* how often it is looked at whether anybody waits */
 
-bool patience_is_cancelled(const struct patience *patience)
+bool wait_limit_is_cancelled(const struct wait_limit *patience)
 {
     return patience && patience->is_cancelled &&
            atomic_load_explicit(patience->is_cancelled, memory_order_relaxed);
 }
 
-bool patience_is_late(const struct patience *patience)
+bool wait_limit_is_late(const struct wait_limit *patience)
 {
     return patience && patience->deadline_ns && clock_monotonic_ns() >= patience->deadline_ns;
 }
 
-bool patience_is_over(const struct patience *patience)
+bool wait_limit_is_over(const struct wait_limit *patience)
 {
-    return patience_is_cancelled(patience) || patience_is_late(patience);
+    return wait_limit_is_cancelled(patience) || wait_limit_is_late(patience);
 }
 
-int64_t patience_left_ms(const struct patience *patience, int64_t most_ms)
+int64_t wait_limit_left_ms(const struct wait_limit *patience, int64_t most_ms)
 {
-    if (patience_is_over(patience))
+    if (wait_limit_is_over(patience))
         return 0;
     if (!patience || !patience->deadline_ns)
         return most_ms;
@@ -33,11 +33,11 @@ int64_t patience_left_ms(const struct patience *patience, int64_t most_ms)
     return left_ms < 1 ? 1 : left_ms < most_ms ? left_ms : most_ms;
 }
 
-void patience_sleep_ms(const struct patience *patience, int64_t duration_ms)
+void wait_limit_sleep_ms(const struct wait_limit *patience, int64_t duration_ms)
 {
     while (duration_ms > 0) {
         const int64_t slice_ms =
-            patience_left_ms(patience, duration_ms < LOOK_MS ? duration_ms : LOOK_MS);
+            wait_limit_left_ms(patience, duration_ms < LOOK_MS ? duration_ms : LOOK_MS);
         if (!slice_ms)
             return;
         clock_sleep_ms(slice_ms);

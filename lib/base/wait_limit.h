@@ -10,19 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct patience {
+struct wait_limit {
     int64_t deadline_ns;             /* of clock_monotonic_ns; 0: none */
     const atomic_bool *is_cancelled; /* nobody waits any more; or NULL */
 };
 
-bool patience_is_cancelled(const struct patience *patience);
-bool patience_is_late(const struct patience *patience); /* past the deadline */
+bool wait_limit_is_cancelled(const struct wait_limit *patience);
+bool wait_limit_is_late(const struct wait_limit *patience); /* past the deadline */
 /* Either of both. */
-bool patience_is_over(const struct patience *patience);
+bool wait_limit_is_over(const struct wait_limit *patience);
 
 /* What is left of it, at most most_ms; 0 when it is over. */
-int64_t patience_left_ms(const struct patience *patience, int64_t most_ms);
+int64_t wait_limit_left_ms(const struct wait_limit *patience, int64_t most_ms);
 /* Sleeps for as long, and ends soon after the patience does. */
-void patience_sleep_ms(const struct patience *patience, int64_t duration_ms);
+void wait_limit_sleep_ms(const struct wait_limit *patience, int64_t duration_ms);
 
 #endif

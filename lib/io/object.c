@@ -84,7 +84,7 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 }
 
 enum err_code object_open_within(struct object_store *store, const char *key,
-                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
                                  struct err *err)
 {
     enum err_code code = check_key(key, err);
@@ -92,7 +92,7 @@ enum err_code object_open_within(struct object_store *store, const char *key,
 }
 
 enum err_code object_probe(struct object_store *store, const char *key,
-                           const struct patience *patience, struct err *err)
+                           const struct wait_limit *patience, struct err *err)
 {
     enum err_code code = check_key(key, err);
     return code ? code : store->backend->probe(store, key, patience, err);
@@ -138,7 +138,7 @@ enum err_code object_read_range(struct object_store *store, const char *key, uin
 }
 
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, const struct patience *patience,
+                                       size_t size, const struct wait_limit *patience,
                                        struct buf *buf, struct err *err)
 {
     uint64_t end;

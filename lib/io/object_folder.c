@@ -326,7 +326,7 @@ static enum err_code open_object(struct folder_store *store, const char *key, in
 }
 
 static enum err_code folder_open(struct object_store *base, const char *key,
-                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
                                  struct err *err)
 {
     (void)patience; /* a disk answers at once, or not at all */
@@ -368,7 +368,7 @@ static enum err_code folder_read(struct object_store *store, const char *key, st
 }
 
 static enum err_code folder_read_range(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, const struct patience *patience,
+                                       size_t size, const struct wait_limit *patience,
                                        struct buf *buf, struct err *err)
 {
     fd_auto fd = -1;
@@ -384,7 +384,7 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
 
 /* The page that is read is forgotten first: a disk that is gone still has what is in memory. */
 static enum err_code folder_probe(struct object_store *store, const char *key,
-                                  const struct patience *patience, struct err *err)
+                                  const struct wait_limit *patience, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t size;

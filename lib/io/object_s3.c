@@ -146,7 +146,7 @@ static enum err_code check_length(void *context, const struct http_client_answer
 }
 
 static enum err_code s3_open(struct object_store *base, const char *key,
-                             const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                             const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
                              struct err *err)
 {
     struct s3_store *store = s3_store_of(base);
@@ -248,7 +248,7 @@ static enum err_code check_range(void *context, const struct http_client_answer 
 }
 
 static enum err_code s3_read_range(struct object_store *base, const char *key, uint64_t offset,
-                                   size_t size, const struct patience *patience, struct buf *buf,
+                                   size_t size, const struct wait_limit *patience, struct buf *buf,
                                    struct err *err)
 {
     struct s3_request request;
@@ -266,7 +266,7 @@ static enum err_code s3_read_range(struct object_store *base, const char *key, u
 }
 
 static enum err_code s3_probe(struct object_store *base, const char *key,
-                              const struct patience *patience, struct err *err)
+                              const struct wait_limit *patience, struct err *err)
 {
     buf_auto byte;
     buf_init(&byte, 1);

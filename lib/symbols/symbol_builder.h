@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct patience;
+struct wait_limit;
 
 enum {
     SYMBOL_BUILDER_VERSION = 1,     /* goes up when a table of the same file would get better */
@@ -25,19 +25,19 @@ enum {
 };
 
 struct symbol_builder_options {
-    const char *program;             /* path of perfolio-symbolize; NULL: beside this executable */
-    int input_fd;                    /* a regular file, as all of them; read from its beginning */
-    int output_fd;                   /* written from where it stands */
-    int alternate_fd;                /* dwz's shared file; -1: none */
-    const int *split_fds;            /* .dwo files */
-    uint32_t split_fd_count;         /* at most SYMBOL_BUILDER_SPLIT_MAX */
-    bool is_first_names;             /* milliseconds: Go's table and symbols, nothing of DWARF */
-    bool is_packed;                  /* the table as it is sent, where that is possible */
-    uint64_t memory_bytes;           /* of the process's address space; 0: 4 GiB */
-    uint64_t output_bytes;           /* 0: 1 GiB */
-    uint32_t cpu_s;                  /* 0: 60 */
-    int64_t wall_ms;                 /* 0: four times cpu_s */
-    const struct patience *patience; /* when it is over, the build is; NULL: without end */
+    const char *program;     /* path of perfolio-symbolize; NULL: beside this executable */
+    int input_fd;            /* a regular file, as all of them; read from its beginning */
+    int output_fd;           /* written from where it stands */
+    int alternate_fd;        /* dwz's shared file; -1: none */
+    const int *split_fds;    /* .dwo files */
+    uint32_t split_fd_count; /* at most SYMBOL_BUILDER_SPLIT_MAX */
+    bool is_first_names;     /* milliseconds: Go's table and symbols, nothing of DWARF */
+    bool is_packed;          /* the table as it is sent, where that is possible */
+    uint64_t memory_bytes;   /* of the process's address space; 0: 4 GiB */
+    uint64_t output_bytes;   /* 0: 1 GiB */
+    uint32_t cpu_s;          /* 0: 60 */
+    int64_t wall_ms;         /* 0: four times cpu_s */
+    const struct wait_limit *patience; /* when it is over, the build is; NULL: without end */
 };
 
 struct symbol_builder_report {

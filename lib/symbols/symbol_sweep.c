@@ -30,7 +30,7 @@ void symbol_sweep_init(struct symbol_sweep *sweep, const struct symbol_range *ra
         sweep->keys[i] = (ranges[i].begin - sweep->first) << NUMBER_BITS | i;
     }
     if (!is_ascending)
-        order_by_bits(&sweep->keys, sweep->count, NUMBER_BITS);
+        radix_sort_by_bits(&sweep->keys, sweep->count, NUMBER_BITS);
 }
 
 void symbol_sweep_fini(struct symbol_sweep *sweep)

@@ -15,7 +15,7 @@ static bool is_level(struct span type)
 
 /* What is neither delta nor level was counted since a start: lib/profile/batch/batch_type.h decides
  * when profiles come in, and calls all else deltas. */
-enum store_rule rule_of_type(const struct dictionary *dictionary, uint32_t series)
+enum store_rule aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;
     if (is_level(dictionary->tables->strings[type->sample_type.type]))

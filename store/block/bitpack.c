@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum { LANES = 8, ROWS = PACK_RUN / LANES, HEADER_BYTES = 3, BITS_MAX = 32 };
+enum { LANES = 8, ROWS = BITPACK_RUN / LANES, HEADER_BYTES = 3, BITS_MAX = 32 };
 
 typedef uint32_t lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
@@ -131,10 +131,10 @@ static size_t packed_bytes(size_t count, unsigned width)
 }
 
 PACK_INLINE void append_run(struct buf *output, const uint32_t *values, size_t count,
-                            enum pack_effort effort)
+                            enum bitpack_effort effort)
 {
     const struct layout layout =
-        effort == PACK_QUICK ? widest_layout(values, count) : choose_layout(values, count);
+        effort == BITPACK_QUICK ? widest_layout(values, count) : choose_layout(values, count);
     const size_t size = packed_bytes(count, layout.width);
     uint8_t *data = buf_reserve(output, HEADER_BYTES + size);
     if (!data)
@@ -143,7 +143,7 @@ PACK_INLINE void append_run(struct buf *output, const uint32_t *values, size_t c
     data[1] = layout.patch_count;
     data[2] = layout.patch_bytes;
     if (layout.width) {
-        if (count == PACK_RUN)
+        if (count == BITPACK_RUN)
             pack_full(data + HEADER_BYTES, values, layout.width);
         else
             pack_rest(data + HEADER_BYTES, values, count, layout.width);
@@ -153,27 +153,29 @@ PACK_INLINE void append_run(struct buf *output, const uint32_t *values, size_t c
 }
 
 PACK_INLINE void append_runs(struct buf *output, const uint32_t *values, size_t count,
-                             enum pack_effort effort)
+                             enum bitpack_effort effort)
 {
-    for (size_t at = 0; at < count; at += PACK_RUN)
-        append_run(output, values + at, count - at < PACK_RUN ? count - at : PACK_RUN, effort);
+    for (size_t at = 0; at < count; at += BITPACK_RUN)
+        append_run(output, values + at, count - at < BITPACK_RUN ? count - at : BITPACK_RUN,
+                   effort);
 }
 
-void pack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
-                              enum pack_effort effort)
+void bitpack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
+                                 enum bitpack_effort effort)
 {
     append_runs(output, values, count, effort);
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void
-append_u32_avx2(struct buf *output, const uint32_t *values, size_t count, enum pack_effort effort)
+__attribute__((target("avx2"))) static void append_u32_avx2(struct buf *output,
+                                                            const uint32_t *values, size_t count,
+                                                            enum bitpack_effort effort)
 {
     append_runs(output, values, count, effort);
 }
 
-void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
-                     enum pack_effort effort)
+void bitpack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                        enum bitpack_effort effort)
 {
     if (__builtin_cpu_supports("avx2"))
         append_u32_avx2(output, values, count, effort);
@@ -181,23 +183,23 @@ void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
         append_runs(output, values, count, effort);
 }
 #else
-void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
-                     enum pack_effort effort)
+void bitpack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                        enum bitpack_effort effort)
 {
     append_runs(output, values, count, effort);
 }
 #endif
 
-void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
-                     enum pack_effort effort)
+void bitpack_append_u64(struct buf *output, const uint64_t *values, size_t count,
+                        enum bitpack_effort effort)
 {
-    uint32_t half[PACK_RUN];
+    uint32_t half[BITPACK_RUN];
     for (unsigned shift = 0; shift < 64; shift += 32) {
-        for (size_t at = 0; at < count; at += PACK_RUN) {
-            const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
+        for (size_t at = 0; at < count; at += BITPACK_RUN) {
+            const size_t run = count - at < BITPACK_RUN ? count - at : BITPACK_RUN;
             for (size_t i = 0; i < run; i++)
                 half[i] = (uint32_t)(values[at + i] >> shift);
-            pack_append_u32(output, half, run, effort);
+            bitpack_append_u32(output, half, run, effort);
         }
     }
 }
@@ -347,7 +349,7 @@ PACK_INLINE bool take_run(struct span *rest, uint32_t *values, size_t count)
     const uint8_t *data;
     if (!cut_run(rest, count, &layout, &data))
         return false;
-    if (count == PACK_RUN)
+    if (count == BITPACK_RUN)
         unpack_full(data, values, layout.width);
     else
         unpack_rest(data, values, count, layout.width);
@@ -357,14 +359,14 @@ PACK_INLINE bool take_run(struct span *rest, uint32_t *values, size_t count)
 
 PACK_INLINE bool take_runs(struct span *rest, uint32_t *values, size_t count)
 {
-    for (size_t at = 0; at < count; at += PACK_RUN) {
-        if (!take_run(rest, values + at, count - at < PACK_RUN ? count - at : PACK_RUN))
+    for (size_t at = 0; at < count; at += BITPACK_RUN) {
+        if (!take_run(rest, values + at, count - at < BITPACK_RUN ? count - at : BITPACK_RUN))
             return false;
     }
     return true;
 }
 
-bool pack_take_u32_portable(struct span *rest, uint32_t *values, size_t count)
+bool bitpack_take_u32_portable(struct span *rest, uint32_t *values, size_t count)
 {
     return take_runs(rest, values, count);
 }
@@ -376,13 +378,13 @@ __attribute__((target("avx2"))) static bool take_u32_avx2(struct span *rest, uin
     return take_runs(rest, values, count);
 }
 
-bool pack_take_u32(struct span *rest, uint32_t *values, size_t count)
+bool bitpack_take_u32(struct span *rest, uint32_t *values, size_t count)
 {
     return __builtin_cpu_supports("avx2") ? take_u32_avx2(rest, values, count)
                                           : take_runs(rest, values, count);
 }
 #else
-bool pack_take_u32(struct span *rest, uint32_t *values, size_t count)
+bool bitpack_take_u32(struct span *rest, uint32_t *values, size_t count)
 {
     return take_runs(rest, values, count);
 }
@@ -397,15 +399,15 @@ static bool are_patches_within(const uint8_t *positions, const struct layout *la
     return true;
 }
 
-bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros)
+bool bitpack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros)
 {
     *ret_are_zeros = true;
-    for (size_t at = 0; at < count; at += PACK_RUN) {
-        const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
+    for (size_t at = 0; at < count; at += BITPACK_RUN) {
+        const size_t run = count - at < BITPACK_RUN ? count - at : BITPACK_RUN;
         struct layout layout;
         const uint8_t *data;
         if (!cut_run(rest, run, &layout, &data) ||
-            (run < PACK_RUN &&
+            (run < BITPACK_RUN &&
              !are_patches_within(data + packed_bytes(run, layout.width), &layout, run)))
             return false;
         *ret_are_zeros &= !layout.width && !layout.patch_count;
@@ -413,13 +415,13 @@ bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros)
     return true;
 }
 
-bool pack_take_u64(struct span *rest, uint64_t *values, size_t count)
+bool bitpack_take_u64(struct span *rest, uint64_t *values, size_t count)
 {
-    uint32_t half[PACK_RUN];
+    uint32_t half[BITPACK_RUN];
     for (unsigned shift = 0; shift < 64; shift += 32) {
-        for (size_t at = 0; at < count; at += PACK_RUN) {
-            const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
-            if (!pack_take_u32(rest, half, run))
+        for (size_t at = 0; at < count; at += BITPACK_RUN) {
+            const size_t run = count - at < BITPACK_RUN ? count - at : BITPACK_RUN;
+            if (!bitpack_take_u32(rest, half, run))
                 return false;
             for (size_t i = 0; i < run; i++)
                 values[at + i] = shift ? values[at + i] | (uint64_t)half[i] << 32 : half[i];

@@ -27,32 +27,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PACK_RUN = 256, PACK_RUN_BYTES_MIN = 3 };
+enum { BITPACK_RUN = 256, BITPACK_RUN_BYTES_MIN = 3 };
 
-enum pack_effort {
-    PACK_QUICK, /* each run is as wide as its widest number: a fifth of the time */
-    PACK_SMALL
+enum bitpack_effort {
+    BITPACK_QUICK, /* each run is as wide as its widest number: a fifth of the time */
+    BITPACK_SMALL
 };
 
 /* Appends values, packed. */
-void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
-                     enum pack_effort effort);
-void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
-                     enum pack_effort effort);
+void bitpack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                        enum bitpack_effort effort);
+void bitpack_append_u64(struct buf *output, const uint64_t *values, size_t count,
+                        enum bitpack_effort effort);
 
 /* Cuts a column of count numbers off *rest; false when it is malformed. */
-bool pack_take_u32(struct span *rest, uint32_t *values, size_t count);
-bool pack_take_u64(struct span *rest, uint64_t *values, size_t count);
+bool bitpack_take_u32(struct span *rest, uint32_t *values, size_t count);
+bool bitpack_take_u64(struct span *rest, uint64_t *values, size_t count);
 
 /*
  * Steps over a column of count numbers of 32 bits without unpacking it; false when it is malformed.
- * After true, no pack_take_u32 of that column fails. *ret_are_zeros: all of them are 0.
+ * After true, no bitpack_take_u32 of that column fails. *ret_are_zeros: all of them are 0.
  */
-bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros);
+bool bitpack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros);
 
 /* The twins without AVX2, for tests and benchmarks. */
-bool pack_take_u32_portable(struct span *rest, uint32_t *values, size_t count);
-void pack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
-                              enum pack_effort effort);
+bool bitpack_take_u32_portable(struct span *rest, uint32_t *values, size_t count);
+void bitpack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
+                                 enum bitpack_effort effort);
 
 #endif

@@ -735,8 +735,8 @@ static enum err_code read_stored_rows(const struct block *block,
         return code;
     *ret_ordinals = room_for(&cursor->ordinals, count, sizeof(**ret_ordinals));
     *ret_values = room_for(&cursor->values, count, sizeof(**ret_values));
-    if (!pack_take_u32(&ordinals, *ret_ordinals, count) || ordinals.size ||
-        !pack_take_u64(&values, *ret_values, count) || values.size)
+    if (!bitpack_take_u32(&ordinals, *ret_ordinals, count) || ordinals.size ||
+        !bitpack_take_u64(&values, *ret_values, count) || values.size)
         return broken(block, granule, extent_names[BLOCK_ROWS], err);
     return ERR_NONE;
 }

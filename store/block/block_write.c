@@ -43,9 +43,9 @@ struct block_writer {
 };
 
 /* What lives for seconds is not worth more. */
-static enum pack_effort effort_of(int level)
+static enum bitpack_effort effort_of(int level)
 {
-    return level ? PACK_SMALL : PACK_QUICK;
+    return level ? BITPACK_SMALL : BITPACK_QUICK;
 }
 
 struct block_writer *block_writer_create(int64_t tenant_id, int level, struct block_sink sink)

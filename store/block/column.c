@@ -11,7 +11,7 @@ enum {
     SAVING_WORTH_IT = 8        /* one part of so many */
 };
 
-void column_writer_init(struct column_writer *writer, int level, enum pack_effort effort)
+void column_writer_init(struct column_writer *writer, int level, enum bitpack_effort effort)
 {
     writer->effort = effort;
     buf_init(&writer->packed, BLOCK_SECTION_MAX_BYTES);
@@ -84,12 +84,12 @@ void column_append_u32(struct column_writer *writer, struct buf *output, const u
 {
     if (!writer->level) {
         const size_t begin = begin_plain(output);
-        pack_append_u32(output, values, count, writer->effort);
+        bitpack_append_u32(output, values, count, writer->effort);
         end_plain(output, begin);
         return;
     }
     buf_clear(&writer->packed);
-    pack_append_u32(&writer->packed, values, count, writer->effort);
+    bitpack_append_u32(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));
 }
 
@@ -98,12 +98,12 @@ void column_append_u64(struct column_writer *writer, struct buf *output, const u
 {
     if (!writer->level) {
         const size_t begin = begin_plain(output);
-        pack_append_u64(output, values, count, writer->effort);
+        bitpack_append_u64(output, values, count, writer->effort);
         end_plain(output, begin);
         return;
     }
     buf_clear(&writer->packed);
-    pack_append_u64(&writer->packed, values, count, writer->effort);
+    bitpack_append_u64(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));
 }
 
@@ -141,7 +141,7 @@ bool column_can_hold(struct span rest, size_t count)
     if (flat_bytes && !compress_can_expand_to(stored, flat_bytes))
         return false;
     const size_t bytes = flat_bytes ? flat_bytes : stored.size;
-    return bytes / PACK_RUN_BYTES_MIN >= count / PACK_RUN;
+    return bytes / BITPACK_RUN_BYTES_MIN >= count / BITPACK_RUN;
 }
 
 bool column_take_bytes(struct column_reader *reader, struct span *rest, struct span *ret_bytes)
@@ -168,7 +168,7 @@ bool column_take_u32(struct column_reader *reader, struct span *rest, uint32_t *
                      size_t count)
 {
     struct span bytes;
-    return column_take_bytes(reader, rest, &bytes) && pack_take_u32(&bytes, values, count) &&
+    return column_take_bytes(reader, rest, &bytes) && bitpack_take_u32(&bytes, values, count) &&
            bytes.size == 0;
 }
 
@@ -176,6 +176,6 @@ bool column_take_u64(struct column_reader *reader, struct span *rest, uint64_t *
                      size_t count)
 {
     struct span bytes;
-    return column_take_bytes(reader, rest, &bytes) && pack_take_u64(&bytes, values, count) &&
+    return column_take_bytes(reader, rest, &bytes) && bitpack_take_u64(&bytes, values, count) &&
            bytes.size == 0;
 }

@@ -16,10 +16,10 @@ struct column_writer {
     struct buf packed;
     struct compress_zstd_writer *zstd; /* NULL: not needed */
     int level;                         /* of zstd; 0: none */
-    enum pack_effort effort;
+    enum bitpack_effort effort;
 };
 
-void column_writer_init(struct column_writer *writer, int level, enum pack_effort effort);
+void column_writer_init(struct column_writer *writer, int level, enum bitpack_effort effort);
 void column_writer_fini(struct column_writer *writer);
 
 void column_append_u32(struct column_writer *writer, struct buf *output, const uint32_t *values,

@@ -26,7 +26,7 @@ struct dictionary;
 
 /* Appends the section (each but BLOCK_GRANULES) to output. */
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
-                              enum pack_effort effort, struct buf *output);
+                              enum bitpack_effort effort, struct buf *output);
 
 /*
  * Reads strings, label sets and series into arena, and no tables nor stacks: there are none then.

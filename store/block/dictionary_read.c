@@ -36,7 +36,7 @@ static uint32_t read_count(struct reading *reading)
     }
     memcpy(&count, reading->rest.data, sizeof(count));
     reading->rest = span_of(reading->rest.data + sizeof(count), reading->rest.size - sizeof(count));
-    if (count > COUNT_MAX || count / PACK_RUN > reading->rest.size) {
+    if (count > COUNT_MAX || count / BITPACK_RUN > reading->rest.size) {
         reading->wrong = "a count is impossible";
         return 0;
     }

@@ -228,7 +228,7 @@ static size_t longest_column(const struct dictionary *dictionary)
 }
 
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
-                              enum pack_effort effort, struct buf *output)
+                              enum bitpack_effort effort, struct buf *output)
 {
     arena_auto scratch = arena_create();
     const size_t longest = longest_column(dictionary);

@@ -7,7 +7,7 @@
 
 /* Running sums begin one number before a multiple of LANES, so that all stores but the first lie
  * within one line of the cache. */
-enum { CHUNK = PACK_RUN, LANES = 8, BEGIN = LANES - 1 };
+enum { CHUNK = BITPACK_RUN, LANES = 8, BEGIN = LANES - 1 };
 
 typedef uint32_t lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
@@ -91,10 +91,10 @@ ROW_INLINE void fill(struct chunk *chunk, const struct row_sums *rows, struct co
                      uint32_t count)
 {
     /* They were stepped over before: nothing is malformed. */
-    (void)!pack_take_u32(&columns->ordinals, chunk->steps, count);
-    (void)!pack_take_u32(&columns->low, chunk->low, count);
+    (void)!bitpack_take_u32(&columns->ordinals, chunk->steps, count);
+    (void)!bitpack_take_u32(&columns->low, chunk->low, count);
     if (!columns->are_narrow)
-        (void)!pack_take_u32(&columns->high, chunk->high, count);
+        (void)!bitpack_take_u32(&columns->high, chunk->high, count);
     fill_running(chunk->steps, rows->are_distinct, chunk->ordinals);
     chunk->is_narrow = columns->are_narrow && rows->are_positive && are_small(chunk->low);
     if (chunk->is_narrow)
@@ -167,11 +167,11 @@ static bool open_columns(const struct row_sums *rows, struct columns *columns)
     bool are_zeros;
     columns->ordinals = rows->ordinals;
     columns->low = columns->high = rows->values;
-    if (!pack_skip_u32(&rest, rows->row_count, &are_zeros) || rest.size ||
-        !pack_skip_u32(&columns->high, rows->row_count, &are_zeros))
+    if (!bitpack_skip_u32(&rest, rows->row_count, &are_zeros) || rest.size ||
+        !bitpack_skip_u32(&columns->high, rows->row_count, &are_zeros))
         return false;
     rest = columns->high;
-    return pack_skip_u32(&rest, rows->row_count, &columns->are_narrow) && rest.size == 0;
+    return bitpack_skip_u32(&rest, rows->row_count, &columns->are_narrow) && rest.size == 0;
 }
 
 ROW_INLINE void add(const struct row_sums *rows, struct columns *columns, int64_t *sums)

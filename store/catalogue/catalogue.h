@@ -81,9 +81,9 @@ enum err_code catalogue_queue_usage(struct pg_connection *connection, struct are
 struct catalogue_place {
     const char *object_key;
     uint64_t offset;
-    uint64_t bytes;               /* 0: the whole object */
-    uint32_t level;               /* 0: in a segment */
-    struct deleted_ids deletions; /* that may be of profiles in it */
+    uint64_t bytes;                    /* 0: the whole object */
+    uint32_t level;                    /* 0: in a segment */
+    struct deletion_set_ids deletions; /* that may be of profiles in it */
 };
 
 /* What a team deleted, or will: profiles with begin_ns <= begin < end_ns. */

@@ -94,10 +94,10 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
 }
 
 void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,
-                        struct deleted_ids *ret_ids)
+                        struct deletion_set_ids *ret_ids)
 {
     struct span rest = span_text(pg_get_text(result, row, column)), item;
-    *ret_ids = (struct deleted_ids){0};
+    *ret_ids = (struct deletion_set_ids){0};
     if (rest.size <= 2)
         return;
     rest = span_of(rest.data + 1, rest.size - 2); /* "{100,200}" */
@@ -122,7 +122,7 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
     *ret_count = 0;
     buf_init(&ids, IDS_MAX_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct deleted_ids *of_place = &places[i].deletions;
+        const struct deletion_set_ids *of_place = &places[i].deletions;
         if (i && of_place->ids == places[i - 1].deletions.ids)
             continue; /* of one segment */
         for (uint32_t j = 0; j < of_place->count; j++)

@@ -18,6 +18,6 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
                                               int first, const uint32_t **ret_starts);
 /* An array of numbers. */
 void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,
-                        struct deleted_ids *ret_ids);
+                        struct deletion_set_ids *ret_ids);
 
 #endif

@@ -12,29 +12,29 @@
 struct one {
     int64_t id;
     struct selector *selector;
-    struct deleted_window window;
+    struct deletion_set_window window;
 };
 
-struct deleted {
+struct deletion_set {
     struct one *deletions; /* by id */
     uint32_t count;
     const struct retention *retention; /* or NULL */
-    struct deleted_window *room;
+    struct deletion_set_window *room;
 };
 
-enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
-                             uint32_t count, const struct retention *retention,
-                             struct deleted **ret_deleted, struct err *err)
+enum err_code deletion_set_create(struct arena *arena, const struct catalogue_deletion *deletions,
+                                  uint32_t count, const struct retention *retention,
+                                  struct deletion_set **ret_deleted, struct err *err)
 {
-    struct deleted *deleted = arena_new(arena, struct deleted, 1);
+    struct deletion_set *deleted = arena_new(arena, struct deletion_set, 1);
     deleted->deletions = arena_new(arena, struct one, count);
-    deleted->room = arena_new(arena, struct deleted_window, (size_t)count + 1);
+    deleted->room = arena_new(arena, struct deletion_set_window, (size_t)count + 1);
     deleted->count = count;
     deleted->retention = retention;
     for (uint32_t i = 0; i < count; i++) {
         struct one *one = &deleted->deletions[i];
         one->id = deletions[i].id;
-        one->window = (struct deleted_window){deletions[i].begin_ns, deletions[i].end_ns};
+        one->window = (struct deletion_set_window){deletions[i].begin_ns, deletions[i].end_ns};
         enum err_code code =
             selector_parse_kept(arena, span_text(deletions[i].selector), &one->selector, err);
         if (code)
@@ -52,12 +52,12 @@ static int compare_ids(const void *id, const void *one)
 
 static int compare_windows(const void *a, const void *b)
 {
-    const struct deleted_window *x = a, *y = b;
+    const struct deletion_set_window *x = a, *y = b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
 /* What touches becomes one. */
-static uint32_t unite(struct deleted_window *windows, uint32_t count)
+static uint32_t unite(struct deletion_set_window *windows, uint32_t count)
 {
     uint32_t kept = 0;
     if (count)
@@ -71,15 +71,15 @@ static uint32_t unite(struct deleted_window *windows, uint32_t count)
     return kept;
 }
 
-bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *ids,
-                      int64_t begin_ns)
+bool deletion_set_can_have(const struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                           int64_t begin_ns)
 {
     return ids->count ||
            (deleted->retention && begin_ns < retention_latest_cutoff(deleted->retention));
 }
 
 /* What is too old is a window, too. */
-static enum err_code find_expired(const struct deleted *deleted,
+static enum err_code find_expired(const struct deletion_set *deleted,
                                   const struct dictionary *dictionary, uint32_t series,
                                   uint32_t *count, int64_t *totals_before_ns, struct err *err)
 {
@@ -91,13 +91,13 @@ static enum err_code find_expired(const struct deleted *deleted,
         return code;
     *totals_before_ns = times.totals_before_ns;
     if (times.gone_before_ns > INT64_MIN)
-        deleted->room[(*count)++] = (struct deleted_window){INT64_MIN, times.gone_before_ns};
+        deleted->room[(*count)++] = (struct deletion_set_window){INT64_MIN, times.gone_before_ns};
     return ERR_NONE;
 }
 
-enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
-                           const struct dictionary *dictionary, uint32_t series,
-                           struct deleted_windows *ret_windows, struct err *err)
+enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                                const struct dictionary *dictionary, uint32_t series,
+                                struct deletion_set_windows *ret_windows, struct err *err)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ids->count; i++) {
@@ -118,22 +118,23 @@ enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *id
     enum err_code code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
     if (code)
         return code;
-    *ret_windows = (struct deleted_windows){.windows = deleted->room,
-                                            .count = unite(deleted->room, count),
-                                            .has_totals = totals_before_ns > INT64_MIN,
-                                            .totals_before_ns = totals_before_ns};
+    *ret_windows = (struct deletion_set_windows){.windows = deleted->room,
+                                                 .count = unite(deleted->room, count),
+                                                 .has_totals = totals_before_ns > INT64_MIN,
+                                                 .totals_before_ns = totals_before_ns};
     return ERR_NONE;
 }
 
-bool deleted_leaves_totals(const struct deleted_windows *windows,
-                           const struct block_granule *granule)
+bool deletion_set_leaves_totals(const struct deletion_set_windows *windows,
+                                const struct block_granule *granule)
 {
     return granule->flags & BLOCK_ARE_TOTALS ||
            (windows->has_totals &&
             granule->hour < windows->totals_before_ns / CLOCK_NS_PER_S / 3600);
 }
 
-bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+bool deletion_set_has_any(const struct deletion_set_windows *windows, int64_t first_ns,
+                          int64_t last_ns)
 {
     for (uint32_t i = 0; i < windows->count; i++) {
         if (windows->windows[i].start_ns <= last_ns && windows->windows[i].end_ns > first_ns)
@@ -142,7 +143,8 @@ bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, in
     return false;
 }
 
-bool deleted_has_all(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+bool deletion_set_has_all(const struct deletion_set_windows *windows, int64_t first_ns,
+                          int64_t last_ns)
 {
     for (uint32_t i = 0; i < windows->count; i++) {
         if (windows->windows[i].start_ns <= first_ns && windows->windows[i].end_ns > last_ns)

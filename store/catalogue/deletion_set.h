@@ -17,25 +17,25 @@
 struct arena;
 struct block_granule;
 struct catalogue_deletion;
-struct deleted;
+struct deletion_set;
 struct dictionary;
 struct retention;
 
 /* Of a block: ids of deletions. */
-struct deleted_ids {
+struct deletion_set_ids {
     const int64_t *ids;
     uint32_t count;
 };
 
 /* Profiles that begin at start_ns and later, and before end_ns. */
-struct deleted_window {
+struct deletion_set_window {
     int64_t start_ns;
     int64_t end_ns;
 };
 
 /* Of one series of one block: ascending, neither touching nor overlapping. */
-struct deleted_windows {
-    struct deleted_window *windows;
+struct deletion_set_windows {
+    struct deletion_set_window *windows;
     uint32_t count;
     bool has_totals; /* of hours that begin before totals_before_ns totals alone are kept */
     int64_t totals_before_ns;
@@ -43,26 +43,28 @@ struct deleted_windows {
 
 /* Is what the granule's hour has together all that is kept of it, or all that is to be told? Then
  * it is deleted as a whole, if any of it is. */
-bool deleted_leaves_totals(const struct deleted_windows *windows,
-                           const struct block_granule *granule);
+bool deletion_set_leaves_totals(const struct deletion_set_windows *windows,
+                                const struct block_granule *granule);
 
 /* In arena, with room for the windows of one series. retention is kept; NULL: nothing is too old.
  * Handles: ERR_INVALID (a selector). */
-enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
-                             uint32_t count, const struct retention *retention,
-                             struct deleted **ret_deleted, struct err *err) MUST_USE;
+enum err_code deletion_set_create(struct arena *arena, const struct catalogue_deletion *deletions,
+                                  uint32_t count, const struct retention *retention,
+                                  struct deletion_set **ret_deleted, struct err *err) MUST_USE;
 
-/* Can deleted_find find any of what a block has that begins at begin_ns or later? */
-bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *ids,
-                      int64_t begin_ns);
+/* Can deletion_set_find find any of what a block has that begins at begin_ns or later? */
+bool deletion_set_can_have(const struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                           int64_t begin_ns);
 
 /* Borrowed until the next call. Handles: what selector_matches does. */
-enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
-                           const struct dictionary *dictionary, uint32_t series,
-                           struct deleted_windows *ret_windows, struct err *err) MUST_USE;
+enum err_code deletion_set_find(struct deletion_set *deleted, const struct deletion_set_ids *ids,
+                                const struct dictionary *dictionary, uint32_t series,
+                                struct deletion_set_windows *ret_windows, struct err *err) MUST_USE;
 
 /* Is one of the moments, or all of them, deleted: first_ns <= moment <= last_ns? */
-bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns);
-bool deleted_has_all(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns);
+bool deletion_set_has_any(const struct deletion_set_windows *windows, int64_t first_ns,
+                          int64_t last_ns);
+bool deletion_set_has_all(const struct deletion_set_windows *windows, int64_t first_ns,
+                          int64_t last_ns);
 
 #endif

@@ -6,14 +6,14 @@
 #include "store/catalogue/catalogue.h"
 #include "store/maintain/maintenance.h"
 
-struct witness witness_of_upkeep(const struct upkeep_options *options)
+struct reachability reachability_of_upkeep(const struct maintenance_options *options)
 {
-    return (struct witness){
+    return (struct reachability){
         .database = options->jobs_database, .tenant_id = PG_NO_TENANT, .objects = options->objects};
 }
 
-bool witness_is_alone(const struct witness *witness, const char *object_key,
-                      const struct err *failure)
+bool reachability_is_alone(const struct reachability *witness, const char *object_key,
+                           const struct err *failure)
 {
     arena_auto arena = arena_create();
     const char *const *keys;

@@ -16,23 +16,23 @@
 #include <stdint.h>
 
 struct object_store;
-struct patience;
+struct wait_limit;
 struct pg_pool;
 
 /* Who is asked for others. */
-struct witness {
+struct reachability {
     struct pg_pool *database;
     int64_t tenant_id; /* or PG_NO_TENANT, where the role sees all */
     struct object_store *objects;
-    const struct patience *patience; /* or NULL */
+    const struct wait_limit *patience; /* or NULL */
 };
 
-struct upkeep_options;
-struct witness witness_of_upkeep(const struct upkeep_options *options);
+struct maintenance_options;
+struct reachability reachability_of_upkeep(const struct maintenance_options *options);
 
 /* Whether failure says that this object could not be read, and others can be. Where there is no
  * other, or nobody can say which there are, it is false. */
-bool witness_is_alone(const struct witness *witness, const char *object_key,
-                      const struct err *failure);
+bool reachability_is_alone(const struct reachability *witness, const char *object_key,
+                           const struct err *failure);
 
 #endif

@@ -13,10 +13,10 @@ struct source {
     int32_t hour;
     uint32_t input;
     const struct block_granule *granule;
-    struct deleted_windows deleted; /* of the series; its own */
-    bool are_totals;                /* what its hour has together is all that is kept */
-    bool is_whole;                  /* all of its profiles are wanted */
-    bool is_lost;                   /* it cannot be read */
+    struct deletion_set_windows deleted; /* of the series; its own */
+    bool are_totals;                     /* what its hour has together is all that is kept */
+    bool is_whole;                       /* all of its profiles are wanted */
+    bool is_lost;                        /* it cannot be read */
 };
 
 /* A profile of the granule in hand. */
@@ -70,19 +70,19 @@ static int compare_sources(const void *a, const void *b)
 
 /* The windows of a series are found once, since granules are in order of series. */
 static enum err_code find_deleted(struct merging *merging, uint32_t input, uint32_t series,
-                                  struct deleted_windows *windows)
+                                  struct deletion_set_windows *windows)
 {
     const struct block_merge_options *options = merging->options;
-    struct deleted_windows found = {0};
+    struct deletion_set_windows found = {0};
     if (!options->deleted)
         return ERR_NONE;
     enum err_code code =
-        deleted_find(options->deleted, &options->deletions[input],
-                     block_dictionary(merging->blocks[input]), series, &found, merging->err);
+        deletion_set_find(options->deleted, &options->deletions[input],
+                          block_dictionary(merging->blocks[input]), series, &found, merging->err);
     if (code)
         return code;
     *windows = found;
-    windows->windows = arena_new(merging->arena, struct deleted_window, found.count);
+    windows->windows = arena_new(merging->arena, struct deletion_set_window, found.count);
     for (uint32_t i = 0; i < found.count; i++)
         windows->windows[i] = found.windows[i];
     return ERR_NONE;
@@ -91,7 +91,7 @@ static enum err_code find_deleted(struct merging *merging, uint32_t input, uint3
 static enum err_code list_of_input(struct merging *merging, uint32_t input)
 {
     const struct block_merge_options *options = merging->options;
-    struct deleted_windows windows = {0};
+    struct deletion_set_windows windows = {0};
     const uint32_t before = merging->source_count;
     uint32_t count, whole_count = 0, series = UINT32_MAX;
     enum err_code code = ERR_NONE;
@@ -102,18 +102,18 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
             continue;
         if (granule->series != series) {
             series = granule->series;
-            windows = (struct deleted_windows){0};
+            windows = (struct deletion_set_windows){0};
             code = find_deleted(merging, input, series, &windows);
         }
-        if (code || deleted_has_all(&windows, granule->begin_ns, granule->end_ns))
+        if (code || deletion_set_has_all(&windows, granule->begin_ns, granule->end_ns))
             continue;
-        const bool are_totals = deleted_leaves_totals(&windows, granule);
+        const bool are_totals = deletion_set_leaves_totals(&windows, granule);
         if (granule->flags & BLOCK_ARE_TOTALS &&
-            deleted_has_any(&windows, granule->begin_ns, granule->end_ns))
+            deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns))
             continue; /* no part of it can be told */
         const bool is_cut = granule->begin_ns < options->begin_ns ||
                             granule->end_ns > options->last_ns ||
-                            deleted_has_any(&windows, granule->begin_ns, granule->end_ns);
+                            deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns);
         merging->sources[merging->source_count++] = (struct source){
             .series = series, /* of the input, until the union is known */
             .hour = granule->hour,
@@ -164,7 +164,7 @@ static bool is_wanted(const struct merging *merging, const struct source *source
 {
     return profile->time_ns >= merging->options->begin_ns &&
            profile->time_ns <= merging->options->last_ns &&
-           !deleted_has_any(&source->deleted, profile->time_ns, profile->time_ns);
+           !deletion_set_has_any(&source->deleted, profile->time_ns, profile->time_ns);
 }
 
 /* ---- what is left of dictionaries ---- */
@@ -445,8 +445,8 @@ static enum err_code write_gathered(struct merging *merging, const struct source
         .label_sets = gathered->has_label_sets ? label_sets : NULL,
     };
     if (gathered->are_totals)
-        totals_reduce(gathered->arena, rule_of_type(&merging->united.dictionary, source->series),
-                      &rows);
+        totals_reduce(gathered->arena,
+                      aggregation_of_type(&merging->united.dictionary, source->series), &rows);
     else if (gathered->timestamps)
         order_timestamps(gathered, order, &rows);
     return block_writer_append(merging->writer, &rows, merging->err);

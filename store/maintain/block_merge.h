@@ -26,8 +26,8 @@ struct block_merge_options {
     int64_t begin_ns;
     int64_t last_ns; /* inclusive: no moment is out of reach */
     struct block_sink sink;
-    struct deleted *deleted;             /* NULL: nothing is */
-    const struct deleted_ids *deletions; /* of each block */
+    struct deletion_set *deleted;             /* NULL: nothing is */
+    const struct deletion_set_ids *deletions; /* of each block */
     /* Granules that cannot be read are left out and added to it; NULL: they are ERR_CORRUPT, or
      * ERR_IO with is_unreadable. */
     struct block_losses *losses;

@@ -20,7 +20,7 @@ enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15, RETRY_S = 
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
 struct compaction {
-    const struct upkeep_options *options;
+    const struct maintenance_options *options;
     const struct catalogue_claim *claim;
     const struct compact_plan *plan;
     int64_t writer_id;
@@ -30,8 +30,8 @@ struct compaction {
     const struct block **blocks;
     uint32_t count;
     struct retention *retention;
-    struct deleted *deleted;       /* NULL: nothing is, nor too old */
-    struct deleted_ids *deletions; /* of each block */
+    struct deletion_set *deleted;       /* NULL: nothing is, nor too old */
+    struct deletion_set_ids *deletions; /* of each block */
     struct catalogue_block *outputs;
     uint32_t output_count;
     int64_t due_ns; /* when a rule is due next on what an expiry leaves; INT64_MAX: never */
@@ -59,7 +59,7 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
 {
     struct err err;
     const struct catalogue_claim *claim = compaction->claim;
-    open_blocks_forget(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
+    block_cache_forget(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
     (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
                                  compaction->writer_id, claim, claim->owners[place], why, &err);
     return ERR_CORRUPT;
@@ -71,18 +71,18 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
                           const struct err *failure)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    const struct witness witness = witness_of_upkeep(compaction->options);
+    const struct reachability witness = reachability_of_upkeep(compaction->options);
     struct open_block opened;
     struct err err = {0};
     if (!failure->is_unreadable)
         return false;
-    enum err_code code = open_blocks_take(compaction->options->blocks, claim->tenant_id,
+    enum err_code code = block_cache_take(compaction->options->blocks, claim->tenant_id,
                                           &claim->places[place], &opened, &err);
     if (!code) {
         code = block_verify(opened.block, &err);
-        open_blocks_give(&opened);
+        block_cache_give(&opened);
     }
-    return code == ERR_IO && witness_is_alone(&witness, claim->places[place].object_key, &err);
+    return code == ERR_IO && reachability_is_alone(&witness, claim->places[place].object_key, &err);
 }
 
 static enum err_code open_inputs(struct compaction *compaction)
@@ -91,7 +91,7 @@ static enum err_code open_inputs(struct compaction *compaction)
     compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
     compaction->places = arena_new(compaction->arena, uint32_t, claim->count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
-    compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
+    compaction->deletions = arena_new(compaction->arena, struct deletion_set_ids, claim->count);
     for (uint32_t i = 0; i < claim->count; i++) {
         struct open_block *opened = &compaction->opened[compaction->count];
         if (compaction->plan->is_left_out && compaction->plan->is_left_out[i])
@@ -99,7 +99,7 @@ static enum err_code open_inputs(struct compaction *compaction)
         enum err_code code = stay_alive(compaction);
         if (code)
             return code;
-        code = open_blocks_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
+        code = block_cache_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
                                 opened, compaction->err);
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
             return mark_broken(compaction, i,
@@ -169,8 +169,8 @@ static enum err_code find_expired(struct compaction *compaction)
     for (uint32_t i = 0; i < compaction->count && !code; i++)
         code = look_at_block(compaction, compaction->blocks[i]);
     if (!code && (compaction->is_due || claim->deletion_count))
-        code = deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
-                              compaction->retention, &compaction->deleted, compaction->err);
+        code = deletion_set_create(compaction->arena, claim->deletions, claim->deletion_count,
+                                   compaction->retention, &compaction->deleted, compaction->err);
     return code;
 }
 
@@ -341,7 +341,7 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
 static void move_input(struct compaction *compaction, uint32_t from, uint32_t to)
 {
     const struct block *block = compaction->blocks[from];
-    const struct deleted_ids deletions = compaction->deletions[from];
+    const struct deletion_set_ids deletions = compaction->deletions[from];
     const uint32_t place = compaction->places[from];
     for (uint32_t i = from; i > to; i--) {
         compaction->blocks[i] = compaction->blocks[i - 1];
@@ -406,9 +406,9 @@ static enum err_code merge_inputs(struct compaction *compaction)
 static enum err_code check_losses(const struct compaction *compaction)
 {
     const struct block_losses *losses = compaction->plan->losses;
-    const struct witness witness = witness_of_upkeep(compaction->options);
+    const struct reachability witness = reachability_of_upkeep(compaction->options);
     if (!losses || !losses->failure.is_unreadable ||
-        witness_is_alone(&witness, compaction->claim->places[0].object_key, &losses->failure))
+        reachability_is_alone(&witness, compaction->claim->places[0].object_key, &losses->failure))
         return ERR_NONE;
     *compaction->err = losses->failure;
     return ERR_IO;
@@ -445,7 +445,7 @@ static bool is_of_claim(enum err_code code)
            code == ERR_INTERNAL || code == ERR_CORRUPT;
 }
 
-enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
+enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
                             struct err *err)
 {
@@ -470,7 +470,7 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
     if (!code && !is_early)
         code = check_losses(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
-        open_blocks_give(&compaction.opened[i]);
+        block_cache_give(&compaction.opened[i]);
     if (is_of_claim(code))
         code = discard_outputs(&compaction, code);
     if (!code && is_early)
@@ -480,7 +480,7 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, plan->rest, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
-        open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
+        block_cache_forget(options->blocks, claim->tenant_id, &claim->places[i]);
     const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
     if (is_rolled_back) /* nobody will ever name them */
         code = discard_outputs(&compaction, code);
@@ -521,7 +521,7 @@ static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
 }
 
 /* As no merge can take it, none is to try: it is told, and read as it is. */
-static enum err_code set_aside(const struct upkeep_options *options, int64_t writer_id,
+static enum err_code set_aside(const struct maintenance_options *options, int64_t writer_id,
                                const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -533,7 +533,7 @@ static enum err_code set_aside(const struct upkeep_options *options, int64_t wri
 
 /* Bytes of strings of a segment's part or of a block; *ret_is_oversized: out of proportion. 0: it
  * cannot be opened. */
-static size_t measure(const struct upkeep_options *options, const struct catalogue_claim *one,
+static size_t measure(const struct maintenance_options *options, const struct catalogue_claim *one,
                       bool *ret_is_oversized)
 {
     size_t bytes = 0;
@@ -541,18 +541,18 @@ static size_t measure(const struct upkeep_options *options, const struct catalog
     for (uint32_t i = 0; i < one->count; i++) {
         struct open_block opened;
         struct err err;
-        if (open_blocks_take(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
+        if (block_cache_take(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
             continue;
         bytes += block_dictionary(opened.block)->string_bytes;
         *ret_is_oversized |= oversized_in_merge(opened.block);
-        open_blocks_give(&opened);
+        block_cache_give(&opened);
     }
     return bytes;
 }
 
 /* Which of them keeps the others from being merged: an oversized one before others, and of these
  * the largest. */
-static uint32_t find_obstacle(const struct upkeep_options *options,
+static uint32_t find_obstacle(const struct maintenance_options *options,
                               const struct catalogue_claim *part)
 {
     uint32_t found = 0;
@@ -571,7 +571,7 @@ static uint32_t find_obstacle(const struct upkeep_options *options,
     return found;
 }
 
-static enum err_code merge_part(const struct upkeep_options *options, int64_t writer_id,
+static enum err_code merge_part(const struct maintenance_options *options, int64_t writer_id,
                                 const struct catalogue_claim *part, struct err *err)
 {
     static const struct compact_plan together = {0}, apart = {.is_apart = true};
@@ -581,7 +581,7 @@ static enum err_code merge_part(const struct upkeep_options *options, int64_t wr
     return code;
 }
 
-static enum err_code merge_claim(const struct upkeep_options *options, int64_t writer_id,
+static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
                                  const struct catalogue_claim *claim, struct err *err)
 {
     uint32_t size = claim->id_count;
@@ -614,10 +614,10 @@ static enum err_code merge_claim(const struct upkeep_options *options, int64_t w
     return code;
 }
 
-enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, struct err *err)
 {
-    enum err_code code = claim->mark.why ? mend_claim(options, writer_id, claim, err)
+    enum err_code code = claim->mark.why ? repair_claim(options, writer_id, claim, err)
                                          : merge_claim(options, writer_id, claim, err);
     if (is_of_claim(code)) {
         if (options->report)

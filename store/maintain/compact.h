@@ -29,14 +29,14 @@ struct compact_plan {
 
 /* Merges and swaps, all at once. Handles: as compact_claim, and whatever
  * compact_claim sets aside: ERR_TOO_LARGE, ERR_CORRUPT (an input was marked) and others. */
-enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
+enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
                             struct err *err) MUST_USE;
 
 /* Merges and swaps; or mends (store/maintain/repair.h). What fails for what the claim holds, or for
  * its team's rules and deletions, is reported and set aside for a while: nobody else waits for it.
  * Handles: ERR_CONFLICT (the lease was lost: somebody else does it). */
-enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
 #endif

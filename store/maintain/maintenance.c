@@ -23,8 +23,8 @@ enum {
     KEY_ROOM = 48
 };
 
-struct upkeep {
-    struct upkeep_options options;
+struct maintenance {
+    struct maintenance_options options;
     pthread_t thread;
     uint64_t turn;   /* claims so far */
     int64_t tidy_ns; /* monotonic, when each is due next */
@@ -35,7 +35,7 @@ struct upkeep {
     bool should_stop;
 };
 
-static bool should_stop(struct upkeep *upkeep)
+static bool should_stop(struct maintenance *upkeep)
 {
     pthread_mutex_lock(&upkeep->mutex);
     const bool stops = upkeep->should_stop;
@@ -43,7 +43,7 @@ static bool should_stop(struct upkeep *upkeep)
     return stops;
 }
 
-static void report(struct upkeep *upkeep, const char *work, const struct err *err)
+static void report(struct maintenance *upkeep, const char *work, const struct err *err)
 {
     if (upkeep->options.report)
         upkeep->options.report(upkeep->options.report_context, work, err);
@@ -52,7 +52,7 @@ static void report(struct upkeep *upkeep, const char *work, const struct err *er
 /* ---- what dead servers left ---- */
 
 struct orphans {
-    struct upkeep *upkeep;
+    struct maintenance *upkeep;
     struct arena *arena;
     const char *keys[KEYS_AT_ONCE];
     uint32_t count;
@@ -77,7 +77,7 @@ static enum err_code visit(void *context, const char *key, uint64_t size, int64_
     return orphans->count == KEYS_AT_ONCE ? discard(orphans, err) : ERR_NONE;
 }
 
-static enum err_code find_orphans(struct upkeep *upkeep, struct err *err)
+static enum err_code find_orphans(struct maintenance *upkeep, struct err *err)
 {
     static const char *const kinds[] = {"segment", "block"};
     arena_auto arena = arena_create();
@@ -112,9 +112,9 @@ static bool is_time(int64_t *due_ns, int64_t every_s)
 }
 
 /* What is not claimed. It comes between merges, too, of which there may always be one more. */
-static void do_timed(struct upkeep *upkeep)
+static void do_timed(struct maintenance *upkeep)
 {
-    const struct upkeep_options *options = &upkeep->options;
+    const struct maintenance_options *options = &upkeep->options;
     struct err err;
     if (is_time(&upkeep->tidy_ns, TIDY_S) &&
         catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
@@ -130,9 +130,9 @@ static void do_timed(struct upkeep *upkeep)
 /* ---- the thread ---- */
 
 /* One merge; false when there was none to do. */
-static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct err *err)
+static enum err_code compact_once(struct maintenance *upkeep, bool *ret_did, struct err *err)
 {
-    const struct upkeep_options *options = &upkeep->options;
+    const struct maintenance_options *options = &upkeep->options;
     arena_auto arena = arena_create();
     struct catalogue_claim claim;
     int64_t writer_id;
@@ -151,7 +151,7 @@ static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct e
 }
 
 /* Until nothing is due. */
-static void run_round(struct upkeep *upkeep)
+static void run_round(struct maintenance *upkeep)
 {
     bool did = true;
     while (did && !should_stop(upkeep)) {
@@ -169,7 +169,7 @@ static void run_round(struct upkeep *upkeep)
     }
 }
 
-static bool wait_for_round(struct upkeep *upkeep)
+static bool wait_for_round(struct maintenance *upkeep)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -187,16 +187,16 @@ static bool wait_for_round(struct upkeep *upkeep)
 
 static void *upkeep_main(void *context)
 {
-    struct upkeep *upkeep = context;
+    struct maintenance *upkeep = context;
     while (wait_for_round(upkeep))
         run_round(upkeep);
     return NULL;
 }
 
-enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep **ret_upkeep,
-                            struct err *err)
+enum err_code maintenance_create(const struct maintenance_options *options,
+                                 struct maintenance **ret_upkeep, struct err *err)
 {
-    struct upkeep *upkeep = mem_new(struct upkeep, 1);
+    struct maintenance *upkeep = mem_new(struct maintenance, 1);
     pthread_condattr_t attributes;
     upkeep->options = *options;
     digest_random(&upkeep->turn, sizeof(upkeep->turn)); /* servers that live short take all turns */
@@ -214,7 +214,7 @@ enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep 
     return ERR_NONE;
 }
 
-void upkeep_destroy(struct upkeep *upkeep)
+void maintenance_destroy(struct maintenance *upkeep)
 {
     if (!upkeep)
         return;

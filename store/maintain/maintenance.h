@@ -15,15 +15,15 @@
 #include <stdint.h>
 
 struct object_store;
-struct open_blocks;
+struct block_cache;
 struct pg_pool;
-struct upkeep;
+struct maintenance;
 struct writer;
 
-struct upkeep_options {
+struct maintenance_options {
     struct object_store *objects;
     struct pg_pool *jobs_database;
-    struct open_blocks *blocks;
+    struct block_cache *blocks;
     struct writer *writer;
     int64_t retention_s;  /* of tenants without one of their own; 0: for ever */
     int64_t query_time_s; /* that a question may take, of tenants without a limit of their own */
@@ -32,9 +32,9 @@ struct upkeep_options {
     void *report_context;
 };
 
-enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep **ret_upkeep,
-                            struct err *err) MUST_USE;
+enum err_code maintenance_create(const struct maintenance_options *options,
+                                 struct maintenance **ret_upkeep, struct err *err) MUST_USE;
 /* Ends the thread once what it merges is done. NULL is a no-op. */
-void upkeep_destroy(struct upkeep *upkeep);
+void maintenance_destroy(struct maintenance *upkeep);
 
 #endif

@@ -24,7 +24,7 @@ struct piece {
 };
 
 struct mending {
-    const struct upkeep_options *options;
+    const struct maintenance_options *options;
     const struct catalogue_claim *claim;
     int64_t writer_id;
     struct arena *arena;
@@ -46,14 +46,14 @@ static enum err_code read_piece(struct mending *mending, uint32_t i, struct err 
     struct piece *piece = &mending->pieces[i];
     struct open_block opened;
     *err = (struct err){0};
-    enum err_code code = open_blocks_take(mending->options->blocks, claim->tenant_id,
+    enum err_code code = block_cache_take(mending->options->blocks, claim->tenant_id,
                                           &claim->places[i], &opened, err);
     if (code)
         return code;
     piece->can_open = true;
     piece->row_count = block_footer(opened.block)->row_count;
     code = block_verify(opened.block, err);
-    open_blocks_give(&opened);
+    block_cache_give(&opened);
     return code;
 }
 
@@ -61,16 +61,16 @@ static enum err_code read_piece(struct mending *mending, uint32_t i, struct err 
 static bool is_of_piece(const struct mending *mending, uint32_t i, enum err_code code,
                         const struct err *err)
 {
-    const struct witness witness = witness_of_upkeep(mending->options);
+    const struct reachability witness = reachability_of_upkeep(mending->options);
     return code == ERR_CORRUPT || code == ERR_NOT_FOUND ||
            (code == ERR_IO &&
-            witness_is_alone(&witness, mending->claim->places[i].object_key, err));
+            reachability_is_alone(&witness, mending->claim->places[i].object_key, err));
 }
 
 static enum err_code examine(struct mending *mending, uint32_t i)
 {
     const struct catalogue_claim *claim = mending->claim;
-    struct open_blocks *blocks = mending->options->blocks;
+    struct block_cache *blocks = mending->options->blocks;
     struct piece *piece = &mending->pieces[i];
     struct err err;
     enum err_code code = read_piece(mending, i, &err);
@@ -81,7 +81,7 @@ static enum err_code examine(struct mending *mending, uint32_t i)
     mending->missing_count += code == ERR_NOT_FOUND;
     if (!code)
         return ERR_NONE;
-    open_blocks_forget(blocks, claim->tenant_id, &claim->places[i]);
+    block_cache_forget(blocks, claim->tenant_id, &claim->places[i]);
     mending->problem = err;
     if (is_of_piece(mending, i, code, &err))
         return ERR_NONE;
@@ -92,7 +92,7 @@ static enum err_code examine(struct mending *mending, uint32_t i)
 /* It is still as it was: later, then. */
 static enum err_code leave(struct mending *mending)
 {
-    const struct upkeep_options *options = mending->options;
+    const struct maintenance_options *options = mending->options;
     const struct catalogue_claim *claim = mending->claim;
     if (options->report)
         options->report(options->report_context, "compaction", &mending->problem);
@@ -128,7 +128,8 @@ static enum err_code append_to_rest(void *context, struct span bytes, struct err
                : ERR_NONE;
 }
 
-static enum err_code rewrite_piece(struct mending *mending, uint32_t i, struct deleted *deleted)
+static enum err_code rewrite_piece(struct mending *mending, uint32_t i,
+                                   struct deletion_set *deleted)
 {
     const struct catalogue_claim *claim = mending->claim;
     const struct catalogue_place *place = &claim->places[i];
@@ -144,12 +145,12 @@ static enum err_code rewrite_piece(struct mending *mending, uint32_t i, struct d
         .deletions = &place->deletions,
     };
     enum err_code code =
-        open_blocks_take(mending->options->blocks, claim->tenant_id, place, &opened, mending->err);
+        block_cache_take(mending->options->blocks, claim->tenant_id, place, &opened, mending->err);
     if (code)
         return code;
     const struct block *block = opened.block;
     code = block_merge(&block, 1, &options, &summary, mending->err);
-    open_blocks_give(&opened);
+    block_cache_give(&opened);
     if (code || !summary.granule_count)
         return code;
     struct catalogue_rest *rest = &mending->rest;
@@ -178,7 +179,7 @@ static enum err_code gather_rest(struct mending *mending, bool is_too_large)
 {
     const struct catalogue_claim *claim = mending->claim;
     struct retention *retention;
-    struct deleted *deleted;
+    struct deletion_set *deleted;
     mending->rest = (struct catalogue_rest){.why = CATALOGUE_TOO_LARGE,
                                             .is_rewritten = true,
                                             .begin_ns = INT64_MAX,
@@ -186,8 +187,8 @@ static enum err_code gather_rest(struct mending *mending, bool is_too_large)
     mending->lengths = arena_new(mending->arena, uint64_t, claim->count);
     enum err_code code = retention_create(mending->arena, &claim->rules, &retention, mending->err);
     if (!code)
-        code = deleted_create(mending->arena, claim->deletions, claim->deletion_count, retention,
-                              &deleted, mending->err);
+        code = deletion_set_create(mending->arena, claim->deletions, claim->deletion_count,
+                                   retention, &deleted, mending->err);
     for (uint32_t i = 0; i < claim->count && !code; i++) {
         if (!mending->pieces[i].is_whole)
             code = copy_piece(mending, i);
@@ -259,7 +260,7 @@ static enum err_code set_apart(struct mending *mending, bool is_too_large)
 
 static void report_loss(struct mending *mending, const struct block_losses *losses)
 {
-    const struct upkeep_options *options = mending->options;
+    const struct maintenance_options *options = mending->options;
     const struct catalogue_claim *claim = mending->claim;
     const struct catalogue_mark *mark = &claim->mark;
     uint64_t opened = 0;
@@ -307,8 +308,8 @@ static enum err_code decide(struct mending *mending)
     return set_apart(mending, is_too_large);
 }
 
-enum err_code mend_claim(const struct upkeep_options *options, int64_t writer_id,
-                         const struct catalogue_claim *claim, struct err *err)
+enum err_code repair_claim(const struct maintenance_options *options, int64_t writer_id,
+                           const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
     struct mending mending = {.options = options,

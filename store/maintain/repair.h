@@ -16,7 +16,7 @@
 struct catalogue_claim;
 
 /* The claim is of one marked part. Handles: as compact_claim. */
-enum err_code mend_claim(const struct upkeep_options *options, int64_t writer_id,
-                         const struct catalogue_claim *claim, struct err *err) MUST_USE;
+enum err_code repair_claim(const struct maintenance_options *options, int64_t writer_id,
+                           const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
 #endif

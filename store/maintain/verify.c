@@ -16,7 +16,7 @@ struct store_catalogue {
 struct verification {
     const struct store_check *check;
     bool is_copy;
-    struct open_blocks *blocks;
+    struct block_cache *blocks;
     struct arena *arena;
     struct store_check_result result;
     struct err *err;
@@ -67,7 +67,7 @@ static enum err_code read_place(struct verification *verification,
 {
     struct open_block opened;
     enum err_code code =
-        open_blocks_take(verification->blocks, entry->tenant_id, place, &opened, err);
+        block_cache_take(verification->blocks, entry->tenant_id, place, &opened, err);
     if (code)
         return code;
     const struct block *block = opened.block;
@@ -83,7 +83,7 @@ static enum err_code read_place(struct verification *verification,
     if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
         code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
                        footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
-    open_blocks_give(&opened);
+    block_cache_give(&opened);
     return code;
 }
 
@@ -166,9 +166,9 @@ static enum err_code run(const struct store_check *check, const struct store_cat
     verification->is_copy = is_copy;
     verification->arena = arena;
     verification->err = err;
-    verification->blocks = open_blocks_create(check->objects, CACHE_BYTES);
+    verification->blocks = block_cache_create(check->objects, CACHE_BYTES);
     enum err_code code = verify_entries(verification, catalogue->entries, catalogue->count);
-    open_blocks_destroy(verification->blocks);
+    block_cache_destroy(verification->blocks);
     *ret_result = verification->result;
     return code;
 }

@@ -25,7 +25,7 @@ enum {
  * last used ones kept each was opened for every question. What was merged is forgotten at once. */
 #define HOLD_NS (30 * CLOCK_NS_PER_S)
 
-struct open_blocks {
+struct block_cache {
     struct object_store *objects;
     struct flight_cache *series;  /* struct block, opened for its series */
     struct flight_cache *stacks;  /* struct block, with its stacks, that holds one of series */
@@ -44,9 +44,9 @@ struct origin {
 };
 
 struct request {
-    struct open_blocks *blocks;
+    struct block_cache *blocks;
     const struct catalogue_place *place;
-    const struct patience *patience;
+    const struct wait_limit *patience;
     const char *key;
     int64_t tenant_id;
 };
@@ -62,9 +62,9 @@ static void destroy_bytes(void *bytes)
     mem_free(bytes);
 }
 
-struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes)
+struct block_cache *block_cache_create(struct object_store *objects, size_t max_bytes)
 {
-    struct open_blocks *blocks = mem_new(struct open_blocks, 1);
+    struct block_cache *blocks = mem_new(struct block_cache, 1);
     blocks->objects = objects;
     digest_random(&blocks->seed, sizeof(blocks->seed));
     max_bytes = max_bytes ? max_bytes : CACHE_BYTES;
@@ -77,7 +77,7 @@ struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_
     return blocks;
 }
 
-void open_blocks_destroy(struct open_blocks *blocks)
+void block_cache_destroy(struct block_cache *blocks)
 {
     if (!blocks)
         return;
@@ -209,10 +209,10 @@ static enum err_code make_stacks(void *context, void **ret_value, size_t *ret_by
     const struct request *request = context;
     struct flight_entry *series;
     struct block *block;
-    enum err_code code = open_blocks_ref(request->blocks, request->tenant_id, request->place,
+    enum err_code code = block_cache_ref(request->blocks, request->tenant_id, request->place,
                                          request->patience, &series, err);
     if (!code)
-        code = block_open_stacks(open_blocks_get(series), give_series_back, series, &block, err);
+        code = block_open_stacks(block_cache_get(series), give_series_back, series, &block, err);
     if (code)
         return code;
     *ret_value = block;
@@ -228,9 +228,10 @@ static void write_key(char key[KEY_BYTES], int64_t tenant_id, const char *object
     snprintf(key, KEY_BYTES, "%s %" PRIu64 " %" PRId64, object_key, offset, tenant_id);
 }
 
-enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
-                              const struct catalogue_place *place, const struct patience *patience,
-                              struct flight_entry **ret_entry, struct err *err)
+enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
+                              const struct catalogue_place *place,
+                              const struct wait_limit *patience, struct flight_entry **ret_entry,
+                              struct err *err)
 {
     char key[KEY_BYTES];
     struct request request = {
@@ -241,15 +242,15 @@ enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
 }
 
 /* Of stacks there may be as much as there is of nothing else. */
-static void bound_stacks(struct open_blocks *blocks)
+static void bound_stacks(struct block_cache *blocks)
 {
     const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);
     flight_cache_bound(blocks->stacks, others < blocks->max_bytes ? blocks->max_bytes - others : 0);
 }
 
-enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_id,
+enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_id,
                                      const struct catalogue_place *place,
-                                     const struct patience *patience,
+                                     const struct wait_limit *patience,
                                      struct flight_entry **ret_entry, struct err *err)
 {
     char key[KEY_BYTES];
@@ -261,7 +262,7 @@ enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_
                                    err);
 }
 
-struct block *open_blocks_get(const struct flight_entry *entry)
+struct block *block_cache_get(const struct flight_entry *entry)
 {
     return flight_cache_get(entry);
 }
@@ -269,11 +270,11 @@ struct block *open_blocks_get(const struct flight_entry *entry)
 /* ---- several at once ---- */
 
 struct several {
-    struct open_blocks *blocks;
+    struct block_cache *blocks;
     int64_t tenant_id;
     const struct catalogue_place *const *places;
     enum open_part part;
-    const struct patience *patience;
+    const struct wait_limit *patience;
     struct open_outcome *outcomes;
     size_t *missing; /* which of them are not open */
     size_t missing_count;
@@ -282,7 +283,7 @@ struct several {
 /* Where it is open already that is all: most questions are about what others were about. */
 static bool find_open(const struct several *several, size_t i)
 {
-    struct open_blocks *blocks = several->blocks;
+    struct block_cache *blocks = several->blocks;
     const struct catalogue_place *place = several->places[i];
     struct open_outcome *outcome = &several->outcomes[i];
     char key[KEY_BYTES];
@@ -298,16 +299,16 @@ static void open_missing(void *context, size_t i)
     const struct several *several = context;
     const size_t index = several->missing[i];
     struct open_outcome *outcome = &several->outcomes[index];
-    outcome->code = (several->part == OPEN_SERIES ? open_blocks_ref : open_blocks_ref_stacks)(
+    outcome->code = (several->part == OPEN_SERIES ? block_cache_ref : block_cache_ref_stacks)(
         several->blocks, several->tenant_id, several->places[index], several->patience,
         &outcome->entry, &outcome->err);
     if (!outcome->code && several->part == OPEN_HASHES)
-        block_hashes(open_blocks_get(outcome->entry));
+        block_hashes(block_cache_get(outcome->entry));
 }
 
-void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct patience *patience,
+                             enum open_part part, const struct wait_limit *patience,
                              struct open_outcome *outcomes)
 {
     struct several several = {.blocks = blocks,
@@ -323,11 +324,11 @@ void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
     }
     if (part != OPEN_SERIES)
         bound_stacks(blocks);
-    crew_work(several.missing_count, open_missing, &several);
+    parallel_work(several.missing_count, open_missing, &several);
     mem_free(several.missing);
 }
 
-enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
+enum err_code block_cache_take(struct block_cache *blocks, int64_t tenant_id,
                                const struct catalogue_place *place, struct open_block *ret_opened,
                                struct err *err)
 {
@@ -338,7 +339,7 @@ enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
     struct open_block opened = {.entry = flight_cache_try(blocks->stacks, key)};
     enum err_code code = ERR_NONE;
     if (opened.entry)
-        opened.block = open_blocks_get(opened.entry);
+        opened.block = block_cache_get(opened.entry);
     else
         code = open_block(&request, block_open, &opened.block, err);
     if (!code)
@@ -346,7 +347,7 @@ enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
     return code;
 }
 
-void open_blocks_give(struct open_block *opened)
+void block_cache_give(struct open_block *opened)
 {
     if (!opened->entry)
         block_close(opened->block);
@@ -371,7 +372,7 @@ static enum err_code take_bytes(void *context, void **ret_value, size_t *ret_byt
     return ERR_NONE;
 }
 
-void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
+void block_cache_keep(struct block_cache *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes)
 {
     char key[KEY_BYTES];
@@ -382,7 +383,7 @@ void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char 
         flight_cache_unref(entry);
 }
 
-void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
+void block_cache_forget(struct block_cache *blocks, int64_t tenant_id,
                         const struct catalogue_place *place)
 {
     char key[KEY_BYTES];
@@ -392,12 +393,12 @@ void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
     flight_cache_forget(blocks->series, key);
 }
 
-struct object_store *open_blocks_objects(const struct open_blocks *blocks)
+struct object_store *block_cache_objects(const struct block_cache *blocks)
 {
     return blocks->objects;
 }
 
-size_t open_blocks_bytes(struct open_blocks *blocks)
+size_t block_cache_bytes(struct block_cache *blocks)
 {
     return flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->stacks) +
            flight_cache_bytes(blocks->written);

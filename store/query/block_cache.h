@@ -17,35 +17,36 @@
 #include "store/catalogue/catalogue.h"
 
 struct object_store;
-struct open_blocks;
-struct patience;
+struct block_cache;
+struct wait_limit;
 
 /* max_bytes: of memory; 0: 256 MiB. At most a quarter is of bytes of blocks that were just
  * written, an eighth of blocks that are open for their series; the rest is for stacks. */
-struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
-void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
+struct block_cache *block_cache_create(struct object_store *objects, size_t max_bytes);
+void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
 
 /*
  * The block at place, opened for its series; the caller gives *ret_entry back with
- * flight_cache_unref and reads it with open_blocks_get. patience, NULL without end, is of the
+ * flight_cache_unref and reads it with block_cache_get. patience, NULL without end, is of the
  * caller alone: who waits for a block that another gave up opens it. Handles: ERR_NOT_FOUND (the
  * object is gone: the catalogue has changed meanwhile), ERR_CORRUPT, ERR_IO with is_unreadable
  * (store/catalogue/reachability.h), ERR_CANCELLED (the patience is over).
  */
-enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
-                              const struct catalogue_place *place, const struct patience *patience,
-                              struct flight_entry **ret_entry, struct err *err) MUST_USE;
+enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
+                              const struct catalogue_place *place,
+                              const struct wait_limit *patience, struct flight_entry **ret_entry,
+                              struct err *err) MUST_USE;
 /* The same block with its stacks, of one that is open for its series. */
-enum err_code open_blocks_ref_stacks(struct open_blocks *blocks, int64_t tenant_id,
+enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_id,
                                      const struct catalogue_place *place,
-                                     const struct patience *patience,
+                                     const struct wait_limit *patience,
                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
-struct block *open_blocks_get(const struct flight_entry *entry);
+struct block *block_cache_get(const struct flight_entry *entry);
 
 /* OPEN_HASHES: with stacks, whose hashes are made where the block was not open. */
 enum open_part { OPEN_SERIES, OPEN_STACKS, OPEN_HASHES };
 
-/* What became of one of several places, as of open_blocks_ref or open_blocks_ref_stacks. */
+/* What became of one of several places, as of block_cache_ref or block_cache_ref_stacks. */
 struct open_outcome {
     struct flight_entry *entry; /* where code is ERR_NONE: the caller gives it back */
     enum err_code code;
@@ -53,9 +54,9 @@ struct open_outcome {
 };
 /* Several at once, on as many threads as there are for it (lib/base/parallel.h). One outcome is
  * written per place. */
-void open_blocks_ref_several(struct open_blocks *blocks, int64_t tenant_id,
+void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct patience *patience,
+                             enum open_part part, const struct wait_limit *patience,
                              struct open_outcome *outcomes);
 
 /* A block with its stacks for who reads it once and no more, as merging does: opened, if it is not
@@ -64,21 +65,21 @@ struct open_block {
     struct block *block;
     struct flight_entry *entry; /* NULL: it is nobody else's */
 };
-/* The caller gives it back with open_blocks_give. Handles: what open_blocks_ref does. */
-enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
+/* The caller gives it back with block_cache_give. Handles: what block_cache_ref does. */
+enum err_code block_cache_take(struct block_cache *blocks, int64_t tenant_id,
                                const struct catalogue_place *place, struct open_block *ret_opened,
                                struct err *err) MUST_USE;
-void open_blocks_give(struct open_block *opened);
+void block_cache_give(struct open_block *opened);
 
 /* Keeps the bytes of a block that was just written; takes them. */
-void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
+void block_cache_keep(struct block_cache *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes);
 /* Of a block that others have replaced, or that cannot be read, nothing is kept; who reads it still
  * may go on, who comes later opens the object anew. */
-void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
+void block_cache_forget(struct block_cache *blocks, int64_t tenant_id,
                         const struct catalogue_place *place);
 
-struct object_store *open_blocks_objects(const struct open_blocks *blocks);
-size_t open_blocks_bytes(struct open_blocks *blocks);
+struct object_store *block_cache_objects(const struct block_cache *blocks);
+size_t block_cache_bytes(struct block_cache *blocks);
 
 #endif

@@ -11,22 +11,22 @@
  * distance from the one before, and whether counters began there. */
 enum { TELLING_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
 
-struct difference_row {
+struct counter_row {
     uint32_t stack;
     uint32_t key;
     uint32_t snapshot;
     int64_t value;
 };
 
-void differences_fini(struct differences *differences)
+void counter_increase_fini(struct counter_increase *differences)
 {
     mem_free(differences->rows);
     mem_free(differences->times_ns);
     stack_hash_set_fini(&differences->stacks);
-    *differences = (struct differences){0};
+    *differences = (struct counter_increase){0};
 }
 
-static void add_times(struct differences *differences, const struct block_rows *rows,
+static void add_times(struct counter_increase *differences, const struct block_rows *rows,
                       uint32_t first, uint32_t end)
 {
     const uint32_t most = differences->time_count + end - first;
@@ -39,7 +39,7 @@ static void add_times(struct differences *differences, const struct block_rows *
         differences->times_ns[differences->time_count++] = rows->profiles[i].time_ns;
 }
 
-static void reserve_rows(struct differences *differences, uint32_t count)
+static void reserve_rows(struct counter_increase *differences, uint32_t count)
 {
     const uint64_t most = differences->row_count + count;
     if (most > differences->row_capacity) {
@@ -53,9 +53,9 @@ static void reserve_rows(struct differences *differences, uint32_t count)
 
 /* Rows of one stack lie together, so that each stack is looked up once: nothing here costs what
  * other series of the block have. */
-void differences_add(struct differences *differences, const struct block *block,
-                     const struct block_rows *rows, uint32_t first, uint32_t end,
-                     const uint32_t *keys)
+void counter_increase_add(struct counter_increase *differences, const struct block *block,
+                          const struct block_rows *rows, uint32_t first, uint32_t end,
+                          const uint32_t *keys)
 {
     const struct stack_hash *hashes = block_hashes(block)->stacks;
     uint32_t stack = UINT32_MAX, number = 0;
@@ -68,7 +68,7 @@ void differences_add(struct differences *differences, const struct block *block,
             stack = rows->stacks[i];
             number = stack_hash_set_add(&differences->stacks, hashes[stack]);
         }
-        differences->rows[differences->row_count++] = (struct difference_row){
+        differences->rows[differences->row_count++] = (struct counter_row){
             .stack = number,
             .key = keys[i],
             .snapshot = differences->time_count + ordinal - first,
@@ -78,14 +78,15 @@ void differences_add(struct differences *differences, const struct block *block,
     add_times(differences, rows, first, end);
 }
 
-size_t differences_memory(const struct differences *differences)
+size_t counter_increase_memory(const struct counter_increase *differences)
 {
     return differences->row_capacity * sizeof(*differences->rows) +
            differences->time_capacity * (TELLING_BYTES + sizeof(*differences->times_ns)) +
            differences->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
 }
 
-const int64_t *differences_times(const struct differences *differences, uint32_t *ret_count)
+const int64_t *counter_increase_times(const struct counter_increase *differences,
+                                      uint32_t *ret_count)
 {
     *ret_count = differences->time_count;
     return differences->times_ns;
@@ -100,7 +101,7 @@ static int compare_times(const void *a, const void *b, void *times)
 
 /* What begins at one moment is one snapshot, in whatever order it was added: rows and times become
  * those of snapshots, numbered in order of time. Returns how many there are. */
-static uint32_t number_snapshots(struct differences *differences)
+static uint32_t number_snapshots(struct counter_increase *differences)
 {
     const uint32_t count = differences->time_count;
     uint32_t *order = mem_new(uint32_t, count + (size_t)1);
@@ -130,22 +131,22 @@ static uint32_t number_snapshots(struct differences *differences)
 /* By stack, then snapshot; the second time keys stand in place of stacks. */
 static int compare_rows(const void *a, const void *b)
 {
-    const struct difference_row *x = a, *y = b;
+    const struct counter_row *x = a, *y = b;
     if (x->stack != y->stack)
         return x->stack < y->stack ? -1 : 1;
     return (x->snapshot > y->snapshot) - (x->snapshot < y->snapshot);
 }
 
-static void order_rows(struct differences *differences)
+static void order_rows(struct counter_increase *differences)
 {
     if (differences->row_count)
         qsort(differences->rows, differences->row_count, sizeof(*differences->rows), compare_rows);
 }
 
 /* From row i on, those of one stack and snapshot: how many, and their sum. */
-static uint64_t take_equal(const struct differences *differences, uint64_t i, int64_t *ret_sum)
+static uint64_t take_equal(const struct counter_increase *differences, uint64_t i, int64_t *ret_sum)
 {
-    const struct difference_row *rows = differences->rows;
+    const struct counter_row *rows = differences->rows;
     uint64_t end = i;
     for (*ret_sum = 0; end < differences->row_count && compare_rows(&rows[i], &rows[end]) == 0;
          end++)
@@ -154,9 +155,10 @@ static uint64_t take_equal(const struct differences *differences, uint64_t i, in
 }
 
 /* began[i]: some stack has less in snapshot i than in i - 1; one without a row has 0. */
-static void find_begins(const struct differences *differences, uint32_t snapshot_count, bool *began)
+static void find_begins(const struct counter_increase *differences, uint32_t snapshot_count,
+                        bool *began)
 {
-    const struct difference_row *rows = differences->rows;
+    const struct counter_row *rows = differences->rows;
     int64_t value, after;
     for (uint64_t i = 0; i < differences->row_count;) {
         const uint64_t next_row = i + take_equal(differences, i, &value);
@@ -174,11 +176,11 @@ static void find_begins(const struct differences *differences, uint32_t snapshot
 }
 
 /* Stacks make room for keys. */
-static void keep_keys(struct differences *differences)
+static void keep_keys(struct counter_increase *differences)
 {
     uint64_t kept = 0;
     for (uint64_t i = 0; i < differences->row_count; i++) {
-        if (differences->rows[i].key == DIFFERENCES_LEFT_OUT)
+        if (differences->rows[i].key == COUNTER_INCREASE_LEFT_OUT)
             continue;
         differences->rows[kept] = differences->rows[i];
         differences->rows[kept].stack = differences->rows[kept].key;
@@ -204,26 +206,26 @@ static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, con
 struct telling {
     const int64_t *times_ns;
     const int64_t *since_ns;
-    void (*gain)(void *context, const struct difference_gain *gained);
+    void (*gain)(void *context, const struct counter_gain *gained);
     void *context;
 };
 
 static void tell_gain(const struct telling *telling, uint32_t key, uint32_t snapshot, int64_t value)
 {
-    const struct difference_gain gained = {.key = key,
-                                           .since_ns = telling->since_ns[snapshot],
-                                           .time_ns = telling->times_ns[snapshot],
-                                           .value = value};
+    const struct counter_gain gained = {.key = key,
+                                        .since_ns = telling->since_ns[snapshot],
+                                        .time_ns = telling->times_ns[snapshot],
+                                        .value = value};
     telling->gain(telling->context, &gained);
 }
 
-static void tell_gains(const struct differences *differences, uint32_t snapshot_count,
+static void tell_gains(const struct counter_increase *differences, uint32_t snapshot_count,
                        const bool *began, const struct telling *telling)
 {
-    const struct difference_row *rows = differences->rows, *before = NULL;
+    const struct counter_row *rows = differences->rows, *before = NULL;
     int64_t value, value_before = 0;
     for (uint64_t i = 0; i < differences->row_count;) {
-        const struct difference_row *row = &rows[i];
+        const struct counter_row *row = &rows[i];
         i += take_equal(differences, i, &value);
         const bool has_before = before && before->key == row->key &&
                                 before->snapshot + 1 == row->snapshot && !began[row->snapshot];
@@ -240,10 +242,10 @@ static void tell_gains(const struct differences *differences, uint32_t snapshot_
     }
 }
 
-void differences_tell(struct differences *differences,
-                      void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                      void (*gain)(void *context, const struct difference_gain *gained),
-                      void *context)
+void counter_increase_tell(struct counter_increase *differences,
+                           void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                           void (*gain)(void *context, const struct counter_gain *gained),
+                           void *context)
 {
     const uint32_t snapshot_count = number_snapshots(differences);
     const int64_t *times_ns = differences->times_ns;

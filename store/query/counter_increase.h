@@ -20,11 +20,12 @@
 struct block;
 struct block_rows;
 
-#define DIFFERENCES_LEFT_OUT UINT32_MAX /* a row's key: it tells only when the process began */
+#define COUNTER_INCREASE_LEFT_OUT UINT32_MAX /* a row's key: it tells only when the process began  \
+                                              */
 
 /* All rows of one series; zeros are ready. */
-struct differences {
-    struct difference_row *rows;
+struct counter_increase {
+    struct counter_row *rows;
     uint64_t row_count;
     uint64_t row_capacity;
     int64_t *times_ns; /* of the profiles, in the order in which they were added */
@@ -33,22 +34,23 @@ struct differences {
     struct stack_hash_set stacks;
 };
 
-void differences_fini(struct differences *differences);
+void counter_increase_fini(struct counter_increase *differences);
 
 /* Adds the profiles first <= ordinal < end of the block's rows; they may be earlier than some that
  * were added before. keys[i] is of row i. It costs what the rows are, whatever else the block has.
  */
-void differences_add(struct differences *differences, const struct block *block,
-                     const struct block_rows *rows, uint32_t first, uint32_t end,
-                     const uint32_t *keys);
+void counter_increase_add(struct counter_increase *differences, const struct block *block,
+                          const struct block_rows *rows, uint32_t first, uint32_t end,
+                          const uint32_t *keys);
 
 /* Once they were told: when the snapshots were, in order. */
-const int64_t *differences_times(const struct differences *differences, uint32_t *ret_count);
+const int64_t *counter_increase_times(const struct counter_increase *differences,
+                                      uint32_t *ret_count);
 
-size_t differences_memory(const struct differences *differences);
+size_t counter_increase_memory(const struct counter_increase *differences);
 
 /* What a key gained from since_ns until the snapshot at time_ns. */
-struct difference_gain {
+struct counter_gain {
     uint32_t key;
     int64_t since_ns;
     int64_t time_ns;
@@ -62,9 +64,9 @@ struct difference_gain {
  * known. Then calls gain for what each key gained until a snapshot, of all snapshots but the first
  * that it is in. Gains of one key and snapshot come one after the other.
  */
-void differences_tell(struct differences *differences,
-                      void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                      void (*gain)(void *context, const struct difference_gain *gained),
-                      void *context);
+void counter_increase_tell(struct counter_increase *differences,
+                           void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                           void (*gain)(void *context, const struct counter_gain *gained),
+                           void *context);
 
 #endif

@@ -34,7 +34,7 @@ struct known_frame {
 
 struct export
 {
-    struct walk *walk;
+    struct scan *walk;
     struct row_labels *labels;
     struct export_columns columns;
     struct parquet_writer *writer;
@@ -144,16 +144,16 @@ static void append_profile(struct export *export, const struct block_profile *pr
 
 static enum err_code begin_block(struct export *export, const struct block *block)
 {
-    struct walk *walk = export->walk;
+    struct scan *walk = export->walk;
     if (export->block == block)
         return ERR_NONE;
     arena_destroy(export->block_arena);
     export->block_arena = arena_create();
     export->block = block;
     export->stack_epoch = export->label_set_epoch = 0;
-    enum err_code code = frame_names_resolve(walk->resolver, walk->query->tenant_id,
-                                             block_dictionary(block)->tables, export->block_arena,
-                                             &export->tables, &walk->statistics.names, walk->err);
+    enum err_code code = frame_resolution_resolve(
+        walk->resolver, walk->query->tenant_id, block_dictionary(block)->tables,
+        export->block_arena, &export->tables, &walk->statistics.names, walk->err);
     if (code)
         return code;
     export->of_line = arena_new(export->block_arena, struct known_frame, export->tables.line_count);
@@ -343,7 +343,7 @@ static enum err_code append_row(struct export *export, const struct block_rows *
     return parquet_end_row(export->writer, export->walk->err);
 }
 
-static enum err_code append_rows(struct export *export, const struct walk_task *task,
+static enum err_code append_rows(struct export *export, const struct scan_task *task,
                                  const struct block_rows *rows)
 {
     enum { CHECK_ROWS = 1 << 12 };
@@ -360,7 +360,7 @@ static enum err_code append_rows(struct export *export, const struct walk_task *
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         timestamp += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
         if (i % CHECK_ROWS == 0)
-            code = walk_check_limits(export->walk, parquet_memory(export->writer) +
+            code = scan_check_limits(export->walk, parquet_memory(export->writer) +
                                                        row_labels_memory(export->labels));
         if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
             row_labels_stays(row_labels_group(export->labels, set)))
@@ -369,9 +369,9 @@ static enum err_code append_rows(struct export *export, const struct walk_task *
     return code;
 }
 
-static enum err_code add_task(struct export *export, struct walk_task *task)
+static enum err_code add_task(struct export *export, struct scan_task *task)
 {
-    struct walk *walk = export->walk;
+    struct scan *walk = export->walk;
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
     enum err_code code = begin_block(export, task->block);
@@ -380,7 +380,7 @@ static enum err_code add_task(struct export *export, struct walk_task *task)
     row_labels_begin(export->labels, task->block, task->granule);
     code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
     const bool is_read = !code;
-    code = walk_note_read(walk, task, 0,
+    code = scan_note_read(walk, task, 0,
                           bytes[BLOCK_PROFILES] + bytes[BLOCK_TOTALS] + bytes[BLOCK_ROWS] +
                               bytes[BLOCK_DETAILS],
                           code);
@@ -401,7 +401,7 @@ struct job {
 
 static enum err_code write_all(struct export *export)
 {
-    struct walk *walk = export->walk;
+    struct scan *walk = export->walk;
     const struct parquet_note notes[] = {
         {"perfolio.query",
          walk->query->selector_count ? walk->query->selectors[0] : SPAN_LITERAL("{}")},
@@ -431,12 +431,12 @@ static void export_fini(struct export *export)
     buf_fini(&export->text);
 }
 
-static enum err_code answer(struct walk *walk, void *context)
+static enum err_code answer(struct scan *walk, void *context)
 {
     enum { TEXT_MAX_BYTES = 1 << 24 };
     const struct job *job = context;
     struct export export = {.walk = walk};
-    enum err_code code = walk_open_all_stacks(walk, false);
+    enum err_code code = scan_open_all_stacks(walk, false);
     if (!code)
         code = job->sink->begin(job->sink->context, walk->err);
     if (!code)
@@ -455,7 +455,7 @@ static enum err_code answer(struct walk *walk, void *context)
     return code;
 }
 
-enum err_code export_write(const struct walk_source *source, struct arena *arena,
+enum err_code export_write(const struct scan_source *source, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
                            struct store_statistics *ret_statistics, struct err *err)
 {
@@ -463,9 +463,9 @@ enum err_code export_write(const struct walk_source *source, struct arena *arena
     struct job job = {.sink = sink, .statistics = &statistics};
     struct store_query walked = *query;
     walked.is_of_profiles = true;
-    enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer, &job, err);
+    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer, &job, err);
     if (!code && !statistics.profile_count && !statistics.broken_count)
-        code = walk_explain_nothing(source, query, arena, err);
+        code = scan_explain_nothing(source, query, arena, err);
     if (!code)
         *ret_statistics = statistics;
     return code;

@@ -30,9 +30,9 @@
 
 #include "store/store.h"
 
-struct walk_source;
+struct scan_source;
 
-enum err_code export_write(const struct walk_source *source, struct arena *arena,
+enum err_code export_write(const struct scan_source *source, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
                            struct store_statistics *ret_statistics, struct err *err) MUST_USE;
 

@@ -42,7 +42,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Of all series, sorted. */
-static enum err_code find_labels(const struct walk *walk, struct export_columns *columns,
+static enum err_code find_labels(const struct scan *walk, struct export_columns *columns,
                                  struct err *err)
 {
     struct map_bytes known = {0};
@@ -100,7 +100,7 @@ static struct span name_column(struct arena *arena, struct span label, struct ma
     return span_of(arena_strndup(arena, text.data, text.size), text.size);
 }
 
-enum err_code export_columns_make(const struct walk *walk, struct export_columns *ret_columns,
+enum err_code export_columns_make(const struct scan *walk, struct export_columns *ret_columns,
                                   struct err *err)
 {
     struct export_columns columns = {0};

@@ -30,10 +30,10 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
                : ERR_NONE;
 }
 
-enum err_code frame_names_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
-                                  const struct profile *tables, struct arena *arena,
-                                  struct profile *ret_named, struct store_names *names,
-                                  struct err *err)
+enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
+                                       const struct profile *tables, struct arena *arena,
+                                       struct profile *ret_named, struct store_names *names,
+                                       struct err *err)
 {
     struct asking asking = {.resolver = resolver, .tenant_id = tenant_id};
     const struct symbolize_resolver asker = {

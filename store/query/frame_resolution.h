@@ -24,9 +24,9 @@ struct store_names;
  * tables; locations and mappings keep their numbers. names is added to, also without a resolver.
  * Handles: what the resolver gives.
  */
-enum err_code frame_names_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
-                                  const struct profile *tables, struct arena *arena,
-                                  struct profile *ret_named, struct store_names *names,
-                                  struct err *err) MUST_USE;
+enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
+                                       const struct profile *tables, struct arena *arena,
+                                       struct profile *ret_named, struct store_names *names,
+                                       struct err *err) MUST_USE;
 
 #endif

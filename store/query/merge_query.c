@@ -18,7 +18,7 @@
 #include <math.h>
 
 struct merge {
-    struct walk *walk;
+    struct scan *walk;
     struct row_labels *labels;
     struct stack_union *stacks;
     struct weights weights; /* of gauges */
@@ -32,25 +32,25 @@ struct merge {
 
 /* ---- the sums ---- */
 
-static enum err_code add_parts(struct merge *merge, const struct walk_task *task);
+static enum err_code add_parts(struct merge *merge, const struct scan_task *task);
 
 /* A task's rows are read, one way or another. */
-static enum err_code note_read(struct merge *merge, struct walk_task *task, uint64_t bytes,
+static enum err_code note_read(struct merge *merge, struct scan_task *task, uint64_t bytes,
                                enum err_code code)
 {
     if (code && task->parts) /* what its granules say themselves may be whole */
         return add_parts(merge, task);
-    return walk_note_read(merge->walk, task, task->granule->row_count, bytes, code);
+    return scan_note_read(merge->walk, task, task->granule->row_count, bytes, code);
 }
 
 static enum err_code check_limits(const struct merge *merge, size_t bytes)
 {
-    return walk_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
+    return scan_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
                                               row_labels_memory(merge->labels));
 }
 
 /* Rows and their labels; the bytes that were read. */
-static enum err_code read_rows(struct merge *merge, const struct walk_task *task, bool wants_labels,
+static enum err_code read_rows(struct merge *merge, const struct scan_task *task, bool wants_labels,
                                struct block_rows *ret_rows, uint64_t *ret_bytes)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
@@ -60,7 +60,7 @@ static enum err_code read_rows(struct merge *merge, const struct walk_task *task
 }
 
 /* Rows that do not stay are together in the union: those that are left out count in the whole. */
-static uint32_t number_row(struct merge *merge, const struct walk_task *task, uint32_t stack,
+static uint32_t number_row(struct merge *merge, const struct scan_task *task, uint32_t stack,
                            uint32_t group)
 {
     return stack_union_number(merge->stacks, task->block, row_labels_stays(group) ? stack : 0,
@@ -68,16 +68,16 @@ static uint32_t number_row(struct merge *merge, const struct walk_task *task, ui
 }
 
 /* No row of the task is of the answer: what its profiles add up to is kept with them. */
-static enum err_code add_left_out(struct merge *merge, struct walk_task *task, uint32_t group)
+static enum err_code add_left_out(struct merge *merge, struct scan_task *task, uint32_t group)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     const struct block_granule *granule = task->granule;
     const uint32_t number = number_row(merge, task, 0, group);
     int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
     const struct block_profile *profiles;
     if (task->is_broken)
         return ERR_NONE;
-    if (walk_is_whole(task)) {
+    if (scan_is_whole(task)) {
         *sum += granule->total;
         return ERR_NONE;
     }
@@ -85,10 +85,10 @@ static enum err_code add_left_out(struct merge *merge, struct walk_task *task, u
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
     for (uint32_t i = task->first; !code && i < task->end; i++)
         *sum += profiles[i].total;
-    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
-static enum err_code add_rows(struct merge *merge, struct walk_task *task)
+static enum err_code add_rows(struct merge *merge, struct scan_task *task)
 {
     enum { CHECK_ROWS = 1 << 16 };
     struct block_rows rows;
@@ -120,9 +120,9 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
 }
 
 /* Each of the granule's stacks goes to the union by itself: nothing costs what the block has. */
-static enum err_code add_entries(struct merge *merge, struct walk_task *task, uint32_t group)
+static enum err_code add_entries(struct merge *merge, struct scan_task *task, uint32_t group)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     const struct block_granule *granule = task->granule;
     struct block_totals totals;
     if (task->is_broken)
@@ -137,7 +137,7 @@ static enum err_code add_entries(struct merge *merge, struct walk_task *task, ui
 }
 
 /* In place of series totals that cannot be read. */
-static enum err_code add_parts(struct merge *merge, const struct walk_task *task)
+static enum err_code add_parts(struct merge *merge, const struct scan_task *task)
 {
     enum err_code code = ERR_NONE;
     row_labels_begin(merge->labels, task->block, task->granule);
@@ -157,9 +157,9 @@ struct kind {
 
 struct adding {
     struct merge *merge;
-    struct kind last;  /* of the granule before */
-    struct pile *pile; /* NULL: none is begun */
-    struct kind kind;  /* of the pile */
+    struct kind last;          /* of the granule before */
+    struct partial_sums *pile; /* NULL: none is begun */
+    struct kind kind;          /* of the pile */
 };
 
 static bool is_same(const struct kind *a, const struct kind *b)
@@ -167,18 +167,18 @@ static bool is_same(const struct kind *a, const struct kind *b)
     return a->block == b->block && a->group == b->group;
 }
 
-static enum err_code note_added(void *context, struct walk_task *task, enum err_code code)
+static enum err_code note_added(void *context, struct scan_task *task, enum err_code code)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     return note_read(context, task,
-                     bytes[BLOCK_TOTALS] + (walk_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
+                     bytes[BLOCK_TOTALS] + (scan_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
 }
 
 static enum err_code add_pile(struct adding *adding)
 {
     struct merge *merge = adding->merge;
-    enum err_code code = check_limits(merge, pile_memory(adding->pile));
-    return code ? code : pile_add(adding->pile, merge->walk, note_added, merge);
+    enum err_code code = check_limits(merge, partial_sums_memory(adding->pile));
+    return code ? code : partial_sums_add(adding->pile, merge->walk, note_added, merge);
 }
 
 static enum err_code end_pile(struct adding *adding)
@@ -189,24 +189,24 @@ static enum err_code end_pile(struct adding *adding)
     enum err_code code = add_pile(adding);
     if (code)
         return code;
-    stack_union_add(merge->stacks, adding->kind.block, pile_sums(adding->pile), 0,
+    stack_union_add(merge->stacks, adding->kind.block, partial_sums_sums(adding->pile), 0,
                     adding->kind.group);
-    pile_destroy(adding->pile);
+    partial_sums_destroy(adding->pile);
     adding->pile = NULL;
     return check_limits(merge, 0);
 }
 
 /* Is the granule the first of its kind, and little beside its block? */
-static bool is_alone(struct adding *adding, const struct walk_task *task, const struct kind *kind)
+static bool is_alone(struct adding *adding, const struct scan_task *task, const struct kind *kind)
 {
     enum { LITTLE = 16 };
     const bool is_first = !is_same(&adding->last, kind);
     adding->last = *kind;
-    return is_first && walk_is_whole(task) &&
+    return is_first && scan_is_whole(task) &&
            task->granule->entry_count < block_dictionary(task->block)->stacks.stack_count / LITTLE;
 }
 
-static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, uint32_t group)
+static enum err_code add_to_pile(struct adding *adding, struct scan_task *task, uint32_t group)
 {
     struct merge *merge = adding->merge;
     const struct kind kind = {.block = task->block, .group = group};
@@ -222,9 +222,9 @@ static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, 
     if (code)
         return code;
     if (!adding->pile)
-        adding->pile = pile_create(task->block);
+        adding->pile = partial_sums_create(task->block);
     adding->kind = kind;
-    return pile_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
+    return partial_sums_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
 }
 
 /* The tasks from `at` on that series totals take the place of: all granules that the series has in
@@ -232,8 +232,8 @@ static enum err_code add_to_pile(struct adding *adding, struct walk_task *task, 
 static uint32_t count_parts(const struct merge *merge, uint32_t at,
                             const struct block_granule **ret_totals)
 {
-    const struct walk *walk = merge->walk;
-    const struct walk_task *first = &walk->tasks[at];
+    const struct scan *walk = merge->walk;
+    const struct scan_task *first = &walk->tasks[at];
     const struct block_granule *totals = block_series_totals(first->block, first->granule->series);
     uint64_t profile_count = 0;
     uint32_t end = at;
@@ -243,10 +243,10 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     if (row_labels_wants_rows(merge->labels, totals))
         return 0;
     for (; end < walk->task_count; end++) {
-        const struct walk_task *task = &walk->tasks[end];
+        const struct scan_task *task = &walk->tasks[end];
         if (task->block != first->block || task->granule->series != totals->series)
             break;
-        if (task->is_broken || !walk_is_whole(task))
+        if (task->is_broken || !scan_is_whole(task))
             return 0;
         profile_count += task->granule->profile_count;
     }
@@ -254,10 +254,10 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     return profile_count == totals->profile_count ? end - at : 0;
 }
 
-static struct walk_task *make_joined(struct walk *walk, uint32_t at, uint32_t count,
+static struct scan_task *make_joined(struct scan *walk, uint32_t at, uint32_t count,
                                      const struct block_granule *totals)
 {
-    struct walk_task *task = arena_new(walk->arena, struct walk_task, 1);
+    struct scan_task *task = arena_new(walk->arena, struct scan_task, 1);
     *task = walk->tasks[at];
     task->granule = totals;
     task->first = 0;
@@ -268,12 +268,12 @@ static struct walk_task *make_joined(struct walk *walk, uint32_t at, uint32_t co
 }
 
 /* The tasks as they are added up; how many. */
-static uint32_t join_tasks(const struct merge *merge, struct walk_task **joined)
+static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     uint32_t count = 0;
     for (uint32_t i = 0; i < walk->task_count;) {
-        struct walk_task *task = &walk->tasks[i];
+        struct scan_task *task = &walk->tasks[i];
         const struct block_granule *totals = NULL;
         const bool is_first = i == 0 || task->block != task[-1].block ||
                               task->granule->series != task[-1].granule->series;
@@ -286,14 +286,14 @@ static uint32_t join_tasks(const struct merge *merge, struct walk_task **joined)
 
 static enum err_code add_tasks(struct merge *merge)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     struct adding adding = {.merge = merge};
-    struct walk_task **tasks = arena_new_raw(walk->arena, struct walk_task *, walk->task_count);
+    struct scan_task **tasks = arena_new_raw(walk->arena, struct scan_task *, walk->task_count);
     const uint32_t count = join_tasks(merge, tasks);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < count && !code; i++) {
-        struct walk_task *task = tasks[i];
-        walk_read_ahead_of(walk, tasks, count, i);
+        struct scan_task *task = tasks[i];
+        scan_read_ahead_of(walk, tasks, count, i);
         if (!task->granule->row_count) { /* its series was idle */
             code = task->is_broken ? ERR_NONE : note_read(merge, task, 0, ERR_NONE);
             continue;
@@ -309,7 +309,7 @@ static enum err_code add_tasks(struct merge *merge)
     }
     if (!code)
         code = end_pile(&adding);
-    pile_destroy(adding.pile);
+    partial_sums_destroy(adding.pile);
     return code;
 }
 
@@ -331,14 +331,14 @@ static int64_t weigh(const struct merge *merge, int64_t value, double hold_ns)
     return llround((double)value * hold_ns * merge->unit_ns);
 }
 
-static void add_weighed(struct merge *merge, const struct walk_task *task, uint32_t stack,
+static void add_weighed(struct merge *merge, const struct scan_task *task, uint32_t stack,
                         uint32_t group, int64_t value)
 {
     stack_union_sums(merge->stacks, number_row(merge, task, stack, group))[0] += value;
 }
 
 /* Row by row. */
-static enum err_code weigh_rows(struct merge *merge, struct walk_task *task,
+static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
                                 const struct weight *weight, bool wants_labels)
 {
     struct block_rows rows;
@@ -359,10 +359,10 @@ static enum err_code weigh_rows(struct merge *merge, struct walk_task *task,
 }
 
 /* What its snapshots have together is enough. */
-static enum err_code weigh_totals(struct merge *merge, struct walk_task *task,
+static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
                                   const struct weight *weight, uint32_t group)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     struct block_totals totals;
     enum err_code code =
         block_read_totals(task->block, task->granule, walk->cursor, &totals, walk->err);
@@ -373,12 +373,12 @@ static enum err_code weigh_totals(struct merge *merge, struct walk_task *task,
     return code ? code : check_limits(merge, 0);
 }
 
-static enum err_code weigh_task(struct merge *merge, struct walk_task *task,
+static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
                                 const struct weight *weight)
 {
     if (task->is_broken || weight->first == weight->end)
         return ERR_NONE;
-    enum err_code code = walk_open_stacks(merge->walk, task);
+    enum err_code code = scan_open_stacks(merge->walk, task);
     if (code || task->is_broken)
         return code;
     if (!task->granule->row_count) /* all of it is 0 */
@@ -401,7 +401,7 @@ static int64_t round_scaled(int64_t sum, int scale_bits)
 
 static enum err_code add_means_once(struct merge *merge)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     enum err_code code = weights_find(walk, &merge->weights);
     merge->answer.wanted_reach_ns = merge->weights.wanted_reach_ns;
     if (code || !merge->weights.covered_ns)
@@ -410,7 +410,7 @@ static enum err_code add_means_once(struct merge *merge)
     stack_union_destroy(merge->stacks);
     merge->stacks = stack_union_create(1);
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        walk_read_ahead(walk, i);
+        scan_read_ahead(walk, i);
         code = weigh_task(merge, &walk->tasks[i], &merge->weights.tasks[i]);
     }
     for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
@@ -440,7 +440,7 @@ static enum err_code add_means(struct merge *merge)
 /* ---- differences ---- */
 
 /* keys[i]: what row i is in the union. Of rows without labels each stack is looked up once. */
-static void find_keys(struct merge *merge, const struct walk_task *task,
+static void find_keys(struct merge *merge, const struct scan_task *task,
                       const struct block_rows *rows)
 {
     if (rows->row_count > merge->key_capacity) {
@@ -456,8 +456,9 @@ static void find_keys(struct merge *merge, const struct walk_task *task,
     }
 }
 
-static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
-                                   struct differences *differences, struct neighbours *neighbours)
+static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
+                                   struct counter_increase *differences,
+                                   struct neighbours *neighbours)
 {
     struct block_rows rows;
     uint64_t bytes;
@@ -472,10 +473,10 @@ static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
     if (!wants_labels)
         rows.label_sets = NULL;
     find_keys(merge, task, &rows);
-    differences_add(differences, task->block, &rows, task->first, task->end, merge->keys);
+    counter_increase_add(differences, task->block, &rows, task->first, task->end, merge->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(neighbours, rows.profiles[i].time_ns);
-    return check_limits(merge, differences_memory(differences));
+    return check_limits(merge, counter_increase_memory(differences));
 }
 
 /* The first part_ns of duration_ns have this of a value. */
@@ -485,7 +486,7 @@ static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
 }
 
 /* A gain is spread evenly over the time between its snapshots; the window has its part. */
-static void add_gain(void *context, const struct difference_gain *gained)
+static void add_gain(void *context, const struct counter_gain *gained)
 {
     struct merge *merge = context;
     const struct store_query *query = merge->walk->query;
@@ -505,17 +506,17 @@ static void add_gain(void *context, const struct difference_gain *gained)
 }
 
 static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
-                                    bool is_before, struct differences *differences,
+                                    bool is_before, struct counter_increase *differences,
                                     struct neighbours *neighbours)
 {
-    struct walk *walk = merge->walk;
-    struct walk_task *task;
+    struct scan *walk = merge->walk;
+    struct scan_task *task;
     enum err_code code;
     do {
         code = neighbours_next(neighbours, walk->tasks, begin, end, is_before, &task);
         if (code || !task || task->first == task->end)
             continue;
-        code = walk_open_stacks(walk, task);
+        code = scan_open_stacks(walk, task);
         if (!code && !task->is_broken)
             code = add_snapshots(merge, task, differences, neighbours);
     } while (!code && task);
@@ -525,13 +526,13 @@ static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_
 static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint32_t end,
                                       struct neighbours *neighbours)
 {
-    struct walk *walk = merge->walk;
-    struct differences differences = {0};
+    struct scan *walk = merge->walk;
+    struct counter_increase differences = {0};
     uint32_t count;
     enum err_code code = ERR_NONE;
     neighbours_begin_series(neighbours);
     for (uint32_t i = begin; i < end && !code; i++) {
-        walk_read_ahead(walk, i);
+        scan_read_ahead(walk, i);
         if (!walk->tasks[i].is_neighbour)
             code = add_snapshots(merge, &walk->tasks[i], &differences, neighbours);
     }
@@ -540,22 +541,22 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
     if (!code)
         code = add_neighbours(merge, begin, end, false, &differences, neighbours);
     if (!code) {
-        differences_tell(&differences, NULL, add_gain, merge);
-        const int64_t *times_ns = differences_times(&differences, &count);
+        counter_increase_tell(&differences, NULL, add_gain, merge);
+        const int64_t *times_ns = counter_increase_times(&differences, &count);
         neighbours_end_series(neighbours, times_ns, count);
     }
-    differences_fini(&differences);
+    counter_increase_fini(&differences);
     return code;
 }
 
 /* Series by series. */
 static enum err_code add_differences(struct merge *merge)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     struct neighbours neighbours;
     enum err_code code = ERR_NONE;
     neighbours_init(&neighbours, walk);
-    walk_sort_by_series(walk);
+    scan_sort_by_series(walk);
     for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
         for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
             end++;
@@ -567,13 +568,13 @@ static enum err_code add_differences(struct merge *merge)
 
 /* ---- the answer ---- */
 
-static const char *text_of(struct walk *walk, struct span text)
+static const char *text_of(struct scan *walk, struct span text)
 {
     return arena_strndup(walk->arena, text.data, text.size);
 }
 
 /* Of what was found, else as the question names it: into named. */
-static const struct span *find_type(struct walk *walk, struct span *named)
+static const struct span *find_type(struct scan *walk, struct span *named)
 {
     const struct store_query *query = walk->query;
     struct selector *selector;
@@ -587,7 +588,7 @@ static const struct span *find_type(struct walk *walk, struct span *named)
 
 static enum err_code make_profile(struct merge *merge)
 {
-    struct walk *walk = merge->walk;
+    struct scan *walk = merge->walk;
     struct store_answer *answer = &merge->answer;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
@@ -614,8 +615,8 @@ static enum err_code make_profile(struct merge *merge)
     enum err_code code = stack_union_profile(merge->stacks, &type, &profile, walk->err);
     if (code)
         return code;
-    code = frame_names_resolve(walk->resolver, walk->query->tenant_id, profile, profile->arena,
-                               profile, &walk->statistics.names, walk->err);
+    code = frame_resolution_resolve(walk->resolver, walk->query->tenant_id, profile, profile->arena,
+                                    profile, &walk->statistics.names, walk->err);
     answer->statistics = walk->statistics;
     if (code)
         profile_destroy(profile);
@@ -625,7 +626,7 @@ static enum err_code make_profile(struct merge *merge)
 }
 
 /* A single profile is shown as it is, whatever several would become. */
-static enum store_rule rule_of_answer(const struct walk *walk)
+static enum store_rule rule_of_answer(const struct scan *walk)
 {
     return walk->type_count && !walk->query->profile ? walk->types[0].rule : STORE_SUM;
 }
@@ -648,14 +649,14 @@ static enum err_code add_all(struct merge *merge)
     return code ? code : make_profile(merge);
 }
 
-static enum err_code make_answer(struct walk *walk, struct store_answer *ret_answer)
+static enum err_code make_answer(struct scan *walk, struct store_answer *ret_answer)
 {
     const struct store_query *query = walk->query;
     struct merge merge = {.walk = walk};
     merge.labels = row_labels_create(walk->arena, query->label_filter, walk->row_selectors,
                                      query->label_names, query->label_name_count,
                                      query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
-    enum err_code code = walk_open_all_stacks(walk, true);
+    enum err_code code = scan_open_all_stacks(walk, true);
     if (!code)
         code = add_all(&merge);
     *ret_answer = merge.answer;
@@ -666,67 +667,67 @@ static enum err_code make_answer(struct walk *walk, struct store_answer *ret_ans
 }
 
 struct asking {
-    struct answers *answers;
+    struct result_cache *answers;
     struct store_answer answer;
     bool lacks_neighbours; /* the query has to run again, with them */
 };
 
 /* Snapshots count with what they have in the window, wherever they are. */
-static bool lacks_neighbours(const struct walk *walk)
+static bool lacks_neighbours(const struct scan *walk)
 {
     return !walk->query->ahead_ns && !walk->query->profile && !walk->query->is_of_profiles &&
            (!walk->type_count || walk->types[0].rule != STORE_SUM);
 }
 
 /* Deltas are those of the window, so that neighbours alone are none. */
-static void forget_deltas_outside(struct walk *walk)
+static void forget_deltas_outside(struct scan *walk)
 {
     if (walk->query->ahead_ns && walk->type_count && walk->types[0].rule == STORE_SUM)
         walk->task_count = walk->type_count = 0;
 }
 
-static enum err_code answer_question(struct walk *walk, void *context)
+static enum err_code answer_question(struct scan *walk, void *context)
 {
     struct asking *asking = context;
     struct store_answer *answer = &asking->answer;
     const struct store_query *query = walk->query;
     char identity[STORE_IDENTITY_BYTES];
     *answer = (struct store_answer){0};
-    enum err_code code = walk_check_types(walk);
+    enum err_code code = scan_check_types(walk);
     if (!code)
-        code = walk_check_magnitude(walk);
+        code = scan_check_magnitude(walk);
     if (code)
         return code;
     asking->lacks_neighbours = lacks_neighbours(walk);
     if (asking->lacks_neighbours)
         return ERR_NONE;
     forget_deltas_outside(walk);
-    walk_count_unlabelled(walk, query->label_names, query->label_name_count);
-    answers_identify(walk, identity);
+    scan_count_unlabelled(walk, query->label_names, query->label_name_count);
+    result_cache_identify(walk, identity);
     if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
         answer->is_known = true;
         answer->type = walk->types[0].name;
         return ERR_NONE;
     }
     code = *identity && !query->wants_own_profile
-               ? walk_explain_wait(
-                     walk, answers_ref(asking->answers, walk, identity, make_answer, answer))
+               ? scan_explain_wait(
+                     walk, result_cache_ref(asking->answers, walk, identity, make_answer, answer))
                : make_answer(walk, answer);
     if (!code && !answer->statistics.broken_count && !answer->statistics.oversized_count)
         memcpy(answer->identity, identity, sizeof(identity));
     return code;
 }
 
-enum err_code execute_merge(const struct walk_source *source, struct arena *arena,
-                            const struct store_query *query, struct store_answer *ret_answer,
-                            struct err *err)
+enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
+                              const struct store_query *query, struct store_answer *ret_answer,
+                              struct err *err)
 {
     struct asking asking = {.answers = source->answers};
     struct store_query reaching = *query;
     enum err_code code;
     bool is_again;
     do {
-        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_question, &asking, err);
+        code = scan_run(source, &reaching, SCAN_TASKS, arena, answer_question, &asking, err);
         const int64_t wanted_ns =
             asking.lacks_neighbours ? NEIGHBOURS_REACH_NS : asking.answer.wanted_reach_ns;
         is_again = !code && neighbours_extend(&reaching, wanted_ns);
@@ -736,7 +737,7 @@ enum err_code execute_merge(const struct walk_source *source, struct arena *aren
     if (code)
         return code;
     if (!*asking.answer.type && !asking.answer.statistics.broken_count)
-        code = walk_explain_nothing(source, query, arena, err);
+        code = scan_explain_nothing(source, query, arena, err);
     if (code)
         store_answer_fini(&asking.answer);
     else

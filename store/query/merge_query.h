@@ -8,10 +8,10 @@
 
 #include "store/store.h"
 
-struct walk_source;
+struct scan_source;
 
-enum err_code execute_merge(const struct walk_source *source, struct arena *arena,
-                            const struct store_query *query, struct store_answer *ret_answer,
-                            struct err *err) MUST_USE;
+enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
+                              const struct store_query *query, struct store_answer *ret_answer,
+                              struct err *err) MUST_USE;
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "lib/base/mem.h"
 
-void neighbours_init(struct neighbours *neighbours, struct walk *walk)
+void neighbours_init(struct neighbours *neighbours, struct scan *walk)
 {
     *neighbours = (struct neighbours){.walk = walk};
 }
@@ -40,10 +40,10 @@ void neighbours_note(struct neighbours *neighbours, int64_t time_ns)
 }
 
 /* The unread neighbour on one side that is nearest to the window. */
-static struct walk_task *find_nearest(const struct neighbours *neighbours, struct walk_task *tasks,
+static struct scan_task *find_nearest(const struct neighbours *neighbours, struct scan_task *tasks,
                                       uint32_t begin, uint32_t end, bool is_before)
 {
-    struct walk_task *nearest = NULL;
+    struct scan_task *nearest = NULL;
     for (uint32_t i = begin; i < end; i++) {
         const struct block_granule *granule = tasks[i].granule;
         if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
@@ -57,18 +57,18 @@ static struct walk_task *find_nearest(const struct neighbours *neighbours, struc
 }
 
 /* Its profiles that are needed; those beyond the reach are none. */
-static enum err_code take_profiles(struct walk *walk, struct walk_task *task, bool is_before)
+static enum err_code take_profiles(struct scan *walk, struct scan_task *task, bool is_before)
 {
     const struct store_query *query = walk->query;
     const uint32_t count = task->granule->profile_count;
     const struct block_profile *profiles;
     enum err_code code =
         block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
-    code = walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+    code = scan_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
     if (code || task->is_broken)
         return code;
-    task->first = is_before ? walk_find_before(profiles, count) : 0;
-    task->end = is_before ? count : walk_find_after(profiles, 0, count);
+    task->first = is_before ? scan_find_before(profiles, count) : 0;
+    task->end = is_before ? count : scan_find_after(profiles, 0, count);
     while (task->first < task->end &&
            cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
         task->first++;
@@ -83,12 +83,12 @@ static enum err_code take_profiles(struct walk *walk, struct walk_task *task, bo
     return ERR_NONE;
 }
 
-enum err_code neighbours_next(struct neighbours *neighbours, struct walk_task *tasks,
+enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *tasks,
                               uint32_t begin, uint32_t end, bool is_before,
-                              struct walk_task **ret_task)
+                              struct scan_task **ret_task)
 {
     const struct neighbours_edge *edge = is_before ? &neighbours->before : &neighbours->after;
-    struct walk_task *task;
+    struct scan_task *task;
     *ret_task = NULL;
     while ((task = find_nearest(neighbours, tasks, begin, end, is_before))) {
         const int64_t time_ns = is_before ? task->granule->end_ns : task->granule->begin_ns;

@@ -25,19 +25,19 @@ struct neighbours_edge {
 };
 
 struct neighbours {
-    struct walk *walk;
+    struct scan *walk;
     int64_t wanted_reach_ns;              /* of all series so far; 0: the reach was enough */
     struct neighbours_edge before, after; /* of the series in hand */
 };
 
-void neighbours_init(struct neighbours *neighbours, struct walk *walk);
+void neighbours_init(struct neighbours *neighbours, struct scan *walk);
 void neighbours_begin_series(struct neighbours *neighbours);
 
 /* A profile of the series was read, in the window or outside. */
 void neighbours_note(struct neighbours *neighbours, int64_t time_ns);
 
 /* Tasks that lie outside the window are read only as neighbours. */
-static inline bool neighbours_is_unread(const struct walk_task *task)
+static inline bool neighbours_is_unread(const struct scan_task *task)
 {
     return task->is_broken || (task->is_neighbour && !task->is_needed);
 }
@@ -46,11 +46,11 @@ static inline bool neighbours_is_unread(const struct walk_task *task)
  * The next of the series' tasks (begin <= i < end) outside the window that has neighbours on one
  * side, from the window's edge outwards; its profiles are the needed ones, of which there may be
  * none. NULL: there are enough, or no more. To be called until then; what is read is to be noted
- * between the calls. Handles: as walk_note_read.
+ * between the calls. Handles: as scan_note_read.
  */
-enum err_code neighbours_next(struct neighbours *neighbours, struct walk_task *tasks,
+enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *tasks,
                               uint32_t begin, uint32_t end, bool is_before,
-                              struct walk_task **ret_task) MUST_USE;
+                              struct scan_task **ret_task) MUST_USE;
 
 /* All that was read of the series: ascending, distinct. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count);

@@ -26,27 +26,27 @@ struct part {
     uint32_t failure_capacity;
 };
 
-struct pile {
+struct partial_sums {
     const struct block *block;
     struct arena *arena;
     uint32_t stack_count;
-    struct walk_task *tasks[TASKS_MOST];
+    struct scan_task *tasks[TASKS_MOST];
     uint32_t task_count;
     uint64_t weight;
-    struct part parts[CREW_MOST];
+    struct part parts[PARALLEL_MOST];
     uint32_t part_count; /* that were used */
 };
 
-struct pile *pile_create(const struct block *block)
+struct partial_sums *partial_sums_create(const struct block *block)
 {
-    struct pile *pile = mem_new(struct pile, 1);
+    struct partial_sums *pile = mem_new(struct partial_sums, 1);
     pile->block = block;
     pile->arena = arena_create();
     pile->stack_count = block_dictionary(block)->stacks.stack_count;
     return pile;
 }
 
-void pile_destroy(struct pile *pile)
+void partial_sums_destroy(struct partial_sums *pile)
 {
     if (!pile)
         return;
@@ -58,12 +58,12 @@ void pile_destroy(struct pile *pile)
     mem_free(pile);
 }
 
-static uint64_t weight_of(const struct walk_task *task)
+static uint64_t weight_of(const struct scan_task *task)
 {
-    return walk_is_whole(task) ? task->granule->entry_count : task->granule->row_count;
+    return scan_is_whole(task) ? task->granule->entry_count : task->granule->row_count;
 }
 
-bool pile_put(struct pile *pile, struct walk_task *task)
+bool partial_sums_put(struct partial_sums *pile, struct scan_task *task)
 {
     assert(task->block == pile->block && !task->is_broken && pile->task_count < TASKS_MOST);
     pile->tasks[pile->task_count++] = task;
@@ -83,13 +83,13 @@ static void note_failure(struct part *part, uint32_t task, const struct err *err
 
 static void add_part(void *context, size_t i)
 {
-    struct pile *pile = context;
+    struct partial_sums *pile = context;
     struct part *part = &pile->parts[i];
     struct err err;
     for (uint32_t at = part->first; at < part->end; at++) {
-        const struct walk_task *task = pile->tasks[at];
+        const struct scan_task *task = pile->tasks[at];
         const enum err_code code =
-            walk_is_whole(task)
+            scan_is_whole(task)
                 ? block_add_totals(pile->block, task->granule, part->cursor, part->sums, &err)
                 : block_add_range(pile->block, task->granule, part->cursor, task->first, task->end,
                                   part->sums, &err);
@@ -99,17 +99,17 @@ static void add_part(void *context, size_t i)
 }
 
 /* A part costs a look at each stack of the block, so that there are no more than are worth it. */
-static uint32_t count_parts(const struct pile *pile)
+static uint32_t count_parts(const struct partial_sums *pile)
 {
     const uint64_t worth = 1 + pile->weight / pile->stack_count;
     const uint64_t most = worth > pile->part_count ? worth : pile->part_count;
     if (pile->weight < WORTH_A_CREW)
         return 1;
-    return most < crew_size() ? (uint32_t)most : (uint32_t)crew_size();
+    return most < parallel_size() ? (uint32_t)most : (uint32_t)parallel_size();
 }
 
 /* Tasks one behind the other, so that each part weighs about the same. */
-static void divide(struct pile *pile, uint32_t part_count)
+static void divide(struct partial_sums *pile, uint32_t part_count)
 {
     uint64_t weight = 0;
     uint32_t at = 0;
@@ -128,11 +128,12 @@ static void divide(struct pile *pile, uint32_t part_count)
     }
 }
 
-enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note, void *context)
+enum err_code partial_sums_add(struct partial_sums *pile, struct scan *walk,
+                               partial_sums_note *note, void *context)
 {
     const uint32_t part_count = count_parts(pile);
     divide(pile, part_count);
-    crew_work(part_count, add_part, pile);
+    parallel_work(part_count, add_part, pile);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < part_count && !code; i++) {
         const struct part *part = &pile->parts[i];
@@ -151,7 +152,7 @@ enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note, vo
     return code;
 }
 
-const int64_t *pile_sums(struct pile *pile)
+const int64_t *partial_sums_sums(struct partial_sums *pile)
 {
     assert(pile->task_count == 0);
     if (!pile->part_count)
@@ -165,7 +166,7 @@ const int64_t *pile_sums(struct pile *pile)
     return sums;
 }
 
-size_t pile_memory(const struct pile *pile)
+size_t partial_sums_memory(const struct partial_sums *pile)
 {
     const uint32_t more = pile->task_count ? count_parts(pile) : 0;
     return sizeof(*pile) + arena_bytes(pile->arena) +

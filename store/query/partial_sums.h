@@ -15,31 +15,31 @@
 #include <stdint.h>
 
 struct block;
-struct pile;
-struct walk;
-struct walk_task;
+struct partial_sums;
+struct scan;
+struct scan_task;
 
 /* The block is borrowed. */
-struct pile *pile_create(const struct block *block);
-void pile_destroy(struct pile *pile); /* NULL is a no-op */
+struct partial_sums *partial_sums_create(const struct block *block);
+void partial_sums_destroy(struct partial_sums *pile); /* NULL is a no-op */
 
-/* Tasks of the block that are not broken; they are borrowed until the next pile_add. True: there
- * are enough, it is time for it. */
-bool pile_put(struct pile *pile, struct walk_task *task);
+/* Tasks of the block that are not broken; they are borrowed until the next partial_sums_add. True:
+ * there are enough, it is time for it. */
+bool partial_sums_put(struct partial_sums *pile, struct scan_task *task);
 
 /* Of a task that was read, or could not be: then code is not ERR_NONE, and the walk's err says why.
  */
-typedef enum err_code pile_note(void *context, struct walk_task *task, enum err_code code);
+typedef enum err_code partial_sums_note(void *context, struct scan_task *task, enum err_code code);
 
 /* Adds up all that was put there, and calls note for each task, in their order, until it gives
  * something else than ERR_NONE, which is returned. Of what could not be read nothing is added. */
-enum err_code pile_add(struct pile *pile, struct walk *walk, pile_note *note,
-                       void *context) MUST_USE;
+enum err_code partial_sums_add(struct partial_sums *pile, struct scan *walk,
+                               partial_sums_note *note, void *context) MUST_USE;
 
 /* Per stack of the block; all that was put there was added. */
-const int64_t *pile_sums(struct pile *pile);
+const int64_t *partial_sums_sums(struct partial_sums *pile);
 
-/* With what pile_add is going to need. */
-size_t pile_memory(const struct pile *pile);
+/* With what partial_sums_add is going to need. */
+size_t partial_sums_memory(const struct partial_sums *pile);
 
 #endif

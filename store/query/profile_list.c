@@ -9,7 +9,7 @@
 
 struct listing {
     const struct store_profile_query *query;
-    struct walk *walk;
+    struct scan *walk;
     struct row_labels *labels;           /* which samples match where series do not have a label */
     struct store_profile_entry *entries; /* room for twice as many as are wanted */
     uint32_t count;
@@ -82,9 +82,9 @@ static void add(struct listing *listing, uint32_t series, const struct block_pro
         cut(listing);
 }
 
-static enum err_code read_profiles(struct listing *listing, struct walk_task *task)
+static enum err_code read_profiles(struct listing *listing, struct scan_task *task)
 {
-    struct walk *walk = listing->walk;
+    struct scan *walk = listing->walk;
     const struct block_profile *profiles;
     enum err_code code =
         block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
@@ -93,7 +93,7 @@ static enum err_code read_profiles(struct listing *listing, struct walk_task *ta
             break;
         add(listing, task->series, &profiles[i - 1]);
     }
-    return walk_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
 static bool is_match(const struct listing *listing, uint32_t label_set)
@@ -102,18 +102,18 @@ static bool is_match(const struct listing *listing, uint32_t label_set)
 }
 
 /* Those with a sample whose labels match. */
-static enum err_code read_rows(struct listing *listing, struct walk_task *task)
+static enum err_code read_rows(struct listing *listing, struct scan_task *task)
 {
-    struct walk *walk = listing->walk;
+    struct scan *walk = listing->walk;
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
-    enum err_code code = walk_open_stacks(walk, task);
+    enum err_code code = scan_open_stacks(walk, task);
     if (code || task->is_broken)
         return code;
     row_labels_begin(listing->labels, task->block, task->granule); /* the block is opened anew */
     code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
     if (code)
-        return walk_note_read(walk, task, 0, 0, code);
+        return scan_note_read(walk, task, 0, 0, code);
     /* A snapshot of nothing is as a row without labels. */
     enum found { NO_ROW, OTHER_ROWS, MATCH };
     const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
@@ -127,10 +127,10 @@ static enum err_code read_rows(struct listing *listing, struct walk_task *task)
             add(listing, task->series, &rows.profiles[i - 1]);
     }
     mem_free(found);
-    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+    return scan_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
-static enum err_code read_task(struct listing *listing, struct walk_task *task)
+static enum err_code read_task(struct listing *listing, struct scan_task *task)
 {
     row_labels_begin(listing->labels, task->block, task->granule);
     if (row_labels_wants_rows(listing->labels, task->granule))
@@ -140,14 +140,14 @@ static enum err_code read_task(struct listing *listing, struct walk_task *task)
 
 static int compare_tasks(const void *a, const void *b)
 {
-    const int64_t x = ((const struct walk_task *)a)->granule->end_ns;
-    const int64_t y = ((const struct walk_task *)b)->granule->end_ns;
+    const int64_t x = ((const struct scan_task *)a)->granule->end_ns;
+    const int64_t y = ((const struct scan_task *)b)->granule->end_ns;
     return (x < y) - (x > y);
 }
 
 static void make_list(struct listing *listing)
 {
-    const struct walk *walk = listing->walk;
+    const struct scan *walk = listing->walk;
     struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
     struct store_series *series = arena_new(walk->arena, struct store_series, walk->series_count);
     for (uint32_t i = 0; i < walk->type_count; i++)
@@ -165,7 +165,7 @@ static void make_list(struct listing *listing)
     };
 }
 
-static enum err_code answer_list(struct walk *walk, void *context)
+static enum err_code answer_list(struct scan *walk, void *context)
 {
     struct listing *listing = context;
     enum err_code code = ERR_NONE;
@@ -183,7 +183,7 @@ static enum err_code answer_list(struct walk *walk, void *context)
             break;
         code = read_task(listing, &walk->tasks[i]);
         if (!code)
-            code = walk_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries) +
+            code = scan_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries) +
                                                row_labels_memory(listing->labels));
     }
     if (!code)
@@ -195,7 +195,7 @@ static enum err_code answer_list(struct walk *walk, void *context)
     return code;
 }
 
-enum err_code profile_list_make(const struct walk_source *source, struct arena *arena,
+enum err_code profile_list_make(const struct scan_source *source, struct arena *arena,
                                 const struct store_profile_query *query,
                                 struct store_profile_list *ret_list, struct err *err)
 {
@@ -204,7 +204,7 @@ enum err_code profile_list_make(const struct walk_source *source, struct arena *
     walked.is_of_profiles = true;
     if (query->after && query->after->time_ns < walked.end_ns)
         walked.end_ns = query->after->time_ns + 1;
-    enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer_list, &listing, err);
+    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer_list, &listing, err);
     if (!code)
         *ret_list = listing.list;
     return code;

@@ -8,9 +8,9 @@
 
 #include "store/store.h"
 
-struct walk_source;
+struct scan_source;
 
-enum err_code profile_list_make(const struct walk_source *source, struct arena *arena,
+enum err_code profile_list_make(const struct scan_source *source, struct arena *arena,
                                 const struct store_profile_query *query,
                                 struct store_profile_list *ret_list, struct err *err) MUST_USE;
 

@@ -43,7 +43,7 @@ struct hour_sum {
 };
 
 struct range {
-    struct walk *walk;
+    struct scan *walk;
     const struct store_range_query *query;
     enum store_rule rule;
     struct spread_steps steps;
@@ -68,7 +68,7 @@ struct range {
     struct spread spread;
     bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
-    struct differences differences;
+    struct counter_increase differences;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
     struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
     struct hour_sum *hour_sums;
@@ -96,12 +96,12 @@ static size_t memory_of(const struct range *range)
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
            range->key_capacity * sizeof(*range->keys) +
            range->hour_sum_capacity * sizeof(*range->hour_sums) +
-           differences_memory(&range->differences);
+           counter_increase_memory(&range->differences);
 }
 
 static enum err_code check_limits(const struct range *range)
 {
-    return walk_check_limits(range->walk, memory_of(range));
+    return scan_check_limits(range->walk, memory_of(range));
 }
 
 /* Between two tasks the limits are checked anyway; a profile can be in thousands of steps. */
@@ -119,7 +119,7 @@ static uint32_t step_of(const struct range *range, int64_t time_ns)
     return spread_step_of(&range->spread.steps, time_ns);
 }
 
-static enum err_code find_keeps(struct range *range, const struct walk_task *task,
+static enum err_code find_keeps(struct range *range, const struct scan_task *task,
                                 const bool **ret_keeps)
 {
     const bool **keeps = &range->keeps[task->block_index];
@@ -131,11 +131,11 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
         range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
     *ret_keeps = *keeps;
-    return walk_explain_wait(range->walk, code);
+    return scan_explain_wait(range->walk, code);
 }
 
 /* All that the granule's profiles cover lies in one step. */
-static bool is_in_one_step(const struct range *range, const struct walk_task *task)
+static bool is_in_one_step(const struct range *range, const struct scan_task *task)
 {
     const struct store_query *query = &range->query->query;
     const struct block_granule *granule = task->granule;
@@ -146,26 +146,26 @@ static bool is_in_one_step(const struct range *range, const struct walk_task *ta
 
 /* What the granule's profiles have together is enough: all deltas together are as one that covers
  * their time. One that reaches into the next step has its part there by itself. */
-static bool is_enough(const struct range *range, const struct walk_task *task)
+static bool is_enough(const struct range *range, const struct scan_task *task)
 {
     return range->rule == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
-           walk_is_whole(task) &&
+           scan_is_whole(task) &&
            (task->granule->profile_count == 1 || is_in_one_step(range, task));
 }
 
 /* What is known of an hour as a whole alone is of no step when steps divide it. */
-static bool is_cut(const struct range *range, const struct walk_task *task)
+static bool is_cut(const struct range *range, const struct scan_task *task)
 {
     int64_t first_ns, last_ns;
-    walk_find_hour(task->granule, &first_ns, &last_ns);
+    scan_find_hour(task->granule, &first_ns, &last_ns);
     return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
 /* ---- reading ---- */
 
-static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
+static enum err_code read_whole(struct range *range, struct scan_task *task, uint32_t group)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const bool *keeps = NULL;
     struct block_totals totals = {0};
@@ -186,7 +186,7 @@ static enum err_code read_whole(struct range *range, struct walk_task *task, uin
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
     }
-    return walk_note_read(walk, task, keeps ? granule->row_count : 0,
+    return scan_note_read(walk, task, keeps ? granule->row_count : 0,
                           keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
@@ -199,7 +199,7 @@ static void reserve_values(struct range *range, uint32_t count)
 }
 
 /* values[i]: what the filter keeps of profile i. */
-static enum err_code read_values(struct range *range, const struct walk_task *task)
+static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     const bool *keeps;
@@ -224,7 +224,7 @@ static int64_t duration_of(const struct range *range, const struct block_profile
 }
 
 /* Here and below, profiles are those of the task: from the ordinal task->first on. */
-static void cover_profiles(struct range *range, const struct walk_task *task,
+static void cover_profiles(struct range *range, const struct scan_task *task,
                            const struct block_profile *profiles)
 {
     for (uint32_t i = task->first; i < task->end; i++) {
@@ -292,7 +292,7 @@ static void share_hour_sums(struct range *range)
 
 /* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
  * such an hour as a whole, so that where a duration is missing the sum is in that step. */
-static void share_sum(struct range *range, const struct walk_task *task, uint32_t group,
+static void share_sum(struct range *range, const struct scan_task *task, uint32_t group,
                       const struct block_profile *profiles, int64_t sum)
 {
     __int128 all_ns = 0, done_ns = 0;
@@ -322,7 +322,7 @@ static void share_sum(struct range *range, const struct walk_task *task, uint32_
 }
 
 /* values[i] are of the profile of ordinal i; NULL: all of it. */
-static enum err_code add_profiles(struct range *range, const struct walk_task *task, uint32_t group,
+static enum err_code add_profiles(struct range *range, const struct scan_task *task, uint32_t group,
                                   const struct block_profile *profiles, const int64_t *values)
 {
     enum err_code code = ERR_NONE;
@@ -344,10 +344,10 @@ static enum err_code add_profiles(struct range *range, const struct walk_task *t
 }
 
 /* Those that the walk has read to find them, else now. */
-static enum err_code find_profiles(struct range *range, const struct walk_task *task,
+static enum err_code find_profiles(struct range *range, const struct scan_task *task,
                                    const struct block_profile **ret_profiles)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const struct block_profile *profiles;
     if (task->profiles) {
         *ret_profiles = task->profiles;
@@ -360,16 +360,16 @@ static enum err_code find_profiles(struct range *range, const struct walk_task *
     return code;
 }
 
-static enum err_code read_profiles(struct range *range, struct walk_task *task, uint32_t group)
+static enum err_code read_profiles(struct range *range, struct scan_task *task, uint32_t group)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const bool has_filter = range->query->filter != NULL;
     const struct block_profile *profiles = NULL;
     enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
     if (!code)
         code = find_profiles(range, task, &profiles);
-    code = walk_note_read(walk, task, has_filter ? granule->row_count : 0,
+    code = scan_note_read(walk, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
                           code);
@@ -380,20 +380,20 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task, 
 }
 
 /* It has no rows, or the labels of none are wanted: the time that its profiles cover counts. */
-static enum err_code read_times(struct range *range, struct walk_task *task)
+static enum err_code read_times(struct range *range, struct scan_task *task)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles = NULL;
     if (is_enough(range, task)) {
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
-        return walk_note_read(walk, task, 0, 0, ERR_NONE);
+        return scan_note_read(walk, task, 0, 0, ERR_NONE);
     }
     enum err_code code = find_profiles(range, task, &profiles);
     if (!code)
         cover_profiles(range, task, profiles);
-    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
 /* ---- row by row ---- */
@@ -410,7 +410,7 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
 
 /* A row's key is its group and whether the filter keeps it: what it does not keep still tells that
  * the group is there. */
-static void add_snapshots(struct range *range, const struct walk_task *task,
+static void add_snapshots(struct range *range, const struct scan_task *task,
                           const struct block_rows *rows, const bool *keeps)
 {
     if (rows->row_count > range->key_capacity) {
@@ -419,10 +419,11 @@ static void add_snapshots(struct range *range, const struct walk_task *task,
     }
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t group = group_of_row(range, rows, i);
-        range->keys[i] =
-            row_labels_stays(group) ? group * 2 + keeps_row(keeps, rows, i) : DIFFERENCES_LEFT_OUT;
+        range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(keeps, rows, i)
+                                                 : COUNTER_INCREASE_LEFT_OUT;
     }
-    differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
+    counter_increase_add(&range->differences, task->block, rows, task->first, task->end,
+                         range->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
 }
@@ -481,7 +482,7 @@ static enum err_code spread_row_sums(struct range *range, const struct block_pro
 
 /* Most granules have one group: the first one's values need no look-up. Rows that a filter leaves
  * out still count as 0, so that their group is there. */
-static enum err_code add_deltas(struct range *range, const struct walk_task *task,
+static enum err_code add_deltas(struct range *range, const struct scan_task *task,
                                 const struct block_rows *rows, const bool *keeps)
 {
     const int64_t *next = rows->timestamps;
@@ -520,7 +521,7 @@ static enum err_code add_deltas(struct range *range, const struct walk_task *tas
     return code ? code : spread_row_sums(range, rows->profiles);
 }
 
-static void add_gauges(struct range *range, const struct walk_task *task,
+static void add_gauges(struct range *range, const struct scan_task *task,
                        const struct block_rows *rows, const bool *keeps)
 {
     for (uint32_t i = 0; i < rows->row_count; i++) {
@@ -535,10 +536,10 @@ static void add_gauges(struct range *range, const struct walk_task *task,
     cover_profiles(range, task, rows->profiles + task->first);
 }
 
-static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,
+static enum err_code read_rows(struct range *range, struct scan_task *task, bool wants_labels,
                                bool wants_moments)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const struct block_granule *granule = task->granule;
     const uint32_t *bytes = granule->extent_bytes;
     const bool *keeps = NULL;
@@ -550,7 +551,7 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
     code = block_read_rows(task->block, granule, walk->cursor, wants_details, &rows, walk->err);
     if (!wants_labels)
         rows.label_sets = NULL;
-    code = walk_note_read(walk, task, granule->row_count,
+    code = scan_note_read(walk, task, granule->row_count,
                           bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
     if (code || task->is_broken)
         return code;
@@ -565,16 +566,16 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
 
 /* Deltas without a row say nothing of labels that rows have: they are time in which the groups of
  * the series have 0, whichever those are. */
-static bool is_idle(const struct range *range, const struct walk_task *task)
+static bool is_idle(const struct range *range, const struct scan_task *task)
 {
     return range->rule == STORE_SUM && !task->granule->row_count;
 }
 
-static enum err_code read_task(struct range *range, struct walk_task *task)
+static enum err_code read_task(struct range *range, struct scan_task *task)
 {
     if (is_cut(range, task)) {
         if (!range->is_second_pass)
-            walk_note_cut(range->walk, task);
+            scan_note_cut(range->walk, task);
         if (range->rule != STORE_DIFFERENCE)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
@@ -590,7 +591,7 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
                                (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
     const bool wants_rows = wants_labels || wants_moments || range->rule == STORE_DIFFERENCE;
     if (wants_rows || range->query->filter) {
-        enum err_code code = walk_open_stacks(range->walk, task);
+        enum err_code code = scan_open_stacks(range->walk, task);
         if (code || task->is_broken)
             return code;
     }
@@ -636,7 +637,7 @@ static int64_t *find_gained(struct range *range, int64_t time_ns)
     return &range->values[number];
 }
 
-static void add_gain(void *context, const struct difference_gain *gained)
+static void add_gain(void *context, const struct counter_gain *gained)
 {
     struct range *range = context;
     if (is_in_cut_hour(range, gained->time_ns))
@@ -673,7 +674,7 @@ static void begin_series(struct range *range)
 }
 
 /* No row of the granule is wanted, or it has none. */
-static bool is_left_out(struct range *range, const struct walk_task *task)
+static bool is_left_out(struct range *range, const struct scan_task *task)
 {
     if (neighbours_is_unread(task) || is_cut(range, task))
         return false;
@@ -686,13 +687,13 @@ static bool is_left_out(struct range *range, const struct walk_task *task)
 
 /* Where some rows of the series are wanted, its other granules are time in which there were none.
  * A series without any row in the window is in the group of its own labels. */
-static enum err_code read_left_out(struct range *range, struct walk_task *tasks, uint32_t begin,
+static enum err_code read_left_out(struct range *range, struct scan_task *tasks, uint32_t begin,
                                    uint32_t end)
 {
     enum err_code code = ERR_NONE;
     const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
     for (uint32_t i = begin; i < end && !code && range->has_left_out; i++) {
-        struct walk_task *task = &tasks[i];
+        struct scan_task *task = &tasks[i];
         if (is_left_out(range, task) && (is_there || is_idle(range, task)))
             code = read_times(range, task);
     }
@@ -700,7 +701,7 @@ static enum err_code read_left_out(struct range *range, struct walk_task *tasks,
 }
 
 /* Its profiles have no rows in the window: the first moment that they cover has its group. */
-static void add_idle_series(struct range *range, const struct walk_task *task)
+static void add_idle_series(struct range *range, const struct scan_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
     if (range->rule != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
@@ -723,10 +724,10 @@ static void note_series_interval(struct range *range)
         range->intervals_ns[range->interval_count++] = spread->interval_ns;
 }
 
-static enum err_code read_neighbours(struct range *range, struct walk_task *tasks, uint32_t begin,
+static enum err_code read_neighbours(struct range *range, struct scan_task *tasks, uint32_t begin,
                                      uint32_t end, bool is_before)
 {
-    struct walk_task *task;
+    struct scan_task *task;
     enum err_code code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
     while (!code && task) {
         if (task->first < task->end)
@@ -739,10 +740,10 @@ static enum err_code read_neighbours(struct range *range, struct walk_task *task
     return code;
 }
 
-static void end_series(struct range *range, const struct walk_task *task)
+static void end_series(struct range *range, const struct scan_task *task)
 {
     uint32_t count = 0;
-    const int64_t *times_ns = differences_times(&range->differences, &count);
+    const int64_t *times_ns = counter_increase_times(&range->differences, &count);
     share_hour_sums(range);
     spread_end_series(&range->spread);
     add_idle_series(range, task);
@@ -750,11 +751,11 @@ static void end_series(struct range *range, const struct walk_task *task)
         neighbours_end_series(&range->neighbours, times_ns, count);
     else
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
-    differences_fini(&range->differences);
+    counter_increase_fini(&range->differences);
     note_series_interval(range);
 }
 
-static enum err_code read_tasks(struct range *range, struct walk_task *tasks, uint32_t begin,
+static enum err_code read_tasks(struct range *range, struct scan_task *tasks, uint32_t begin,
                                 uint32_t end)
 {
     enum err_code code = ERR_NONE;
@@ -762,7 +763,7 @@ static enum err_code read_tasks(struct range *range, struct walk_task *tasks, ui
         if (neighbours_is_unread(&tasks[i]))
             continue;
         if (range->query->filter)
-            walk_read_ahead(range->walk, i);
+            scan_read_ahead(range->walk, i);
         code = read_task(range, &tasks[i]);
         if (!code)
             code = check_limits(range);
@@ -772,13 +773,13 @@ static enum err_code read_tasks(struct range *range, struct walk_task *tasks, ui
     return code ? code : read_neighbours(range, tasks, begin, end, false);
 }
 
-static enum err_code read_series(struct range *range, struct walk_task *tasks, uint32_t begin,
+static enum err_code read_series(struct range *range, struct scan_task *tasks, uint32_t begin,
                                  uint32_t end)
 {
     begin_series(range);
     enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->rule == STORE_DIFFERENCE)
-        differences_tell(&range->differences, cover_gains, add_gain, range);
+        counter_increase_tell(&range->differences, cover_gains, add_gain, range);
     else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
@@ -803,7 +804,7 @@ static bool is_needed(const struct range *range, uint32_t series)
 
 static enum err_code read_pass(struct range *range)
 {
-    const struct walk *walk = range->walk;
+    const struct scan *walk = range->walk;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0, end; i < walk->task_count && !code && !lacks_neighbours(range); i = end) {
         const uint32_t series = walk->tasks[i].series;
@@ -854,7 +855,7 @@ static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 static enum err_code read_all(struct range *range)
 {
     const uint64_t opening_bytes = range->walk->statistics.bytes_read;
-    walk_sort_by_series(range->walk);
+    scan_sort_by_series(range->walk);
     enum err_code code = read_pass(range);
     range->unknown_count = range->rule == STORE_SUM ? range->spread.unknown_count : 0;
     if (code || lacks_neighbours(range) ||
@@ -1051,7 +1052,7 @@ static bool has_data(const struct range *range)
 
 static void make_answer(struct range *range)
 {
-    struct walk *walk = range->walk;
+    struct scan *walk = range->walk;
     const uint32_t *chosen;
     const uint32_t count = range_groups_chosen(range->groups, &chosen);
     const uint32_t other_count = range_groups_count(range->groups) - count;
@@ -1097,18 +1098,18 @@ static void range_fini(struct range *range)
     range->cut_hours = (struct map_u64){0};
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
-    differences_fini(&range->differences);
+    counter_increase_fini(&range->differences);
 }
 
-static enum err_code answer_range(struct walk *walk, void *context)
+static enum err_code answer_range(struct scan *walk, void *context)
 {
     struct range *range = context;
-    enum err_code code = walk_check_types(walk);
+    enum err_code code = scan_check_types(walk);
     if (!code)
-        code = walk_check_magnitude(walk);
+        code = scan_check_magnitude(walk);
     if (code)
         return code;
-    walk_count_unlabelled(walk, range->query->group_by, range->query->group_by_count);
+    scan_count_unlabelled(walk, range->query->group_by, range->query->group_by_count);
     range->walk = walk;
     range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
     if (range->query->is_by_moments && range->rule != STORE_SUM)
@@ -1169,7 +1170,7 @@ static bool extend_reach(const struct range *range, struct store_query *query)
     return is_longer;
 }
 
-static enum err_code run(const struct walk_source *source, struct arena *arena,
+static enum err_code run(const struct scan_source *source, struct arena *arena,
                          const struct store_query *query, struct range *range, struct err *err)
 {
     struct store_query reaching = *query;
@@ -1182,14 +1183,14 @@ static enum err_code run(const struct walk_source *source, struct arena *arena,
     reaching.ahead_ns = 0;
     do {
         range->answer = (struct store_range){0};
-        code = walk_run(source, &reaching, WALK_TASKS, arena, answer_range, range, err);
+        code = scan_run(source, &reaching, SCAN_TASKS, arena, answer_range, range, err);
     } while (!code && extend_reach(range, &reaching));
     return code;
 }
 
-enum err_code range_make(const struct walk_source *source, struct arena *arena,
-                         const struct store_range_query *query, struct store_range *ret_range,
-                         struct err *err)
+enum err_code range_query_run(const struct scan_source *source, struct arena *arena,
+                              const struct store_range_query *query, struct store_range *ret_range,
+                              struct err *err)
 {
     const struct spread_steps steps = {.start_ns = query->query.start_ns,
                                        .end_ns = query->query.end_ns,
@@ -1219,7 +1220,7 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     mem_free(range.keys);
     mem_free(range.hour_sums);
     if (!code && !range.answer.type && !range.answer.statistics.broken_count)
-        code = walk_explain_nothing(source, &query->query, arena, err);
+        code = scan_explain_nothing(source, &query->query, arena, err);
     if (!code)
         *ret_range = range.answer;
     return code;

@@ -13,10 +13,10 @@
 
 #include "store/store.h"
 
-struct walk_source;
+struct scan_source;
 
-enum err_code range_make(const struct walk_source *source, struct arena *arena,
-                         const struct store_range_query *query, struct store_range *ret_range,
-                         struct err *err) MUST_USE;
+enum err_code range_query_run(const struct scan_source *source, struct arena *arena,
+                              const struct store_range_query *query, struct store_range *ret_range,
+                              struct err *err) MUST_USE;
 
 #endif

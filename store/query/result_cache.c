@@ -14,7 +14,7 @@
 
 enum { WORDS_MAX_BYTES = 1 << 24 };
 
-struct answers {
+struct result_cache {
     struct flight_cache *cache;
 };
 
@@ -25,14 +25,14 @@ static void destroy_answer(void *value)
     mem_free(answer);
 }
 
-struct answers *answers_create(size_t max_bytes)
+struct result_cache *result_cache_create(size_t max_bytes)
 {
-    struct answers *answers = mem_new(struct answers, 1);
+    struct result_cache *answers = mem_new(struct result_cache, 1);
     answers->cache = flight_cache_create(max_bytes, destroy_answer);
     return answers;
 }
 
-void answers_destroy(struct answers *answers)
+void result_cache_destroy(struct result_cache *answers)
 {
     if (!answers)
         return;
@@ -40,7 +40,7 @@ void answers_destroy(struct answers *answers)
     mem_free(answers);
 }
 
-size_t answers_bytes(struct answers *answers)
+size_t result_cache_bytes(struct result_cache *answers)
 {
     return flight_cache_bytes(answers->cache);
 }
@@ -54,7 +54,7 @@ static void append_word(struct buf *words, struct span word)
 }
 
 /* All but the tasks. */
-static void append_question(const struct walk *walk, struct buf *words)
+static void append_question(const struct scan *walk, struct buf *words)
 {
     const struct store_query *query = walk->query;
     buf_append_u64(words, walk->statistics.names.generation);
@@ -76,12 +76,12 @@ static void append_question(const struct walk *walk, struct buf *words)
 }
 
 /* A block by its name when it changes, else which of a granule's profiles. */
-static void append_tasks(const struct walk *walk, struct digest_stream *stream)
+static void append_tasks(const struct scan *walk, struct digest_stream *stream)
 {
     const struct block *block = NULL;
     uint32_t count;
     for (uint32_t i = 0; i < walk->task_count; i++) {
-        const struct walk_task *task = &walk->tasks[i];
+        const struct scan_task *task = &walk->tasks[i];
         const char *name = block_name(task->block);
         const struct block_granule *first = block_granules(task->block, &count);
         const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
@@ -96,7 +96,7 @@ static void append_tasks(const struct walk *walk, struct digest_stream *stream)
     }
 }
 
-void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_BYTES])
+void result_cache_identify(const struct scan *walk, char ret_identity[STORE_IDENTITY_BYTES])
 {
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
@@ -121,9 +121,9 @@ void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_
 /* ---- answers ---- */
 
 struct making {
-    struct walk *walk;
+    struct scan *walk;
     bool has_begun; /* by this question, not by others */
-    enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer);
+    enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer);
 };
 
 /* Its texts outlive the question that it was made for. */
@@ -162,11 +162,12 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     return ERR_NONE;
 }
 
-enum err_code answers_ref(struct answers *answers, struct walk *walk, const char *identity,
-                          enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer),
-                          struct store_answer *ret_answer)
+enum err_code
+result_cache_ref(struct result_cache *answers, struct scan *walk, const char *identity,
+                 enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer),
+                 struct store_answer *ret_answer)
 {
-    const struct patience *patience = &walk->query->patience;
+    const struct wait_limit *patience = &walk->query->patience;
     struct making making = {.walk = walk, .make = make};
     struct flight_entry *entry;
     enum err_code code;
@@ -175,7 +176,7 @@ enum err_code answers_ref(struct answers *answers, struct walk *walk, const char
     do {
         code = flight_cache_ref_within(answers->cache, identity, patience, make_answer, &making,
                                        &entry, walk->err);
-    } while (code && !making.has_begun && !patience_is_over(patience));
+    } while (code && !making.has_begun && !wait_limit_is_over(patience));
     if (code)
         return making.has_begun ? code : ERR_CANCELLED;
     *ret_answer = *(const struct store_answer *)flight_cache_get(entry);

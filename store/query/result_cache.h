@@ -15,22 +15,24 @@
 
 #include "store/store.h"
 
-struct answers;
-struct walk;
+struct result_cache;
+struct scan;
 
-struct answers *answers_create(size_t max_bytes);
-void answers_destroy(struct answers *answers); /* NULL is a no-op; no answer is in use any more */
-size_t answers_bytes(struct answers *answers);
+struct result_cache *result_cache_create(size_t max_bytes);
+void result_cache_destroy(
+    struct result_cache *answers); /* NULL is a no-op; no answer is in use any more */
+size_t result_cache_bytes(struct result_cache *answers);
 
 /* What the answer to a walk's question is known by; empty: it is like no other. */
-void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_BYTES]);
+void result_cache_identify(const struct scan *walk, char ret_identity[STORE_IDENTITY_BYTES]);
 
 /*
  * The answer of that identity, made by make if it is absent. Handles: what make does,
- * ERR_CANCELLED (the query's patience is over while others make it; walk_explain_wait says why).
+ * ERR_CANCELLED (the query's patience is over while others make it; scan_explain_wait says why).
  */
-enum err_code answers_ref(struct answers *answers, struct walk *walk, const char *identity,
-                          enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer),
-                          struct store_answer *ret_answer) MUST_USE;
+enum err_code
+result_cache_ref(struct result_cache *answers, struct scan *walk, const char *identity,
+                 enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer),
+                 struct store_answer *ret_answer) MUST_USE;
 
 #endif

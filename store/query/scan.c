@@ -24,9 +24,9 @@
 /* A disk that many read of at once has a hundred reads on their way. */
 enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
 
-struct walk_state {
-    const struct walk_source *source;
-    enum walk_kind kind;
+struct scan_state {
+    const struct scan_source *source;
+    enum scan_kind kind;
     struct selector_set set;  /* none: every series */
     bool are_known_enough;    /* a series matches without labels that samples may have */
     bool is_open;             /* a series does not have a label that is compared */
@@ -41,7 +41,7 @@ struct walk_state {
     size_t oversized_bytes;        /* that oversized blocks take, which are not left out */
     size_t largest_left_out;       /* strings of the largest of those that are */
     const struct catalogue_place **places; /* of these, and of the block in hand */
-    struct deleted *deleted;
+    struct deletion_set *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
     uint32_t type_capacity;
@@ -59,27 +59,27 @@ struct walk_state {
 };
 
 /* Where one other can be read, that is so for all of the question. */
-static bool is_alone(struct walk *walk, const char *object_key)
+static bool is_alone(struct scan *walk, const char *object_key)
 {
-    struct walk_state *state = walk->state;
-    const struct witness witness = {.database = state->source->database,
-                                    .tenant_id = walk->query->tenant_id,
-                                    .objects = open_blocks_objects(state->source->blocks),
-                                    .patience = &walk->query->patience};
+    struct scan_state *state = walk->state;
+    const struct reachability witness = {.database = state->source->database,
+                                         .tenant_id = walk->query->tenant_id,
+                                         .objects = block_cache_objects(state->source->blocks),
+                                         .patience = &walk->query->patience};
     if (walk->err->is_unreadable && !state->has_witness)
-        state->has_witness = witness_is_alone(&witness, object_key, walk->err);
+        state->has_witness = reachability_is_alone(&witness, object_key, walk->err);
     return walk->err->is_unreadable && state->has_witness;
 }
 
 /* Is it something of this object that cannot be read, and not the disk? */
-static bool is_broken(struct walk *walk, const char *object_key, enum err_code code)
+static bool is_broken(struct scan *walk, const char *object_key, enum err_code code)
 {
     return code == ERR_CORRUPT || (code == ERR_IO && is_alone(walk, object_key));
 }
 
-static void report_damage(const struct walk *walk, const char *object_key)
+static void report_damage(const struct scan *walk, const char *object_key)
 {
-    const struct walk_source *source = walk->state->source;
+    const struct scan_source *source = walk->state->source;
     const struct store_damage damage = {.tenant_id = walk->query->tenant_id,
                                         .object_key = object_key,
                                         .code = walk->err->code,
@@ -89,7 +89,7 @@ static void report_damage(const struct walk *walk, const char *object_key)
 }
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
-static enum err_code pass_over(struct walk *walk, const char *object_key, enum err_code code)
+static enum err_code pass_over(struct scan *walk, const char *object_key, enum err_code code)
 {
     if (!is_broken(walk, object_key, code))
         return code;
@@ -114,7 +114,7 @@ static size_t max_memory(const struct store_query *query)
 
 /* ---- which series ---- */
 
-static struct span keep_text(struct walk *walk, struct span text)
+static struct span keep_text(struct scan *walk, struct span text)
 {
     walk->state->text_bytes += text.size + 1;
     return span_of(arena_strndup(walk->arena, text.data, text.size), text.size);
@@ -125,10 +125,10 @@ static struct span string_of(const struct dictionary *dictionary, uint32_t strin
     return dictionary->tables->strings[string];
 }
 
-static uint32_t number_type(struct walk *walk, const struct dictionary *dictionary, uint32_t index,
+static uint32_t number_type(struct scan *walk, const struct dictionary *dictionary, uint32_t index,
                             struct span name)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     const struct batch_type *type = &dictionary->series[index].type;
     const uint32_t known = map_bytes_find(&state->type_numbers, name);
     if (known != MAP_ABSENT)
@@ -141,7 +141,7 @@ static uint32_t number_type(struct walk *walk, const struct dictionary *dictiona
     struct store_type *made = &walk->types[walk->type_count];
     *made = (struct store_type){.name = (const char *)name.data,
                                 .is_delta = type->is_delta,
-                                .rule = rule_of_type(dictionary, index)};
+                                .rule = aggregation_of_type(dictionary, index)};
     for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
         made->parts[i] = keep_text(walk, string_of(dictionary, strings[i]));
     return map_bytes_add(&state->type_numbers, name, walk->type_count++);
@@ -157,10 +157,10 @@ static struct span take_sized(const uint8_t **at)
 }
 
 /* Its type and labels were found to be no longer than they may. */
-static uint32_t number_series(struct walk *walk, const struct dictionary *dictionary,
+static uint32_t number_series(struct scan *walk, const struct dictionary *dictionary,
                               uint32_t index)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     buf_clear(&state->text);
     const size_t type_size = series_hash_append_text(dictionary, index, &state->text);
     assert(!buf_failed(&state->text));
@@ -188,7 +188,7 @@ static uint32_t number_series(struct walk *walk, const struct dictionary *dictio
     return map_bytes_add(&state->series_numbers, text, walk->series_count++);
 }
 
-static enum err_code refuse_cost(const struct walk *walk, const char *what, const char *limit)
+static enum err_code refuse_cost(const struct scan *walk, const char *what, const char *limit)
 {
     return err_set(walk->err, ERR_LIMIT,
                    "this question %s: ask for fewer series or less time%s%s%s", what,
@@ -196,14 +196,14 @@ static enum err_code refuse_cost(const struct walk *walk, const char *what, cons
 }
 
 /* Names the series of the largest block, where that has a good part of the memory. */
-static enum err_code refuse_memory(const struct walk *walk, size_t max_bytes)
+static enum err_code refuse_memory(const struct scan *walk, size_t max_bytes)
 {
     enum { PART_WORTH_NAMING = 8 };
-    const struct walk_state *state = walk->state;
+    const struct scan_state *state = walk->state;
     const struct block *largest = NULL;
     for (uint32_t i = 0; i < walk->block_count; i++) {
         struct flight_entry *entry = state->stacks[i] ? state->stacks[i] : state->entries[i];
-        const struct block *block = entry ? open_blocks_get(entry) : NULL;
+        const struct block *block = entry ? block_cache_get(entry) : NULL;
         if (block && (!largest || block_memory(block) > block_memory(largest)))
             largest = block;
     }
@@ -214,19 +214,19 @@ static enum err_code refuse_memory(const struct walk *walk, size_t max_bytes)
     return refuse_cost(walk, what, walk->query->texts.memory);
 }
 
-static enum err_code check_cpu(const struct walk *walk)
+static enum err_code check_cpu(const struct scan *walk)
 {
     const struct store_query *query = walk->query;
-    if (query->cpu_deadline_ns && crew_cpu_ns() > query->cpu_deadline_ns)
+    if (query->cpu_deadline_ns && parallel_cpu_ns() > query->cpu_deadline_ns)
         return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
 
 /* A series that no selector finds: would its samples' labels be enough for one? */
-static enum err_code note_samples(struct walk *walk, const struct dictionary *dictionary,
+static enum err_code note_samples(struct scan *walk, const struct dictionary *dictionary,
                                   uint32_t series)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     enum err_code code = ERR_NONE;
     if (state->are_known_enough || !state->is_block_of_samples)
         return code;
@@ -236,10 +236,10 @@ static enum err_code note_samples(struct walk *walk, const struct dictionary *di
     return code;
 }
 
-static enum err_code find_match(struct walk *walk, const struct dictionary *dictionary,
+static enum err_code find_match(struct scan *walk, const struct dictionary *dictionary,
                                 uint32_t series, bool *ret_matches)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     const struct selector_set *set = &state->set;
     /* An expression may take long where a block holds many series. */
     enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(walk);
@@ -265,7 +265,7 @@ static enum err_code find_match(struct walk *walk, const struct dictionary *dict
 
 /* ---- which granules ---- */
 
-static void note_time(struct walk *walk, int64_t first_ns, int64_t last_ns)
+static void note_time(struct scan *walk, int64_t first_ns, int64_t last_ns)
 {
     walk->first_ns = first_ns < walk->first_ns ? first_ns : walk->first_ns;
     walk->last_ns = last_ns > walk->last_ns ? last_ns : walk->last_ns;
@@ -294,7 +294,7 @@ struct series_in_hand {
     enum store_rule rule;
     int64_t from_ns;  /* earlier profiles do not count: start_ns, less the query's reach */
     int64_t until_ns; /* nor do these, and later ones: end_ns, and what the query has ahead */
-    struct deleted_windows deleted;
+    struct deletion_set_windows deleted;
 };
 
 static int64_t end_of(const struct block_profile *profile)
@@ -304,7 +304,7 @@ static int64_t end_of(const struct block_profile *profile)
                                                                                    : end_ns;
 }
 
-uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end)
+uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end)
 {
     uint32_t first = end;
     for (int i = 0; i < CADENCE_NEIGHBOURS && first; i++) {
@@ -315,7 +315,7 @@ uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end)
     return first;
 }
 
-uint32_t walk_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count)
+uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count)
 {
     for (int i = 0; i < CADENCE_NEIGHBOURS && first < count; i++) {
         const int64_t time_ns = profiles[first].time_ns;
@@ -339,14 +339,14 @@ static void add_neighbours(const struct series_in_hand *hand, const struct block
 {
     const uint32_t earliest = find_ordinal(profiles, count, hand->from_ns);
     const uint32_t latest = find_ordinal(profiles, count, hand->until_ns);
-    const uint32_t first = walk_find_before(profiles, start);
-    const uint32_t end = walk_find_after(profiles, found->own_end, count);
+    const uint32_t first = scan_find_before(profiles, start);
+    const uint32_t end = scan_find_after(profiles, found->own_end, count);
     found->first = first > earliest ? first : earliest;
     found->first = found->own_first < found->first ? found->own_first : found->first;
     found->end = end < latest ? end : latest;
 }
 
-static struct found_profiles find_range(const struct walk *walk, const struct series_in_hand *hand,
+static struct found_profiles find_range(const struct scan *walk, const struct series_in_hand *hand,
                                         const struct block_profile *profiles, uint32_t count)
 {
     const struct store_query *query = walk->query;
@@ -365,11 +365,11 @@ static struct found_profiles find_range(const struct walk *walk, const struct se
 
 /* Values over time read the profiles of granules that the window cuts: so they are not read twice.
  */
-static void keep_profiles(struct walk *walk, struct walk_task *task,
+static void keep_profiles(struct scan *walk, struct scan_task *task,
                           const struct block_profile *profiles)
 {
     const uint32_t count = task->end - task->first;
-    if (!walk->query->reach_ns || walk->state->kind != WALK_TASKS)
+    if (!walk->query->reach_ns || walk->state->kind != SCAN_TASKS)
         return;
     struct block_profile *kept = arena_new_raw(walk->arena, struct block_profile, count);
     memcpy(kept, profiles + task->first, count * sizeof(*kept));
@@ -378,8 +378,8 @@ static void keep_profiles(struct walk *walk, struct walk_task *task,
 }
 
 /* The profiles first <= ordinal < end of those that were found are the task's. */
-static void take_found(struct walk *walk, const struct found_profiles *found, uint32_t first,
-                       uint32_t end, struct walk_task *task, const struct block_profile *profiles)
+static void take_found(struct scan *walk, const struct found_profiles *found, uint32_t first,
+                       uint32_t end, struct scan_task *task, const struct block_profile *profiles)
 {
     const uint32_t own_first = first > found->own_first ? first : found->own_first;
     const uint32_t own_end = end < found->own_end ? end : found->own_end;
@@ -394,7 +394,7 @@ static void take_found(struct walk *walk, const struct found_profiles *found, ui
 }
 
 /* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
-static bool is_neighbour(const struct walk *walk, const struct series_in_hand *hand,
+static bool is_neighbour(const struct scan *walk, const struct series_in_hand *hand,
                          const struct block_granule *granule)
 {
     const struct store_query *query = walk->query;
@@ -408,8 +408,8 @@ static bool is_neighbour(const struct walk *walk, const struct series_in_hand *h
 }
 
 /* Which of the granule's profiles are of the window: none is first == end. */
-static enum err_code find_profiles(struct walk *walk, const struct series_in_hand *hand,
-                                   struct walk_task *task)
+static enum err_code find_profiles(struct scan *walk, const struct series_in_hand *hand,
+                                   struct scan_task *task)
 {
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
@@ -436,14 +436,14 @@ static enum err_code find_profiles(struct walk *walk, const struct series_in_han
     return ERR_NONE;
 }
 
-static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk_task *task)
+static void add_task(struct scan *walk, struct series_in_hand *hand, struct scan_task *task)
 {
     if (!hand->has_number)
         hand->number = number_series(walk, block_dictionary(task->block), hand->index);
     hand->has_number = true;
     task->series = hand->number;
-    walk->statistics.profile_count += walk_profile_count(task);
-    if (walk->state->kind == WALK_SERIES)
+    walk->statistics.profile_count += scan_profile_count(task);
+    if (walk->state->kind == SCAN_SERIES)
         return;
     walk->statistics.totals_count += task->are_totals;
     walk->tasks =
@@ -470,23 +470,23 @@ static bool has_labels(const struct store_series *series, const struct span *nam
 }
 
 /* Series that match with labels of samples lack one that the only selector requires. */
-static bool has_required(const struct walk *walk, const struct store_series *series)
+static bool has_required(const struct scan *walk, const struct store_series *series)
 {
     struct span names[SELECTOR_MAX_MATCHERS];
-    const struct walk_state *state = walk->state;
+    const struct scan_state *state = walk->state;
     if (!state->are_known_enough || state->set.count != 1)
         return true;
     return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
 }
 
-void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count)
+void scan_count_unlabelled(struct scan *walk, const struct span *names, size_t name_count)
 {
     const struct store_query *query = walk->query;
     struct span keys[LABEL_RULES_MAX];
     const size_t key_count = query->label_filter ? label_filter_keys(query->label_filter, keys) : 0;
     walk->statistics.unlabelled_count = 0;
     for (uint32_t i = 0; i < walk->task_count && walk->statistics.totals_count; i++) {
-        const struct walk_task *task = &walk->tasks[i];
+        const struct scan_task *task = &walk->tasks[i];
         const struct store_series *series = &walk->series[task->series];
         const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
                                  has_labels(series, names, name_count) &&
@@ -496,7 +496,7 @@ void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t n
 }
 
 /* A task for each run of profiles in the window that are not deleted. */
-static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk_task *task,
+static void add_runs(struct scan *walk, struct series_in_hand *hand, struct scan_task *task,
                      const struct block_profile *profiles)
 {
     const uint32_t count = task->granule->profile_count;
@@ -505,7 +505,7 @@ static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk
     task->is_neighbour = false;
     for (uint32_t i = 0; at < found.end; i++) {
         const bool is_last = i == hand->deleted.count;
-        const struct deleted_window *window = &hand->deleted.windows[i];
+        const struct deletion_set_window *window = &hand->deleted.windows[i];
         uint32_t stop = is_last ? found.end : find_ordinal(profiles, count, window->start_ns);
         stop = stop < found.end ? stop : found.end;
         if (at < stop) {
@@ -518,12 +518,12 @@ static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk
 }
 
 /* Some of the granule's profiles may be deleted. */
-static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand,
-                                  struct walk_task *task)
+static enum err_code look_at_rest(struct scan *walk, struct series_in_hand *hand,
+                                  struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles;
-    if (deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
+    if (deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
         return ERR_NONE;
     enum err_code code =
         block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
@@ -535,21 +535,21 @@ static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand
 
 /* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
  * a part of it; that there are any is told of all the time from a block's first to its last. */
-static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *hand,
-                                    struct walk_task *task)
+static enum err_code look_at_totals(struct scan *walk, struct series_in_hand *hand,
+                                    struct scan_task *task)
 {
     const struct store_query *query = walk->query;
     const struct block_granule *granule = task->granule;
     int64_t first_ns, last_ns;
-    walk_find_hour(granule, &first_ns, &last_ns);
+    scan_find_hour(granule, &first_ns, &last_ns);
     if (granule->end_ns < query->start_ns || granule->begin_ns >= query->end_ns)
         return ERR_NONE; /* what reaches into the window is not known apart from the hour */
     const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
-    const bool is_cut = deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
+    const bool is_cut = deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
-                   deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
+                   deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
         return ERR_NONE;
-    if (walk->state->kind == WALK_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
+    if (walk->state->kind == SCAN_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
         walk->statistics.cut_count++;
         return ERR_NONE;
     }
@@ -578,7 +578,7 @@ static int64_t reach_ahead(const struct store_query *query)
 
 /* It lies beyond the reach, or ends before the window begins, by what the block says of its
  * durations. A neighbour may be one without a duration: not where none lacks one. */
-static bool is_outside(const struct walk *walk, const struct series_in_hand *hand,
+static bool is_outside(const struct scan *walk, const struct series_in_hand *hand,
                        const struct block_granule *granule)
 {
     const struct store_query *query = walk->query;
@@ -591,39 +591,39 @@ static bool is_outside(const struct walk *walk, const struct series_in_hand *han
             granule->reach_ns <= query->start_ns);
 }
 
-static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
-                                  const struct walk_task *task, struct series_in_hand *hand)
+static enum err_code take_in_hand(struct scan *walk, const struct deletion_set_ids *deletions,
+                                  const struct scan_task *task, struct series_in_hand *hand)
 {
     const struct dictionary *dictionary = block_dictionary(task->block);
     const struct store_query *query = walk->query;
     *hand = (struct series_in_hand){.index = task->granule->series,
-                                    .rule = rule_of_type(dictionary, task->granule->series),
+                                    .rule = aggregation_of_type(dictionary, task->granule->series),
                                     .from_ns = query->start_ns,
                                     .until_ns = reach_ahead(query)};
     enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
     if (hand->rule == STORE_SUM || query->ahead_ns)
         hand->from_ns = reach_back(query);
     if (code || !hand->matches ||
-        !deleted_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
+        !deletion_set_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
         return code;
-    return deleted_find(walk->state->deleted, deletions, dictionary, hand->index, &hand->deleted,
-                        walk->err);
+    return deletion_set_find(walk->state->deleted, deletions, dictionary, hand->index,
+                             &hand->deleted, walk->err);
 }
 
-static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids *deletions,
-                                     struct series_in_hand *hand, struct walk_task *task)
+static enum err_code look_at_granule(struct scan *walk, const struct deletion_set_ids *deletions,
+                                     struct series_in_hand *hand, struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     enum err_code code = ERR_NONE;
     if (granule->series != hand->index)
         code = take_in_hand(walk, deletions, task, hand);
-    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number) ||
+    if (code || !hand->matches || (walk->state->kind == SCAN_SERIES && hand->has_number) ||
         is_outside(walk, hand, granule))
         return code;
-    task->are_totals = deleted_leaves_totals(&hand->deleted, granule);
+    task->are_totals = deletion_set_leaves_totals(&hand->deleted, granule);
     if (task->are_totals)
         return look_at_totals(walk, hand, task);
-    if (deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
+    if (deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
         return look_at_rest(walk, hand, task);
     code = find_profiles(walk, hand, task);
     if (!code && task->first < task->end)
@@ -631,22 +631,22 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
     return code;
 }
 
-static void note_sample_labels(struct walk *walk, const struct dictionary *dictionary)
+static void note_sample_labels(struct scan *walk, const struct dictionary *dictionary)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     state->is_block_of_samples = false;
     for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
         state->is_block_of_samples =
             selector_is_of_samples(state->set.selectors[i], dictionary, true);
-    walk->may_be_of_samples |= state->is_block_of_samples && state->kind == WALK_SERIES;
+    walk->may_be_of_samples |= state->is_block_of_samples && state->kind == SCAN_SERIES;
 }
 
-static enum err_code look_at_block(struct walk *walk, const struct block *block,
-                                   const struct deleted_ids *deletions)
+static enum err_code look_at_block(struct scan *walk, const struct block *block,
+                                   const struct deletion_set_ids *deletions)
 {
     const struct store_query *query = walk->query;
     struct series_in_hand hand = {.index = UINT32_MAX};
-    struct walk_task task = {.block = block, .block_index = walk->block_count};
+    struct scan_task task = {.block = block, .block_index = walk->block_count};
     uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
@@ -657,14 +657,14 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block,
         if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
             code = look_at_granule(walk, deletions, &hand, &task);
     }
-    return code ? code : walk_check_limits(walk, 0);
+    return code ? code : scan_check_limits(walk, 0);
 }
 
-static void note_left_out(struct walk *walk, uint32_t index)
+static void note_left_out(struct scan *walk, uint32_t index)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     struct store_statistics *statistics = &walk->statistics;
-    const struct block *block = open_blocks_get(state->entries[index]);
+    const struct block *block = block_cache_get(state->entries[index]);
     const size_t string_bytes = block_dictionary(block)->string_bytes;
     if (string_bytes > state->largest_left_out) {
         state->largest_left_out = string_bytes;
@@ -675,7 +675,7 @@ static void note_left_out(struct walk *walk, uint32_t index)
 }
 
 /* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
-static bool take_oversized(struct walk *walk, size_t bytes)
+static bool take_oversized(struct scan *walk, size_t bytes)
 {
     const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
     size_t *taken = &walk->state->oversized_bytes;
@@ -686,9 +686,9 @@ static bool take_oversized(struct walk *walk, size_t bytes)
 }
 
 /* A block whose strings do not fit is not opened with its stacks. */
-static bool leaves_out_stacks(struct walk *walk, uint32_t index)
+static bool leaves_out_stacks(struct scan *walk, uint32_t index)
 {
-    const struct block *block = open_blocks_get(walk->state->entries[index]);
+    const struct block *block = block_cache_get(walk->state->entries[index]);
     if (!oversized_in_query(block) || take_oversized(walk, block_dictionary(block)->string_bytes))
         return false;
     walk->state->have_no_stacks[index] = true;
@@ -697,15 +697,15 @@ static bool leaves_out_stacks(struct walk *walk, uint32_t index)
 }
 
 /* What cannot be opened is told of once. */
-static enum err_code accept_stacks(struct walk *walk, uint32_t index,
+static enum err_code accept_stacks(struct scan *walk, uint32_t index,
                                    const struct open_outcome *outcome)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     const enum err_code code = outcome->code;
     if (code)
         *walk->err = outcome->err;
     if (code == ERR_CANCELLED)
-        return walk_explain_wait(walk, code);
+        return scan_explain_wait(walk, code);
     if (code) {
         state->have_no_stacks[index] = true;
         walk->statistics.block_count--;
@@ -713,21 +713,21 @@ static enum err_code accept_stacks(struct walk *walk, uint32_t index,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     }
     state->stacks[index] = outcome->entry;
-    state->block_bytes += block_memory(open_blocks_get(outcome->entry));
-    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(outcome->entry));
-    return walk_check_limits(walk, 0);
+    state->block_bytes += block_memory(block_cache_get(outcome->entry));
+    walk->statistics.bytes_read += block_opening_bytes(block_cache_get(outcome->entry));
+    return scan_check_limits(walk, 0);
 }
 
-/* Of the blocks of these numbers, CREW_MOST at most. */
-static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, size_t count,
+/* Of the blocks of these numbers, PARALLEL_MOST at most. */
+static enum err_code open_stacks(struct scan *walk, const uint32_t *indexes, size_t count,
                                  enum open_part part)
 {
-    struct walk_state *state = walk->state;
-    const struct catalogue_place *places[CREW_MOST] = {0};
-    struct open_outcome outcomes[CREW_MOST];
+    struct scan_state *state = walk->state;
+    const struct catalogue_place *places[PARALLEL_MOST] = {0};
+    struct open_outcome outcomes[PARALLEL_MOST];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
-    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
+    block_cache_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
                             &walk->query->patience, outcomes);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < count; i++) {
@@ -740,9 +740,9 @@ static enum err_code open_stacks(struct walk *walk, const uint32_t *indexes, siz
 }
 
 /* The next blocks of tasks from `at` on that are not open with their stacks. */
-static size_t find_unopened(struct walk *walk, uint32_t at, uint32_t *indexes, size_t most)
+static size_t find_unopened(struct scan *walk, uint32_t at, uint32_t *indexes, size_t most)
 {
-    const struct walk_state *state = walk->state;
+    const struct scan_state *state = walk->state;
     size_t count = 0;
     for (; at < walk->task_count && count < most; at++) {
         const uint32_t index = walk->tasks[at].block_index;
@@ -756,9 +756,9 @@ static size_t find_unopened(struct walk *walk, uint32_t at, uint32_t *indexes, s
     return count;
 }
 
-enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
+enum err_code scan_open_stacks(struct scan *walk, struct scan_task *task)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
     if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(walk, index))
@@ -768,34 +768,34 @@ enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task)
     if (state->stacks[index]) {
         uint32_t count;
         const ptrdiff_t number = task->granule - block_granules(task->block, &count);
-        task->block = open_blocks_get(state->stacks[index]);
+        task->block = block_cache_get(state->stacks[index]);
         task->granule = block_granules(task->block, &count) + number;
         return ERR_NONE;
     }
     task->is_broken = true;
-    walk->statistics.profile_count -= walk_profile_count(task);
+    walk->statistics.profile_count -= scan_profile_count(task);
     walk->statistics.totals_count -= task->are_totals;
     return ERR_NONE;
 }
 
 /* With the task's block those that come next, as many as a crew has in hand at once: what they take
  * is known, and may be too much, when they are open. */
-static enum err_code open_stacks_from(struct walk *walk, uint32_t at, enum open_part part)
+static enum err_code open_stacks_from(struct scan *walk, uint32_t at, enum open_part part)
 {
     const uint32_t index = walk->tasks[at].block_index;
-    uint32_t indexes[CREW_MOST];
+    uint32_t indexes[PARALLEL_MOST];
     if (walk->state->stacks[index] || walk->state->have_no_stacks[index])
         return ERR_NONE;
-    const size_t count = find_unopened(walk, at, indexes, crew_size());
+    const size_t count = find_unopened(walk, at, indexes, parallel_size());
     return count ? open_stacks(walk, indexes, count, part) : ERR_NONE;
 }
 
-enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
+enum err_code scan_open_all_stacks(struct scan *walk, bool wants_hashes)
 {
     uint32_t kept = 0;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        struct walk_task *task = &walk->tasks[i];
+        struct scan_task *task = &walk->tasks[i];
         if (task->is_neighbour) { /* few of them are needed */
             walk->tasks[kept++] = *task;
             continue;
@@ -803,7 +803,7 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
         if (i == 0 || task[-1].is_neighbour || task->block_index != task[-1].block_index)
             code = open_stacks_from(walk, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
         if (!code)
-            code = walk_open_stacks(walk, task);
+            code = scan_open_stacks(walk, task);
         if (!task->is_broken)
             walk->tasks[kept++] = *task;
     }
@@ -813,79 +813,79 @@ enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes)
 
 /* ---- blocks that are left out ---- */
 
-static void leave_out(struct walk *walk, uint32_t index)
+static void leave_out(struct scan *walk, uint32_t index)
 {
-    struct walk_state *state = walk->state;
-    state->block_bytes -= block_memory(open_blocks_get(state->entries[index]));
+    struct scan_state *state = walk->state;
+    state->block_bytes -= block_memory(block_cache_get(state->entries[index]));
     state->are_left_out[index] = true;
     note_left_out(walk, index);
     flight_cache_unref(state->entries[index]);
     state->entries[index] = NULL;
 }
 
-static void remove_tasks_of_left_out(struct walk *walk)
+static void remove_tasks_of_left_out(struct scan *walk)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < walk->task_count && walk->statistics.oversized_count; i++) {
-        const struct walk_task *task = &walk->tasks[i];
+        const struct scan_task *task = &walk->tasks[i];
         if (!walk->state->are_left_out[task->block_index]) {
             walk->tasks[kept++] = *task;
             continue;
         }
-        walk->statistics.profile_count -= walk_profile_count(task);
+        walk->statistics.profile_count -= scan_profile_count(task);
         walk->statistics.totals_count -= task->are_totals;
     }
     if (walk->statistics.oversized_count)
         walk->task_count = kept;
 }
 
-static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place,
+static enum err_code look_at_place(struct scan *walk, const struct catalogue_place *place,
                                    const struct open_outcome *outcome)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     const uint32_t index = walk->block_count;
     struct flight_entry *entry = outcome->entry;
     enum err_code code = outcome->code;
     if (code)
         *walk->err = outcome->err;
     if (code == ERR_CANCELLED)
-        return walk_explain_wait(walk, code);
+        return scan_explain_wait(walk, code);
     if (code)
         return pass_over(walk, place->object_key,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     state->places[index] = place;
-    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
+    walk->statistics.bytes_read += block_opening_bytes(block_cache_get(entry));
     const uint64_t profiles_before = walk->statistics.profile_count;
     const uint32_t tasks_before = walk->task_count;
-    code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
+    code = look_at_block(walk, block_cache_get(entry), &place->deletions);
     const bool is_used =
         walk->statistics.profile_count > profiles_before || walk->task_count > tasks_before;
     walk->statistics.block_count += is_used;
-    if (!is_used || state->kind != WALK_TASKS) {
+    if (!is_used || state->kind != SCAN_TASKS) {
         flight_cache_unref(entry);
         return code;
     }
     state->entries[walk->block_count++] = entry;
-    state->block_bytes += block_memory(open_blocks_get(entry));
-    if (oversized_in_query(open_blocks_get(entry)) &&
-        !take_oversized(walk, block_memory(open_blocks_get(entry))))
+    state->block_bytes += block_memory(block_cache_get(entry));
+    if (oversized_in_query(block_cache_get(entry)) &&
+        !take_oversized(walk, block_memory(block_cache_get(entry))))
         leave_out(walk, index);
-    return code ? code : walk_check_limits(walk, 0);
+    return code ? code : scan_check_limits(walk, 0);
 }
 
-/* CREW_MOST at most. */
-static enum err_code look_at_several(struct walk *walk, const struct catalogue_place *places,
+/* PARALLEL_MOST at most. */
+static enum err_code look_at_several(struct scan *walk, const struct catalogue_place *places,
                                      size_t count)
 {
-    struct walk_state *state = walk->state;
-    const struct catalogue_place *wanted[CREW_MOST] = {0};
-    struct open_outcome outcomes[CREW_MOST];
-    enum err_code code = walk_check_limits(walk, 0);
+    struct scan_state *state = walk->state;
+    const struct catalogue_place *wanted[PARALLEL_MOST] = {0};
+    struct open_outcome outcomes[PARALLEL_MOST];
+    enum err_code code = scan_check_limits(walk, 0);
     if (code)
         return code;
     for (size_t i = 0; i < count; i++)
         wanted[i] = &places[i];
-    open_blocks_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
+    block_cache_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
                             OPEN_SERIES, &walk->query->patience, outcomes);
     for (size_t i = 0; i < count; i++) {
         if (!code)
@@ -896,20 +896,20 @@ static enum err_code look_at_several(struct walk *walk, const struct catalogue_p
     return code;
 }
 
-static enum err_code look_at_places(struct walk *walk)
+static enum err_code look_at_places(struct scan *walk)
 {
     const struct store_query *query = walk->query;
     struct catalogue_found found;
     struct retention *retention = NULL;
-    const struct walk_source *source = walk->state->source;
+    const struct scan_source *source = walk->state->source;
     enum err_code code =
         catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
                        reach_back(query), reach_ahead(query), &found, walk->err);
     if (!code)
         code = retention_create(walk->arena, &found.rules, &retention, walk->err);
     if (!code)
-        code = deleted_create(walk->arena, found.deletions, found.deletion_count, retention,
-                              &walk->state->deleted, walk->err);
+        code = deletion_set_create(walk->arena, found.deletions, found.deletion_count, retention,
+                                   &walk->state->deleted, walk->err);
     if (code)
         return code;
     walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
@@ -917,7 +917,7 @@ static enum err_code look_at_places(struct walk *walk)
     walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
     walk->state->are_left_out = arena_new(walk->arena, bool, found.count);
     walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
-    const uint32_t at_once = (uint32_t)crew_size();
+    const uint32_t at_once = (uint32_t)parallel_size();
     for (uint32_t i = 0; i < found.count && !code; i += at_once) {
         const uint32_t left = found.count - i;
         code = look_at_several(walk, &found.places[i], left < at_once ? left : at_once);
@@ -932,12 +932,12 @@ static enum err_code look_at_places(struct walk *walk)
  * the walk begins again, and takes the series that match but for such labels. Others that match by
  * their own labels stay as they are.
  */
-static enum err_code look(struct walk *walk)
+static enum err_code look(struct scan *walk)
 {
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     walk->statistics.bytes_read = state->bytes_read;
     enum err_code code = look_at_places(walk);
-    state->looks_again = !code && state->is_of_samples && state->kind == WALK_TASKS;
+    state->looks_again = !code && state->is_of_samples && state->kind == SCAN_TASKS;
     state->bytes_read = walk->statistics.bytes_read;
     if (state->is_open)
         walk->row_selectors = &state->set;
@@ -952,7 +952,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The types by name, as many as a message holds. */
-static const char *list_types(const struct walk *walk)
+static const char *list_types(const struct scan *walk)
 {
     enum { ROOM = ERR_MESSAGE_BYTES / 2 };
     struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
@@ -975,11 +975,11 @@ static const char *list_types(const struct walk *walk)
 
 /* Which types have a profile before the window's end. Those that begin later, and were found as
  * neighbours of the window, have no value in it. */
-static bool *find_types_there(const struct walk *walk, bool *ret_are_all)
+static bool *find_types_there(const struct scan *walk, bool *ret_are_all)
 {
     bool *are_there = arena_new(walk->arena, bool, walk->type_count);
     for (uint32_t i = 0; i < walk->task_count; i++) {
-        const struct walk_task *task = &walk->tasks[i];
+        const struct scan_task *task = &walk->tasks[i];
         are_there[walk->series[task->series].type] |= task->granule->begin_ns < walk->query->end_ns;
     }
     *ret_are_all = true;
@@ -989,7 +989,7 @@ static bool *find_types_there(const struct walk *walk, bool *ret_are_all)
 }
 
 /* Numbers of series and types that stay change; series that go have UINT32_MAX. */
-static uint32_t *keep_series(struct walk *walk, const bool *are_there)
+static uint32_t *keep_series(struct scan *walk, const bool *are_there)
 {
     uint32_t *types = arena_new(walk->arena, uint32_t, walk->type_count);
     uint32_t *numbers = arena_new(walk->arena, uint32_t, walk->series_count);
@@ -1011,7 +1011,7 @@ static uint32_t *keep_series(struct walk *walk, const bool *are_there)
     return numbers;
 }
 
-static void drop_later_types(struct walk *walk)
+static void drop_later_types(struct scan *walk)
 {
     bool are_all;
     const bool *are_there = find_types_there(walk, &are_all);
@@ -1020,7 +1020,7 @@ static void drop_later_types(struct walk *walk)
     const uint32_t *numbers = keep_series(walk, are_there);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < walk->task_count; i++) {
-        struct walk_task *task = &walk->tasks[i];
+        struct scan_task *task = &walk->tasks[i];
         task->series = numbers[task->series];
         if (task->series != UINT32_MAX)
             walk->tasks[kept++] = *task;
@@ -1028,7 +1028,7 @@ static void drop_later_types(struct walk *walk)
     walk->task_count = kept;
 }
 
-enum err_code walk_check_types(struct walk *walk)
+enum err_code scan_check_types(struct scan *walk)
 {
     if (walk->type_count > 1)
         drop_later_types(walk);
@@ -1039,7 +1039,7 @@ enum err_code walk_check_types(struct walk *walk)
                    walk->type_count, list_types(walk));
 }
 
-enum err_code walk_check_magnitude(const struct walk *walk)
+enum err_code scan_check_magnitude(const struct scan *walk)
 {
     uint64_t magnitude = 0;
     for (uint32_t i = 0; i < walk->task_count; i++) {
@@ -1053,10 +1053,10 @@ enum err_code walk_check_magnitude(const struct walk *walk)
 }
 
 /* What it may hold was asked for before, or is asked for now. */
-static enum err_code take_memory(const struct walk *walk, size_t bytes)
+static enum err_code take_memory(const struct scan *walk, size_t bytes)
 {
     const struct store_memory *memory = walk->query->memory;
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     if (!memory || bytes <= state->granted_bytes)
         return ERR_NONE;
     state->granted_bytes = memory->grow(memory->context, bytes);
@@ -1066,14 +1066,14 @@ static enum err_code take_memory(const struct walk *walk, size_t bytes)
     return err_set(walk->err, ERR_BUSY, "other questions need the memory");
 }
 
-enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
+enum err_code scan_check_limits(const struct scan *walk, size_t bytes)
 {
     const struct store_query *query = walk->query;
-    const struct walk_state *state = walk->state;
+    const struct scan_state *state = walk->state;
     bytes += state->block_bytes + state->text_bytes +
              state->series_capacity * sizeof(*walk->series) +
              state->task_capacity * sizeof(*walk->tasks);
-    if (patience_is_cancelled(&query->patience))
+    if (wait_limit_is_cancelled(&query->patience))
         return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > max_memory(query))
         return refuse_memory(walk, max_memory(query));
@@ -1082,19 +1082,19 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     enum err_code code = check_cpu(walk);
     if (code)
         return code;
-    if (patience_is_late(&query->patience))
+    if (wait_limit_is_late(&query->patience))
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
     return take_memory(walk, bytes);
 }
 
-enum err_code walk_explain_wait(const struct walk *walk, enum err_code code)
+enum err_code scan_explain_wait(const struct scan *walk, enum err_code code)
 {
-    const enum err_code why = code == ERR_CANCELLED ? walk_check_limits(walk, 0) : ERR_NONE;
+    const enum err_code why = code == ERR_CANCELLED ? scan_check_limits(walk, 0) : ERR_NONE;
     return why ? why : code;
 }
 
-void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
                     int64_t *ret_last_ns)
 {
     const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
@@ -1104,14 +1104,14 @@ void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
                        : (granule->hour + INT64_C(1)) * hour_ns - 1;
 }
 
-void walk_note_cut(struct walk *walk, const struct walk_task *task)
+void scan_note_cut(struct scan *walk, const struct scan_task *task)
 {
     walk->statistics.cut_count++;
     walk->statistics.totals_count--;
-    walk->statistics.profile_count -= walk_profile_count(task);
+    walk->statistics.profile_count -= scan_profile_count(task);
 }
 
-enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
+enum err_code scan_note_read(struct scan *walk, struct scan_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code)
 {
     const char *object_key = walk->state->places[task->block_index]->object_key;
@@ -1122,31 +1122,31 @@ enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t
         statistics->bytes_read += bytes;
     } else if (is_broken(walk, object_key, code)) {
         task->is_broken = true;
-        statistics->profile_count -= walk_profile_count(task);
+        statistics->profile_count -= scan_profile_count(task);
     }
     return pass_over(walk, object_key, code);
 }
 
 /* tasks NULL: the walk's. */
-static void read_ahead(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+static void read_ahead(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
                        uint32_t at)
 {
     uint32_t *next = &walk->state->ahead;
     *next = *next > at ? *next : at;
     for (; *next < task_count && *next < at + TASKS_AHEAD; ++*next) {
-        const struct walk_task *task = tasks ? tasks[*next] : &walk->tasks[*next];
-        const bool is_whole = walk_is_whole(task);
+        const struct scan_task *task = tasks ? tasks[*next] : &walk->tasks[*next];
+        const bool is_whole = scan_is_whole(task);
         block_read_ahead(task->block, task->granule, is_whole ? BLOCK_TOTALS : BLOCK_PROFILES,
                          is_whole ? BLOCK_TOTALS : BLOCK_ROWS);
     }
 }
 
-void walk_read_ahead(struct walk *walk, uint32_t at)
+void scan_read_ahead(struct scan *walk, uint32_t at)
 {
     read_ahead(walk, NULL, walk->task_count, at);
 }
 
-void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+void scan_read_ahead_of(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
                         uint32_t at)
 {
     read_ahead(walk, tasks, task_count, at);
@@ -1154,7 +1154,7 @@ void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint3
 
 static int compare_tasks(const void *a, const void *b)
 {
-    const struct walk_task *x = a, *y = b;
+    const struct scan_task *x = a, *y = b;
     if (x->series != y->series)
         return x->series < y->series ? -1 : 1;
     if (x->block_index != y->block_index)
@@ -1164,7 +1164,7 @@ static int compare_tasks(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-void walk_sort_by_series(struct walk *walk)
+void scan_sort_by_series(struct scan *walk)
 {
     if (walk->task_count)
         qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
@@ -1172,10 +1172,10 @@ void walk_sort_by_series(struct walk *walk)
 
 /* ---- from beginning to end ---- */
 
-static enum err_code parse_selectors(struct walk *walk)
+static enum err_code parse_selectors(struct scan *walk)
 {
     const struct store_query *query = walk->query;
-    struct walk_state *state = walk->state;
+    struct scan_state *state = walk->state;
     enum err_code code = ERR_NONE;
     struct selector **selectors = arena_new(walk->arena, struct selector *, query->selector_count);
     state->set = (struct selector_set){.selectors = selectors, .count = query->selector_count};
@@ -1189,7 +1189,7 @@ static enum err_code parse_selectors(struct walk *walk)
     return code;
 }
 
-static void walk_fini(struct walk *walk)
+static void walk_fini(struct scan *walk)
 {
     for (uint32_t i = walk->block_count; i > 0; i--) { /* not all may stay: those merged last do */
         flight_cache_unref(walk->state->stacks[i - 1]);
@@ -1204,14 +1204,14 @@ static void walk_fini(struct walk *walk)
     block_cursor_destroy(walk->cursor);
 }
 
-static enum err_code run_once(struct walk_state *state, const struct store_query *query,
+static enum err_code run_once(struct scan_state *state, const struct store_query *query,
                               struct arena *arena,
-                              enum err_code (*answer)(struct walk *walk, void *context),
+                              enum err_code (*answer)(struct scan *walk, void *context),
                               void *context, struct err *err)
 {
     const struct frame_resolver *resolver =
         query->resolver ? query->resolver : state->source->resolver;
-    struct walk walk = {.query = query,
+    struct scan walk = {.query = query,
                         .arena = arena,
                         .first_ns = INT64_MAX,
                         .last_ns = INT64_MIN,
@@ -1232,16 +1232,16 @@ static enum err_code run_once(struct walk_state *state, const struct store_query
     return code;
 }
 
-enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
-                       enum walk_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct walk *walk, void *context), void *context,
+enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
+                       enum scan_kind kind, struct arena *arena,
+                       enum err_code (*answer)(struct scan *walk, void *context), void *context,
                        struct err *err)
 {
     enum { TRIES = 3 };
     enum err_code code = ERR_NOT_FOUND;
-    struct walk_state state = {.looks_again = false};
+    struct scan_state state = {.looks_again = false};
     for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
-        state = (struct walk_state){.source = source,
+        state = (struct scan_state){.source = source,
                                     .kind = kind,
                                     .are_known_enough = state.are_known_enough || state.looks_again,
                                     .bytes_read = state.looks_again ? state.bytes_read : 0,
@@ -1267,7 +1267,7 @@ struct explanation {
     const char *types; /* that there are; NULL: one of them is meant */
 };
 
-static enum err_code explain(struct walk *walk, void *context)
+static enum err_code explain(struct scan *walk, void *context)
 {
     struct explanation *explanation = context;
     const struct store_query *query = explanation->query;
@@ -1290,7 +1290,7 @@ static enum err_code explain(struct walk *walk, void *context)
     return ERR_NONE;
 }
 
-enum err_code walk_explain_nothing(const struct walk_source *source,
+enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err)
 {
@@ -1301,7 +1301,7 @@ enum err_code walk_explain_nothing(const struct walk_source *source,
         return ERR_NONE;
     all.selectors = NULL;
     all.selector_count = 0;
-    enum err_code code = walk_run(source, &all, WALK_SERIES, arena, explain, &explanation, err);
+    enum err_code code = scan_run(source, &all, SCAN_SERIES, arena, explain, &explanation, err);
     if (code || !explanation.types)
         return code;
     return err_set(err, ERR_NOT_FOUND,

@@ -19,29 +19,29 @@
 #include "store/block/block_read.h"
 #include "store/store.h"
 
-struct answers;
-struct open_blocks;
+struct result_cache;
+struct block_cache;
 struct stack_filters;
 
 /* Where questions are answered from. */
-struct walk_source {
-    struct open_blocks *blocks;
+struct scan_source {
+    struct block_cache *blocks;
     struct pg_pool *database;
     const struct frame_resolver *resolver;
-    struct answers *answers;
+    struct result_cache *answers;
     int64_t retention_s; /* of tenants without one of their own; 0: for ever */
     struct stack_filters *filters;
     void (*damaged)(void *context, const struct store_damage *damage); /* of store_options */
     void *damaged_context;
 };
 
-enum walk_kind {
-    WALK_TASKS, /* granules are to be read: blocks stay open, and count as the question's memory */
-    WALK_SERIES /* only what types and series there are: no tasks */
+enum scan_kind {
+    SCAN_TASKS, /* granules are to be read: blocks stay open, and count as the question's memory */
+    SCAN_SERIES /* only what types and series there are: no tasks */
 };
 
 /* One granule that the question touches, or profiles between deleted ones of it. */
-struct walk_task {
+struct scan_task {
     const struct block *block;
     const struct block_granule *granule;
     uint32_t block_index; /* of block among those in use */
@@ -57,16 +57,16 @@ struct walk_task {
      * which were read to find them. NULL: not kept. */
     const struct block_profile *profiles;
     /* Of series totals: the tasks that they take the place of. NULL: it is a task itself. */
-    struct walk_task *parts;
+    struct scan_task *parts;
     uint32_t part_count;
 };
 
-struct walk {
+struct scan {
     const struct store_query *query;
     struct arena *arena; /* of the answer; types and series live in it */
     struct store_type *types;
     struct store_series *series;
-    struct walk_task *tasks; /* by block, series, hour; answers may put them in another order */
+    struct scan_task *tasks; /* by block, series, hour; answers may put them in another order */
     uint32_t type_count;
     uint32_t series_count;
     uint32_t task_count;
@@ -76,12 +76,12 @@ struct walk {
     struct store_statistics statistics;
     /* Whose labels some series lack, so that samples decide: of row_labels. NULL: series do. */
     const struct selector_set *row_selectors;
-    /* WALK_SERIES: samples may have labels that selectors require. */
+    /* SCAN_SERIES: samples may have labels that selectors require. */
     bool may_be_of_samples;
     struct block_cursor *cursor; /* for answers, too */
     const struct frame_resolver *resolver;
     struct err *err;
-    struct walk_state *state;
+    struct scan_state *state;
 };
 
 /*
@@ -92,83 +92,83 @@ struct walk {
  * ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the query's memory
  * and answer give.
  */
-enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
-                       enum walk_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct walk *walk, void *context), void *context,
+enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
+                       enum scan_kind kind, struct arena *arena,
+                       enum err_code (*answer)(struct scan *walk, void *context), void *context,
                        struct err *err) MUST_USE;
 
 /* More than one profile type: ERR_INVALID, naming them. Before that, types are dropped that begin
  * after the window and were found as its neighbours. */
-enum err_code walk_check_types(struct walk *walk) MUST_USE;
+enum err_code scan_check_types(struct scan *walk) MUST_USE;
 /*
  * For a question that found nothing: ERR_NOT_FOUND, naming the types that the window has, when it
  * names a type that is none of them; not when it is one and labels do not match, nor when there are
  * none at all.
  */
-enum err_code walk_explain_nothing(const struct walk_source *source,
+enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err) MUST_USE;
 /* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
-enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
+enum err_code scan_check_magnitude(const struct scan *walk) MUST_USE;
 /* ERR_LIMIT when the walk and bytes of the answer are more than the query's memory, it has read too
  * much or its time is over, by the processor or the clock, ERR_CANCELLED when nobody waits for it.
  * To be called now and then. */
-enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
+enum err_code scan_check_limits(const struct scan *walk, size_t bytes) MUST_USE;
 /* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
-enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUST_USE;
+enum err_code scan_explain_wait(const struct scan *walk, enum err_code code) MUST_USE;
 
 /*
  * Blocks are open for their series, so that of granules only profiles can be read. This opens the
  * task's with its stacks, which stay open as long; where they cannot be read the task is broken,
- * and passed over. Handles: what walk_run does.
+ * and passed over. Handles: what scan_run does.
  */
-enum err_code walk_open_stacks(struct walk *walk, struct walk_task *task) MUST_USE;
+enum err_code scan_open_stacks(struct scan *walk, struct scan_task *task) MUST_USE;
 /* For all tasks, several blocks at once; those that are broken are none any more. With hashes those
  * are made, too, where a union is asked for. */
-enum err_code walk_open_all_stacks(struct walk *walk, bool wants_hashes) MUST_USE;
+enum err_code scan_open_all_stacks(struct scan *walk, bool wants_hashes) MUST_USE;
 
 /* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
  * not all of a granule its profiles and rows. */
-void walk_read_ahead(struct walk *walk, uint32_t at);
+void scan_read_ahead(struct scan *walk, uint32_t at);
 /* The same of tasks that are read in place of the walk's. */
-void walk_read_ahead_of(struct walk *walk, struct walk_task *const *tasks, uint32_t task_count,
+void scan_read_ahead_of(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
                         uint32_t at);
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
-enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
+enum err_code scan_note_read(struct scan *walk, struct scan_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code) MUST_USE;
 
 /* The first and the last moment of the granule's hour. */
-void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
                     int64_t *ret_last_ns);
 
 /* An hour of which totals alone are kept does not fit the question: the answer is without it. */
-void walk_note_cut(struct walk *walk, const struct walk_task *task);
+void scan_note_cut(struct scan *walk, const struct scan_task *task);
 
 /* Counts the tasks that are totals of series without a label that the question asks for: of these
  * names, of its filter, that a selector requires, or any. Samples may have had it. To be called
  * before the tasks are read. */
-void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count);
+void scan_count_unlabelled(struct scan *walk, const struct span *names, size_t name_count);
 
 /* How many of the task's profiles are in the window, or reach into it. */
-static inline uint32_t walk_profile_count(const struct walk_task *task)
+static inline uint32_t scan_profile_count(const struct scan_task *task)
 {
     return task->is_neighbour ? 0 : task->end - task->first - task->outside_count;
 }
 
 /* Of ascending profiles those that are needed before a moment, of CADENCE_NEIGHBOURS times: the
  * first ordinal. end is that of the first profile at the moment or later. */
-uint32_t walk_find_before(const struct block_profile *profiles, uint32_t end);
+uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end);
 /* And after it: the end. */
-uint32_t walk_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count);
+uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count);
 
 /* Is the window all of the task's granule? */
-static inline bool walk_is_whole(const struct walk_task *task)
+static inline bool scan_is_whole(const struct scan_task *task)
 {
     return task->end - task->first == task->granule->profile_count;
 }
 
 /* Orders tasks by series; those of one series stay in order of blocks and hours. */
-void walk_sort_by_series(struct walk *walk);
+void scan_sort_by_series(struct scan *walk);
 
 #endif

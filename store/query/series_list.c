@@ -36,7 +36,7 @@ static int compare_types(const void *a, const void *b)
 }
 
 /* Types by name; type_numbers: per type of the walk, its place in that order. */
-static void order_types(const struct walk *walk, struct store_series_list *list,
+static void order_types(const struct scan *walk, struct store_series_list *list,
                         uint32_t *type_numbers)
 {
     struct named_type *order = mem_new(struct named_type, walk->type_count + (size_t)1);
@@ -84,7 +84,7 @@ static void append_type(const char *name, struct buf *text)
     append_quoted(text, span_text(name));
 }
 
-static const char *make_text(const struct walk *walk, const struct store_series *series,
+static const char *make_text(const struct scan *walk, const struct store_series *series,
                              struct buf *text)
 {
     buf_clear(text);
@@ -106,7 +106,7 @@ static int compare_series(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static void order_series(const struct walk *walk, struct store_series_list *list,
+static void order_series(const struct scan *walk, struct store_series_list *list,
                          const uint32_t *type_numbers)
 {
     const uint32_t count = walk->series_count;
@@ -131,7 +131,7 @@ static void order_series(const struct walk *walk, struct store_series_list *list
     list->series_count = count;
 }
 
-static enum err_code make_list(struct walk *walk, void *context)
+static enum err_code make_list(struct scan *walk, void *context)
 {
     struct job *job = context;
     uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
@@ -144,12 +144,12 @@ static enum err_code make_list(struct walk *walk, void *context)
 
 /* ---- series whose samples match ---- */
 
-static enum err_code look_at_rows(struct walk *walk, struct row_labels *labels,
-                                  struct walk_task *task, bool *ret_has)
+static enum err_code look_at_rows(struct scan *walk, struct row_labels *labels,
+                                  struct scan_task *task, bool *ret_has)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
-    enum err_code code = walk_open_stacks(walk, task);
+    enum err_code code = scan_open_stacks(walk, task);
     if (code || task->is_broken)
         return code;
     row_labels_begin(labels, task->block, task->granule); /* the block is opened another time */
@@ -157,11 +157,11 @@ static enum err_code look_at_rows(struct walk *walk, struct row_labels *labels,
     for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
         *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
                    row_labels_stays(row_labels_group(labels, rows.label_sets[i]));
-    return walk_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+    return scan_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
-static enum err_code look_at_task(struct walk *walk, struct row_labels *labels,
-                                  struct walk_task *task, bool *ret_has)
+static enum err_code look_at_task(struct scan *walk, struct row_labels *labels,
+                                  struct scan_task *task, bool *ret_has)
 {
     row_labels_begin(labels, task->block, task->granule);
     if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
@@ -170,17 +170,17 @@ static enum err_code look_at_task(struct walk *walk, struct row_labels *labels,
     return ERR_NONE;
 }
 
-static enum err_code find_series(struct walk *walk, bool *are_found)
+static enum err_code find_series(struct scan *walk, bool *are_found)
 {
     enum err_code code = ERR_NONE;
     struct row_labels *labels =
         row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        struct walk_task *task = &walk->tasks[i];
+        struct scan_task *task = &walk->tasks[i];
         if (!are_found[task->series])
             code = look_at_task(walk, labels, task, &are_found[task->series]);
         if (!code)
-            code = walk_check_limits(walk, row_labels_memory(labels));
+            code = scan_check_limits(walk, row_labels_memory(labels));
     }
     if (!code)
         code = row_labels_check(labels, walk->err);
@@ -189,7 +189,7 @@ static enum err_code find_series(struct walk *walk, bool *are_found)
 }
 
 /* Types that no series is left of go with them. */
-static void keep_found(struct walk *walk, const bool *are_found)
+static void keep_found(struct scan *walk, const bool *are_found)
 {
     uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
     bool *are_types = arena_new(walk->arena, bool, walk->type_count);
@@ -211,7 +211,7 @@ static void keep_found(struct walk *walk, const bool *are_found)
     walk->type_count = type_count;
 }
 
-static enum err_code list_series_of_samples(struct walk *walk, void *context)
+static enum err_code list_series_of_samples(struct scan *walk, void *context)
 {
     bool *are_found = arena_new(walk->arena, bool, walk->series_count);
     enum err_code code = find_series(walk, are_found);
@@ -221,14 +221,14 @@ static enum err_code list_series_of_samples(struct walk *walk, void *context)
     return make_list(walk, context);
 }
 
-enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
+enum err_code series_list_make(const struct scan_source *source, struct arena *arena,
                                const struct store_query *query, struct store_series_list *ret_list,
                                struct err *err)
 {
     struct job job = {.may_be_of_samples = false};
-    enum err_code code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    enum err_code code = scan_run(source, query, SCAN_SERIES, arena, make_list, &job, err);
     if (!code && job.may_be_of_samples)
-        code = walk_run(source, query, WALK_TASKS, arena, list_series_of_samples, &job, err);
+        code = scan_run(source, query, SCAN_TASKS, arena, list_series_of_samples, &job, err);
     if (!code)
         *ret_list = job.list;
     return code;
@@ -297,7 +297,7 @@ static bool is_among(struct span name, const struct span *names, uint32_t count)
     return false;
 }
 
-enum err_code series_list_find_absent_label(const struct walk_source *source, struct arena *arena,
+enum err_code series_list_find_absent_label(const struct scan_source *source, struct arena *arena,
                                             const struct store_query *query, struct span *ret_name,
                                             struct err *err)
 {
@@ -314,7 +314,7 @@ enum err_code series_list_find_absent_label(const struct walk_source *source, st
     if (!required_count)
         return code;
     struct job job = {.may_be_of_samples = false};
-    code = walk_run(source, query, WALK_SERIES, arena, make_list, &job, err);
+    code = scan_run(source, query, SCAN_SERIES, arena, make_list, &job, err);
     if (code || job.may_be_of_samples)
         return code;
     struct store_query of_all = *query;

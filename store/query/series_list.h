@@ -9,12 +9,12 @@
 
 #include "store/store.h"
 
-struct walk_source;
+struct scan_source;
 
-enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
+enum err_code series_list_make(const struct scan_source *source, struct arena *arena,
                                const struct store_query *query, struct store_series_list *ret_list,
                                struct err *err) MUST_USE;
-enum err_code series_list_find_absent_label(const struct walk_source *source, struct arena *arena,
+enum err_code series_list_find_absent_label(const struct scan_source *source, struct arena *arena,
                                             const struct store_query *query, struct span *ret_name,
                                             struct err *err) MUST_USE;
 

@@ -42,8 +42,8 @@ enum err_code stack_filter_apply(const struct filter *filter, const struct frame
     arena_auto scratch = arena_create();
     const struct stacks *stacks = &dictionary->stacks;
     struct profile named;
-    enum err_code code =
-        frame_names_resolve(resolver, tenant_id, dictionary->tables, scratch, &named, names, err);
+    enum err_code code = frame_resolution_resolve(resolver, tenant_id, dictionary->tables, scratch,
+                                                  &named, names, err);
     if (code)
         return code;
     uint32_t *first_line = arena_new_raw(scratch, uint32_t, named.location_count);

@@ -25,7 +25,7 @@ struct dictionary;
 struct filter;
 struct flight_entry;
 struct frame_resolver;
-struct patience;
+struct wait_limit;
 struct store_names;
 
 /* *ret_keeps: per stack, in arena. names is added to. Handles: ERR_INVALID (an expression is too
@@ -46,8 +46,8 @@ struct stack_filter_question {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
-    const char *rules;               /* of stack_filter_tell: the filter's */
-    const struct patience *patience; /* of whoever asks; NULL: without end */
+    const char *rules;                 /* of stack_filter_tell: the filter's */
+    const struct wait_limit *patience; /* of whoever asks; NULL: without end */
 };
 /* The filter's rules as a word, in arena. */
 const char *stack_filter_tell(struct arena *arena, const struct filter *filter);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct weighing {
-    struct walk *walk;
+    struct scan *walk;
     struct weights *weights;
     struct neighbours neighbours;
     struct coverage covered; /* of all series */
@@ -19,7 +19,7 @@ struct weighing {
     uint32_t time_capacity;
 };
 
-static void note_times(struct weighing *weighing, const struct walk_task *task,
+static void note_times(struct weighing *weighing, const struct scan_task *task,
                        const struct block_profile *profiles)
 {
     const uint32_t count = task->end - task->first;
@@ -39,9 +39,9 @@ static void note_times(struct weighing *weighing, const struct walk_task *task,
     }
 }
 
-static enum err_code read_times(struct weighing *weighing, struct walk_task *task)
+static enum err_code read_times(struct weighing *weighing, struct scan_task *task)
 {
-    struct walk *walk = weighing->walk;
+    struct scan *walk = weighing->walk;
     const struct block_profile *profiles;
     if (task->profiles) {
         note_times(weighing, task, task->profiles);
@@ -50,16 +50,16 @@ static enum err_code read_times(struct weighing *weighing, struct walk_task *tas
     enum err_code code =
         block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
     if (code)
-        return walk_note_read(walk, task, 0, 0, code);
+        return scan_note_read(walk, task, 0, 0, code);
     walk->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
     note_times(weighing, task, profiles + task->first);
-    return walk_check_limits(walk, weighing->time_capacity * 2 * sizeof(int64_t));
+    return scan_check_limits(walk, weighing->time_capacity * 2 * sizeof(int64_t));
 }
 
 static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, uint32_t end,
                                      bool is_before)
 {
-    struct walk_task *tasks = weighing->walk->tasks, *task;
+    struct scan_task *tasks = weighing->walk->tasks, *task;
     enum err_code code;
     do {
         code = neighbours_next(&weighing->neighbours, tasks, begin, end, is_before, &task);
@@ -71,7 +71,7 @@ static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, 
 
 static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint32_t end)
 {
-    struct walk_task *tasks = weighing->walk->tasks;
+    struct scan_task *tasks = weighing->walk->tasks;
     enum err_code code = ERR_NONE;
     weighing->time_count = 0;
     neighbours_begin_series(&weighing->neighbours);
@@ -130,7 +130,7 @@ static double find_hour_mean(const struct weighing *weighing, const struct block
     int64_t first_ns, last_ns;
     double sum_ns = 0;
     uint32_t count = 0;
-    walk_find_hour(granule, &first_ns, &last_ns);
+    scan_find_hour(granule, &first_ns, &last_ns);
     for (uint32_t i = 0; i < weighing->time_count; i++) {
         const int64_t time_ns = weighing->times_ns[i];
         if (time_ns < first_ns || time_ns > last_ns)
@@ -142,7 +142,7 @@ static double find_hour_mean(const struct weighing *weighing, const struct block
 }
 
 /* Those that hold in the window lie together, since their ends ascend as they do. */
-static void weigh_task(struct weighing *weighing, const struct walk_task *task)
+static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
     struct weight *weight = &weighing->weights->tasks[task - weighing->walk->tasks];
     int64_t least_ns = INT64_MAX, most_ns = 0;
@@ -171,7 +171,7 @@ static void weigh_task(struct weighing *weighing, const struct walk_task *task)
 
 static enum err_code weigh_all(struct weighing *weighing)
 {
-    struct walk *walk = weighing->walk;
+    struct scan *walk = weighing->walk;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
         for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
@@ -186,13 +186,13 @@ static enum err_code weigh_all(struct weighing *weighing)
     return code;
 }
 
-enum err_code weights_find(struct walk *walk, struct weights *ret_weights)
+enum err_code weights_find(struct scan *walk, struct weights *ret_weights)
 {
     const struct store_query *query = walk->query;
     struct weights weights = {.tasks = arena_new(walk->arena, struct weight, walk->task_count)};
     struct weighing weighing = {.walk = walk, .weights = &weights};
     uint32_t cursor = 0;
-    walk_sort_by_series(walk);
+    scan_sort_by_series(walk);
     neighbours_init(&weighing.neighbours, walk);
     const enum err_code code = weigh_all(&weighing);
     weights.covered_ns =

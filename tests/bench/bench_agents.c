@@ -52,11 +52,11 @@ struct options {
 };
 
 /* One of the requests that repeat, round and round. Times are of the server's clock. */
-struct question {
+struct query_text {
     const char *kind;
     const char *path; /* %s: a program */
 };
-static const struct question questions[] = {
+static const struct query_text questions[] = {
     {"flame of a service, 15 min",
      "query?start=now-15m&query=process_cpu%%3Acpu%%7Bservice_name%%3D%%22%s%%22%%7D"},
     {"values over time, 1 h", "query_range?start=now-1h&step=30s&query=process_cpu%%3Acpu%%"

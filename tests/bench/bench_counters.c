@@ -114,7 +114,7 @@ static void write_block(uint32_t series_count, struct buf *bytes)
         die(&err);
 }
 
-static void add_gain(void *context, const struct difference_gain *gained)
+static void add_gain(void *context, const struct counter_gain *gained)
 {
     int64_t *sum = context;
     *sum += gained->value;
@@ -128,14 +128,14 @@ static int64_t find_gains(const struct block *block, struct block_cursor *cursor
     uint32_t count;
     const struct block_granule *granules = block_granules(block, &count);
     for (uint32_t i = 0; i < count; i++) {
-        struct differences differences = {0};
+        struct counter_increase differences = {0};
         struct block_rows rows;
         struct err err;
         if (block_read_rows(block, &granules[i], cursor, false, &rows, &err))
             die(&err);
-        differences_add(&differences, block, &rows, 0, granules[i].profile_count, keys);
-        differences_tell(&differences, NULL, add_gain, &gained);
-        differences_fini(&differences);
+        counter_increase_add(&differences, block, &rows, 0, granules[i].profile_count, keys);
+        counter_increase_tell(&differences, NULL, add_gain, &gained);
+        counter_increase_fini(&differences);
     }
     return gained;
 }

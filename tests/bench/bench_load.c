@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_CLIENTS = 1000, ANSWER_MAX_BYTES = 64 * 1024, MAX_FILE_BYTES = 64 << 20 };
+enum { MAX_CLIENTS = 1000, JSON_RESPONSE_MAX_BYTES = 64 * 1024, MAX_FILE_BYTES = 64 << 20 };
 
 struct options {
     const char *url;
@@ -111,7 +111,7 @@ static void open_client(struct client *client, const struct options *options,
 {
     char url[512];
     snprintf(url, sizeof(url), "%s/api/v1/shares", options->url);
-    buf_init(&client->answer, ANSWER_MAX_BYTES);
+    buf_init(&client->answer, JSON_RESPONSE_MAX_BYTES);
     client->easy = curl_easy_init();
     curl_easy_setopt(client->easy, CURLOPT_URL, url);
     curl_easy_setopt(client->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

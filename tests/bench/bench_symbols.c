@@ -92,7 +92,7 @@ static struct made_function make_function(struct symbol_table_writer *writer, ui
     return function;
 }
 
-struct walk {
+struct scan {
     struct symbol_table_writer *writer;
     const struct made_function *functions;
     uint64_t address;
@@ -100,7 +100,7 @@ struct walk {
 };
 
 /* Some ranges of a function's own code, and calls that were inlined between them. */
-static void make_body(struct walk *walk, uint32_t node, const struct made_function *function,
+static void make_body(struct scan *walk, uint32_t node, const struct made_function *function,
                       uint32_t depth)
 {
     uint32_t line = function->line + below(4);
@@ -126,7 +126,7 @@ static void make_body(struct walk *walk, uint32_t node, const struct made_functi
 
 static void make_ranges(struct symbol_table_writer *writer, const struct made_function *functions)
 {
-    struct walk walk = {.writer = writer, .functions = functions, .address = 0x400000};
+    struct scan walk = {.writer = writer, .functions = functions, .address = 0x400000};
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         const uint32_t root =
             symbol_table_writer_node(writer, SYMBOL_NONE, functions[i].number, SYMBOL_NONE, 0);
@@ -198,7 +198,7 @@ static uint64_t *draw_addresses(const struct symbol_table *table)
     return addresses;
 }
 
-struct answer {
+struct json_response {
     int64_t ns;      /* the middle of the runs */
     uint64_t frames; /* of one run */
 };
@@ -217,18 +217,18 @@ static uint64_t find_all(const struct symbol_table *table, const uint64_t *addre
         return frames;
     }
     uint32_t *order = mem_resize(NULL, count, sizeof(*order));
-    order_find(addresses, count, order);
+    radix_sort_find(addresses, count, order);
     for (uint32_t i = 0; i < count; i++)
         frames += symbol_cursor_find(&cursor, addresses[order[i]]);
     mem_free(order);
     return frames;
 }
 
-static struct answer resolve(const struct symbol_table *table, const uint64_t *addresses,
-                             uint32_t count, enum how how)
+static struct json_response resolve(const struct symbol_table *table, const uint64_t *addresses,
+                                    uint32_t count, enum how how)
 {
     int64_t times[RUNS];
-    struct answer answer = {0};
+    struct json_response answer = {0};
     for (int run = 0; run < RUNS; run++) {
         const int64_t start = clock_thread_cpu_ns();
         answer.frames = find_all(table, addresses, count, how);
@@ -247,7 +247,7 @@ static double millions_per_second(uint32_t count, int64_t ns)
 static void bench_lookups(const char *what, const struct symbol_table *table)
 {
     uint64_t *addresses = draw_addresses(table);
-    struct answer answer = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
+    struct json_response answer = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
     print_row(what, "frames of an address", (double)answer.frames / ADDRESSES, "");
     print_goal(what, "random, one by one", millions_per_second(ADDRESSES, answer.ns), "M/s", 2,
                false);

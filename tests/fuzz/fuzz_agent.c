@@ -39,10 +39,10 @@ static void read_proc(struct span text)
 
 static void read_side_band(struct span record)
 {
-    struct side_band_event event;
-    if (!side_band_parse(record, &event))
+    struct perf_sideband_event event;
+    if (!perf_sideband_parse(record, &event))
         return;
-    fuzz_check(event.build_id_bytes <= SIDE_BAND_BUILD_ID_MAX_BYTES);
+    fuzz_check(event.build_id_bytes <= PERF_SIDEBAND_BUILD_ID_MAX_BYTES);
     fuzz_check(event.start + event.bytes >= event.start);
     fuzz_check(is_inside(event.path, record) && is_inside(event.name, record));
 }
@@ -94,9 +94,9 @@ static void read_cpus(struct span text)
 
 static void read_request(struct span head)
 {
-    const enum monitor_answer asked = monitor_read_request(head);
-    fuzz_check(asked != MONITOR_ANSWER_METRICS || span_starts_with(head, "GET /metrics"));
-    fuzz_check(asked != MONITOR_ANSWER_HEALTH || span_starts_with(head, "GET /healthz"));
+    const enum http_monitor_answer asked = http_monitor_read_request(head);
+    fuzz_check(asked != HTTP_MONITOR_ANSWER_METRICS || span_starts_with(head, "GET /metrics"));
+    fuzz_check(asked != HTTP_MONITOR_ANSWER_HEALTH || span_starts_with(head, "GET /healthz"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

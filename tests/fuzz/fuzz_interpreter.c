@@ -116,13 +116,13 @@ static void weave_stacks(struct span bytes)
         frames[count++] = (struct interpreted_frame){
             .native = bytes.data[i] == 255 ? INTERPRETED_NOWHERE : bytes.data[i],
             .flags = bytes.data[i + 1] & INTERPRETED_LAST};
-    const struct weave weave = {
+    const struct stack_merge weave = {
         .native_count = bytes.data[0], .frames = frames, .frame_count = count, .is_call = is_odd};
-    const uint32_t woven = weave_frames(&weave, items);
+    const uint32_t woven = stack_merge_frames(&weave, items);
     for (uint32_t i = 0; i < woven; i++) {
         /* Both in their order, and none of the interpreter's left out. */
-        if (items[i] & WEAVE_INTERPRETED) {
-            fuzz_check((items[i] & ~WEAVE_INTERPRETED) == interpreted++);
+        if (items[i] & STACK_MERGE_INTERPRETED) {
+            fuzz_check((items[i] & ~STACK_MERGE_INTERPRETED) == interpreted++);
         } else {
             fuzz_check(items[i] >= native && items[i] < bytes.data[0]);
             native = items[i] + 1;

@@ -55,10 +55,10 @@ static void read_pods(struct span json)
 
 static void read_program(struct span bytes)
 {
-    struct program_facts facts;
+    struct program_info facts;
     fd_auto fd = memfd_create("elf", MFD_CLOEXEC);
     fuzz_check(fd >= 0 && os_write_all(fd, bytes.data, bytes.size) == 0);
-    program_facts_read(fd, &facts);
+    program_info_read(fd, &facts);
     fuzz_check(memchr(facts.compiler, 0, sizeof(facts.compiler)));
 }
 

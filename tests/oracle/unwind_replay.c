@@ -114,7 +114,7 @@ struct frames {
 struct replay {
     pid_t pid;
     struct unwind_source source;
-    struct unwind_space *space;
+    struct unwind_maps *space;
     struct unwind_run run;
     struct known_table tables[TABLES_MAX];
     uint32_t table_count;
@@ -177,7 +177,7 @@ static struct known_table *table_of(struct replay *replay, const char *path, uin
     snprintf(known->path, sizeof known->path, "%s", path);
     int fd = open_mapped(replay->pid, path, start, end);
     if (fd >= 0 && unwind_table_build(fd, path, NULL, &table, &err) == ERR_NONE) {
-        if (unwind_space_add_table(replay->space, table, &known->ref, &err))
+        if (unwind_maps_add_table(replay->space, table, &known->ref, &err))
             fprintf(stderr, "%s\n", err.message);
         unwind_table_destroy(table);
     }
@@ -233,9 +233,9 @@ static void read_mappings(struct replay *replay)
     }
     if (maps)
         fclose(maps);
-    unwind_space_drop_run(replay->space, 0, &replay->run, 0);
-    unwind_space_reclaim(replay->space, INT64_MAX);
-    if (unwind_space_put_run(replay->space, 0, 0, starts, mappings, count, &replay->run, &err))
+    unwind_maps_drop_run(replay->space, 0, &replay->run, 0);
+    unwind_maps_reclaim(replay->space, INT64_MAX);
+    if (unwind_maps_put_run(replay->space, 0, 0, starts, mappings, count, &replay->run, &err))
         fprintf(stderr, "%s\n", err.message);
 }
 
@@ -524,12 +524,12 @@ int main(int argc, char **argv)
     replay.source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     replay.source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
     replay.source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
-    replay.space = unwind_space_create(&(struct unwind_memory){.rules = replay.source.rules,
-                                                               .chunks = replay.source.chunks,
-                                                               .shard_create = create_shard,
-                                                               .shard_write = write_shard,
-                                                               .context = &replay.source,
-                                                               .shard_limit = UNWIND_SHARD_COUNT});
+    replay.space = unwind_maps_create(&(struct unwind_memory){.rules = replay.source.rules,
+                                                              .chunks = replay.source.chunks,
+                                                              .shard_create = create_shard,
+                                                              .shard_write = write_shard,
+                                                              .context = &replay.source,
+                                                              .shard_limit = UNWIND_SHARD_COUNT});
     replay.is_stale = true;
     start(&replay, argv + 3);
     time_t end = time(NULL) + PATIENCE_S;

@@ -142,7 +142,7 @@ static enum err_code read_time(struct arena *arena, struct span text, const char
         return code;
     *ret_ns = now_ns;
     *ret_is_there = span_trim(value).size > 0;
-    if (*ret_is_there && when_parse(value, now_ns, ret_ns, err))
+    if (*ret_is_there && time_parse(value, now_ns, ret_ns, err))
         return err_add(err, "%s", name);
     return ERR_NONE;
 }

@@ -80,10 +80,10 @@ enum err_code view_scale(struct view *view, double scale, struct err *err)
 
 enum err_code view_check_cpu(const struct view *view, struct err *err)
 {
-    if (patience_is_cancelled(&view->patience))
+    if (wait_limit_is_cancelled(&view->patience))
         return err_set(err, ERR_CANCELLED, "nobody waits for the report: ask again");
-    if ((view->cpu_deadline_ns == 0 || crew_cpu_ns() < view->cpu_deadline_ns) &&
-        !patience_is_late(&view->patience))
+    if ((view->cpu_deadline_ns == 0 || parallel_cpu_ns() < view->cpu_deadline_ns) &&
+        !wait_limit_is_late(&view->patience))
         return ERR_NONE;
     return err_set(err, ERR_TOO_LARGE,
                    "the report takes too long to compute: narrow it with focus or ignore, or look "

@@ -71,8 +71,8 @@ struct view_options {
     struct span group_by;        /* empty: function */
     bool is_label_known;         /* a label to group by is one, whether a sample has it or not */
     const struct filter *filter; /* or NULL */
-    int64_t cpu_deadline_ns;     /* crew_cpu_ns() at which to give up; 0: never */
-    struct patience patience;    /* whether anybody waits for the report */
+    int64_t cpu_deadline_ns;     /* parallel_cpu_ns() at which to give up; 0: never */
+    struct wait_limit patience;  /* whether anybody waits for the report */
     /* Of samples that are no longer in the profile, per enum view_side: part of the total. */
     int64_t left_out[2];
 };
@@ -98,9 +98,9 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
-    bool has_cut_stacks;      /* see VIEW_USUAL_DEPTH */
-    int64_t cpu_deadline_ns;  /* as in the options, for what is made from the view */
-    struct patience patience; /* likewise */
+    bool has_cut_stacks;        /* see VIEW_USUAL_DEPTH */
+    int64_t cpu_deadline_ns;    /* as in the options, for what is made from the view */
+    struct wait_limit patience; /* likewise */
 
     const struct frame *frames;
     uint32_t frame_count;

@@ -24,12 +24,12 @@ static struct process *map(struct processes *processes, const char *path)
 {
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
-    const struct side_band_event event = {.kind = SIDE_BAND_MAP,
-                                          .process_id = (uint32_t)getpid(),
-                                          .start = 0x10000,
-                                          .bytes = 0x4000,
-                                          .inode = status.st_ino,
-                                          .path = span_text(path)};
+    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
+                                              .process_id = (uint32_t)getpid(),
+                                              .start = 0x10000,
+                                              .bytes = 0x4000,
+                                              .inode = status.st_ino,
+                                              .path = span_text(path)};
     struct process *process = processes_find(processes, (uint32_t)getpid(), 0);
     processes_apply(processes, &event);
     return process;
@@ -42,10 +42,10 @@ static struct process *add_child_that_has_ended(struct processes *processes)
         _exit(0);
     assert_true(child > 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    const struct side_band_event event = {.kind = SIDE_BAND_FORK,
-                                          .process_id = (uint32_t)child,
-                                          .thread_id = (uint32_t)child,
-                                          .parent_id = (uint32_t)getpid()};
+    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_FORK,
+                                              .process_id = (uint32_t)child,
+                                              .thread_id = (uint32_t)child,
+                                              .parent_id = (uint32_t)getpid()};
     processes_apply(processes, &event);
     return processes_find(processes, (uint32_t)child, 0);
 }

@@ -16,19 +16,19 @@ static void assert_woven(uint32_t native_count, uint32_t calls,
                          const struct interpreted_frame *frames, uint32_t frame_count,
                          const char *wanted)
 {
-    const struct weave weave = {.native_count = native_count,
-                                .frames = frames,
-                                .frame_count = frame_count,
-                                .is_call = is_call,
-                                .context = &calls};
+    const struct stack_merge weave = {.native_count = native_count,
+                                      .frames = frames,
+                                      .frame_count = frame_count,
+                                      .is_call = is_call,
+                                      .context = &calls};
     uint32_t items[ITEMS_MAX];
     buf_auto text;
     buf_init(&text, 4096);
     assert_true(native_count + frame_count <= ITEMS_MAX);
-    const uint32_t count = weave_frames(&weave, items);
+    const uint32_t count = stack_merge_frames(&weave, items);
     for (uint32_t i = 0; i < count; i++)
-        buf_printf(&text, "%s%c%u", i ? " " : "", items[i] & WEAVE_INTERPRETED ? 'i' : 'n',
-                   items[i] & ~WEAVE_INTERPRETED);
+        buf_printf(&text, "%s%c%u", i ? " " : "", items[i] & STACK_MERGE_INTERPRETED ? 'i' : 'n',
+                   items[i] & ~STACK_MERGE_INTERPRETED);
     buf_append_byte(&text, 0);
     assert_string_equal((const char *)text.data, wanted);
 }

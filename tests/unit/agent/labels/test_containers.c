@@ -217,15 +217,15 @@ static void the_runtime_is_told_by_the_cgroup(void **state)
 static void this_programs_compiler_is_known(void **state)
 {
     (void)state;
-    struct program_facts facts;
+    struct program_info facts;
     fd_auto own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     fd_auto other = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    program_facts_read(own, &facts);
+    program_info_read(own, &facts);
     assert_true(strstr(facts.compiler, "GCC") || strstr(facts.compiler, "clang"));
     assert_false(facts.is_static || facts.is_stripped);
-    program_facts_read(other, &facts);
+    program_info_read(other, &facts);
     assert_string_equal(facts.compiler, "");
-    program_facts_read(-1, &facts);
+    program_info_read(-1, &facts);
     assert_string_equal(facts.compiler, "");
 }
 

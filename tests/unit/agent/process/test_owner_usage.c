@@ -6,27 +6,27 @@ static void each_owner_has_its_own(void **state)
 {
     (void)state;
     enum { OWNERS = 100 };
-    struct owner_sums sums = {0};
+    struct owner_usage sums = {0};
     for (uint32_t i = 1; i <= OWNERS; i++)
-        owner_sums_add(&sums, i, 10 * i);
+        owner_usage_add(&sums, i, 10 * i);
     for (uint32_t i = 1; i <= OWNERS; i += 2)
-        owner_sums_take(&sums, i, 10 * i);
+        owner_usage_take(&sums, i, 10 * i);
     for (uint32_t i = 1; i <= OWNERS; i++)
-        assert_int_equal(owner_sums_get(&sums, i), i % 2 ? 0 : 10 * i);
+        assert_int_equal(owner_usage_get(&sums, i), i % 2 ? 0 : 10 * i);
     assert_int_equal(sums.count, OWNERS / 2);
-    owner_sums_fini(&sums);
+    owner_usage_fini(&sums);
 }
 
 static void nobody_holds_nothing(void **state)
 {
     (void)state;
-    struct owner_sums sums = {0};
-    owner_sums_add(&sums, 0, 5);
-    owner_sums_add(&sums, 1, 0);
+    struct owner_usage sums = {0};
+    owner_usage_add(&sums, 0, 5);
+    owner_usage_add(&sums, 1, 0);
     assert_int_equal(sums.count, 0);
-    assert_int_equal(owner_sums_get(&sums, 0), 0);
-    owner_sums_take(&sums, 0, 5);
-    owner_sums_fini(&sums);
+    assert_int_equal(owner_usage_get(&sums, 0), 0);
+    owner_usage_take(&sums, 0, 5);
+    owner_usage_fini(&sums);
 }
 
 int main(void)

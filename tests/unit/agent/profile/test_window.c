@@ -131,11 +131,11 @@ static pid_t start_user(uid_t user)
 /* Its file is so large that all its places fit. */
 static struct process *find_with_file(struct parts *parts, pid_t process_id)
 {
-    const struct side_band_event event = {.kind = SIDE_BAND_MAP,
-                                          .process_id = (uint32_t)process_id,
-                                          .start = FILE_START,
-                                          .bytes = FILE_BYTES,
-                                          .path = span_text("/bin/sh")};
+    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
+                                              .process_id = (uint32_t)process_id,
+                                              .start = FILE_START,
+                                              .bytes = FILE_BYTES,
+                                              .path = span_text("/bin/sh")};
     (void)processes_find(parts->processes, (uint32_t)process_id, 0);
     processes_apply(parts->processes, &event);
     return processes_find(parts->processes, (uint32_t)process_id, 0);
@@ -242,11 +242,11 @@ static void who_has_run_is_idle_while_it_lives(void **state)
     take_and_expect(parts, 1, true);
     take_and_expect(parts, 1, true);
 
-    const struct side_band_event exec = {.kind = SIDE_BAND_NAME,
-                                         .process_id = (uint32_t)child,
-                                         .thread_id = (uint32_t)child,
-                                         .name = span_text("other"),
-                                         .is_exec = true};
+    const struct perf_sideband_event exec = {.kind = PERF_SIDEBAND_NAME,
+                                             .process_id = (uint32_t)child,
+                                             .thread_id = (uint32_t)child,
+                                             .name = span_text("other"),
+                                             .is_exec = true};
     processes_apply(parts->processes, &exec);
     take_and_expect(parts, 0, false);
     add_places(parts, find_with_file(parts, child), 0, 1);

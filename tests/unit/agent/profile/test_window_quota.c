@@ -4,11 +4,11 @@
 
 enum { PIECE_BYTES = 512 };
 
-static uint32_t take_all(struct window_text *text, uint64_t owner)
+static uint32_t take_all(struct window_quota *text, uint64_t owner)
 {
     bool is_first = false;
     uint32_t count = 0;
-    while (window_text_take(text, owner, PIECE_BYTES, &is_first))
+    while (window_quota_take(text, owner, PIECE_BYTES, &is_first))
         count++;
     return count;
 }
@@ -16,48 +16,48 @@ static uint32_t take_all(struct window_text *text, uint64_t owner)
 static void each_has_half_of_what_others_left(void **state)
 {
     (void)state;
-    struct window_text text = {0};
-    uint32_t left = WINDOW_TEXT_MAX_BYTES / PIECE_BYTES;
+    struct window_quota text = {0};
+    uint32_t left = WINDOW_QUOTA_MAX_BYTES / PIECE_BYTES;
     for (uint32_t i = 1; i <= 200; i++) {
         const uint32_t taken = take_all(&text, i);
         assert_int_equal(taken, left / 2);
         left -= taken;
-        assert_int_equal(window_text_is_full(&text), i >= 3);
+        assert_int_equal(window_quota_is_full(&text), i >= 3);
     }
-    assert_true(text.used_bytes <= WINDOW_TEXT_MAX_BYTES);
+    assert_true(text.used_bytes <= WINDOW_QUOTA_MAX_BYTES);
     /* What others have taken meanwhile is not given back. */
     assert_int_equal(take_all(&text, 1), 0);
-    window_text_fini(&text);
+    window_quota_fini(&text);
     assert_int_equal(text.used_bytes, 0);
 }
 
 static void what_has_come_already_may_be_more_than_there_was_room_for(void **state)
 {
     (void)state;
-    struct window_text text = {0};
-    assert_true(window_text_has_room(&text, 1));
-    window_text_charge(&text, 1, WINDOW_TEXT_MAX_BYTES / 2);
-    assert_false(window_text_has_room(&text, 1));
-    assert_true(window_text_has_room(&text, 2));
-    window_text_charge(&text, 1, WINDOW_TEXT_MAX_BYTES);
-    assert_false(window_text_has_room(&text, 2));
+    struct window_quota text = {0};
+    assert_true(window_quota_has_room(&text, 1));
+    window_quota_charge(&text, 1, WINDOW_QUOTA_MAX_BYTES / 2);
+    assert_false(window_quota_has_room(&text, 1));
+    assert_true(window_quota_has_room(&text, 2));
+    window_quota_charge(&text, 1, WINDOW_QUOTA_MAX_BYTES);
+    assert_false(window_quota_has_room(&text, 2));
     assert_int_equal(take_all(&text, 2), 0);
-    window_text_fini(&text);
+    window_quota_fini(&text);
 }
 
 static void an_owner_without_room_is_told_once(void **state)
 {
     (void)state;
-    struct window_text text = {0};
+    struct window_quota text = {0};
     bool is_first;
-    assert_false(window_text_take(&text, 1, WINDOW_TEXT_MAX_BYTES, &is_first));
+    assert_false(window_quota_take(&text, 1, WINDOW_QUOTA_MAX_BYTES, &is_first));
     assert_true(is_first);
-    assert_false(window_text_take(&text, 1, WINDOW_TEXT_MAX_BYTES, &is_first));
+    assert_false(window_quota_take(&text, 1, WINDOW_QUOTA_MAX_BYTES, &is_first));
     assert_false(is_first);
-    assert_true(window_text_take(&text, 1, PIECE_BYTES, &is_first)); /* something shorter fits */
-    assert_false(window_text_take(&text, 2, WINDOW_TEXT_MAX_BYTES, &is_first));
+    assert_true(window_quota_take(&text, 1, PIECE_BYTES, &is_first)); /* something shorter fits */
+    assert_false(window_quota_take(&text, 2, WINDOW_QUOTA_MAX_BYTES, &is_first));
     assert_true(is_first);
-    window_text_fini(&text);
+    window_quota_fini(&text);
 }
 
 int main(void)

@@ -32,7 +32,7 @@ struct fixture {
     char other[64];
     struct jit_budget budget;
     struct jit_budget *shared; /* in place of its own; NULL */
-    struct jit_names *names;
+    struct jit_symbols *names;
     pid_t number; /* that the child is to have; 0: any */
 };
 
@@ -85,8 +85,8 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
     snprintf(fixture->path, sizeof(fixture->path), "/tmp/perf-%d.map", fixture->child);
     snprintf(fixture->other, sizeof(fixture->other), "/tmp/perf-names-%d", fixture->child);
     fixture->names =
-        jit_names_create(fixture->shared ? fixture->shared : &fixture->budget,
-                         (uint32_t)fixture->child, process_file_owner((uint32_t)fixture->child));
+        jit_symbols_create(fixture->shared ? fixture->shared : &fixture->budget,
+                           (uint32_t)fixture->child, process_file_owner((uint32_t)fixture->child));
 }
 
 static int begin(void **state)
@@ -110,7 +110,7 @@ static int end(void **state)
     end_child(fixture);
     (void)unlink(fixture->path);
     (void)unlink(fixture->other);
-    jit_names_release(fixture->names);
+    jit_symbols_release(fixture->names);
     assert_int_equal(fixture->budget.used_bytes, 0);
     return 0;
 }
@@ -118,13 +118,13 @@ static int end(void **state)
 static void read_now(struct fixture *fixture)
 {
     const struct jit_source source = {.shown_id = (uint32_t)fixture->child};
-    jit_names_read(fixture->names, &source);
+    jit_symbols_read(fixture->names, &source);
 }
 
 static bool has_name(const struct fixture *fixture, const char *name)
 {
     struct jitdump_place place;
-    return jit_names_look_up(fixture->names, 0x1000, &place) &&
+    return jit_symbols_look_up(fixture->names, 0x1000, &place) &&
            span_equal_text(place.function, name);
 }
 
@@ -143,7 +143,7 @@ static void write_names(const char *path, int count, uid_t user)
 static void names_that_the_process_wrote_are_read(void **state)
 {
     struct fixture *fixture = *state;
-    assert_true(jit_names_is_due(fixture->names, 0));
+    assert_true(jit_symbols_is_due(fixture->names, 0));
     read_now(fixture);
     assert_false(has_name(fixture, "mine"));
     write_file(fixture->path, "1000 20 mine\n", user_of_child());
@@ -157,7 +157,7 @@ static void names_that_come_when_the_process_has_ended_are_read(void **state)
     read_now(fixture);
     end_child(fixture);
     write_file(fixture->path, "1000 20 late\n", user_of_child());
-    jit_names_read_late(fixture->names, INT64_MAX, 0);
+    jit_symbols_read_late(fixture->names, INT64_MAX, 0);
     assert_true(has_name(fixture, "late"));
 }
 
@@ -201,12 +201,12 @@ static void names_of_a_later_process_of_the_number_are_not_read(void **state)
     start_child(&later, 0, 0, 0);
     write_file(fixture->path, "1000 20 another's\n", 0);
     read_now(fixture);
-    jit_names_read_late(fixture->names, INT64_MAX, 0);
+    jit_symbols_read_late(fixture->names, INT64_MAX, 0);
     assert_true(has_name(fixture, "mine"));
     write_file(fixture->path, "1000 20 another of nobody's\n", NOBODY);
     read_now(fixture);
     assert_true(has_name(fixture, "mine"));
-    jit_names_release(later.names);
+    jit_symbols_release(later.names);
 }
 
 /* Of what another owner has not read for so long. */
@@ -221,15 +221,15 @@ static void reading_is_in_turns(void **state)
     const int64_t began_ns = clock_monotonic_ns();
     read_now(fixture);
     const int64_t spent_ns = clock_monotonic_ns() - began_ns, far_ns = INT64_MAX / 2;
-    assert_false(jit_names_is_due(other.names, far_ns));
-    assert_true(jit_names_compare_turns(other.names, fixture->names) < 0);
+    assert_false(jit_symbols_is_due(other.names, far_ns));
+    assert_true(jit_symbols_compare_turns(other.names, fixture->names) < 0);
     clock_sleep_ms((int)(10 * spent_ns / CLOCK_NS_PER_MS) + 1);
-    assert_true(jit_names_is_due(other.names, far_ns));
-    assert_false(jit_names_is_due(fixture->names, far_ns));
+    assert_true(jit_symbols_is_due(other.names, far_ns));
+    assert_false(jit_symbols_is_due(fixture->names, far_ns));
     clock_sleep_ms((int)(10 * spent_ns / CLOCK_NS_PER_MS) + 1);
-    assert_true(jit_names_is_due(fixture->names, far_ns));
+    assert_true(jit_symbols_is_due(fixture->names, far_ns));
     end_child(&other);
-    jit_names_release(other.names);
+    jit_symbols_release(other.names);
 }
 
 static void a_link_is_not_followed(void **state)
@@ -251,7 +251,7 @@ static void a_program_that_acts_for_another_user_has_no_names(void **state)
     if (getuid() != 0)
         skip();
     end_child(fixture);
-    jit_names_release(fixture->names);
+    jit_symbols_release(fixture->names);
     start_child(fixture, NOBODY, 0, 0);
     write_file(fixture->path, "1000 20 secret\n", 0);
     read_now(fixture);
@@ -264,7 +264,7 @@ static void a_user_in_many_groups_has_names(void **state)
     if (getuid() != 0)
         skip();
     end_child(fixture);
-    jit_names_release(fixture->names);
+    jit_symbols_release(fixture->names);
     start_child(fixture, NOBODY, NOBODY, GROUPS_MAX);
     assert_int_equal(process_file_owner((uint32_t)fixture->child), NOBODY);
     write_file(fixture->path, "1000 20 mine\n", NOBODY);
@@ -282,7 +282,7 @@ static void memory_is_shared_by_all(void **state)
     assert_true(fixture->budget.used_bytes > 0);
     assert_true(fixture->budget.used_bytes <= fixture->budget.max_bytes / 2);
     fixture->budget.is_closed = true;
-    assert_false(jit_names_is_due(fixture->names, INT64_MAX));
+    assert_false(jit_symbols_is_due(fixture->names, INT64_MAX));
 }
 
 static void processes_of_a_user_leave_a_quarter_to_others(void **state)
@@ -301,7 +301,7 @@ static void processes_of_a_user_leave_a_quarter_to_others(void **state)
     assert_true(has_name(&others[1], "first"));
     assert_int_equal(fixture->budget.refused, COUNT);
     end_child(fixture);
-    jit_names_release(fixture->names);
+    jit_symbols_release(fixture->names);
     start_child(fixture, 0, 0, 0);
     write_names(fixture->path, 1000, 0);
     read_now(fixture);
@@ -310,7 +310,7 @@ static void processes_of_a_user_leave_a_quarter_to_others(void **state)
         end_child(&others[i]);
     for (int i = 0; i < COUNT; i++) {
         (void)unlink(others[i].path);
-        jit_names_release(others[i].names);
+        jit_symbols_release(others[i].names);
     }
 }
 

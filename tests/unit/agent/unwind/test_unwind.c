@@ -55,7 +55,7 @@ enum { LOAD_BIAS = 0x10000000, STACK = 0x70000000 };
 
 struct walk {
     struct unwind_source source;
-    struct unwind_space *space;
+    struct unwind_maps *space;
     struct unwind_state state;
 };
 
@@ -87,19 +87,19 @@ static struct walk *create_walk(uint32_t shard_limit)
     walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
     walk->source.memos = mem_new(struct unwind_memo, UNWIND_MEMO_COUNT);
-    walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
-                                                              .chunks = walk->source.chunks,
-                                                              .shard_create = create_shard,
-                                                              .shard_destroy = destroy_shard,
-                                                              .shard_write = write_shard,
-                                                              .context = &walk->source,
-                                                              .shard_limit = shard_limit});
+    walk->space = unwind_maps_create(&(struct unwind_memory){.rules = walk->source.rules,
+                                                             .chunks = walk->source.chunks,
+                                                             .shard_create = create_shard,
+                                                             .shard_destroy = destroy_shard,
+                                                             .shard_write = write_shard,
+                                                             .context = &walk->source,
+                                                             .shard_limit = shard_limit});
     return walk;
 }
 
 static void destroy_walk(struct walk *walk)
 {
-    unwind_space_destroy(walk->space);
+    unwind_maps_destroy(walk->space);
     mem_free(walk->source.rules);
     mem_free(walk->source.chunks);
     mem_free(walk->source.memos);
@@ -148,7 +148,7 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
     struct unwind_table_ref ref;
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
     /* Beside it one without a table, as JIT code is. */
     uint64_t starts[] = {0x1000, LOAD_BIAS, 0x50000000};
@@ -156,7 +156,7 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
         {.end = 0x2000},
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
         {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
-    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 3, &run, &err),
+    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 3, &run, &err),
                      ERR_NONE);
     walk->state.sp = STACK;
     walk->source.stack_start = STACK;
@@ -456,7 +456,7 @@ static void finds_each_of_many_mappings(void **state)
         starts[i] = 0x10000 + i * 0x2000ULL;
         mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
     }
-    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, COUNT, &run, &err),
+    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, COUNT, &run, &err),
                      ERR_NONE);
     unwind_begin(&walk->state, &run, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -480,7 +480,7 @@ static void the_walker_finds_the_rules_that_the_table_has(void **state)
     assert_int_equal(unwind_table_build(fd, "test", NULL, &table, &err), ERR_NONE);
     close(fd);
     struct walk *walk = create_walk(4);
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     walk->state.mapping =
         (struct unwind_mapping){.first_chunk = ref.first_chunk, .chunk_count = ref.chunk_count};
     const struct unwind_table_chunk *last = &table->chunks[ref.chunk_count - 1];
@@ -573,11 +573,11 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     struct unwind_table_ref ref;
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
     const uint64_t starts[] = {LOAD_BIAS};
     const struct unwind_mapping mappings[] = {
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
-    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_NONE);
     const uint64_t stack[] = {0, code(1), 0, 0};
     walk->source.stack_start = walk->state.sp = STACK;
@@ -589,7 +589,7 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
         assert_int_equal(walk->source.memos[i].check, 0);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     assert_int_equal(step(walk), UNWIND_GO_ON);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT);
     unwind_table_destroy(table);
@@ -603,9 +603,9 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
     struct unwind_table *table = make_table(&by_fp, 1);
     struct unwind_table_ref ref;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start + 256, 1, &ref, &err),
+    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start + 256, 1, &ref, &err),
                      ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_INVALID);
     assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
     unwind_table_destroy(table);
     destroy_walk(walk);
@@ -618,11 +618,11 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     struct walk *walk = create_walk(0);
     struct unwind_table *table = make_table(&by_fp, 1);
     struct unwind_table_ref ref;
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_maps_stats_get(walk->space, &stats);
     assert_int_equal(stats.refused_count, 1);
     assert_int_equal(stats.used_bytes, 0);
     destroy_walk(walk);
@@ -632,13 +632,13 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
     struct unwind_run run;
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
         ERR_NONE);
-    assert_int_equal(unwind_space_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
-    unwind_space_drop_run(walk->space, 0, &run, 0);
-    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_reserve(walk->space, 0, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_LIMIT);
+    unwind_maps_drop_run(walk->space, 0, &run, 0);
+    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     mem_free(mappings);
     mem_free(starts);
     unwind_table_destroy(table);
@@ -652,21 +652,21 @@ static void gives_room_to_others_after_the_grace_time_only(void **state)
     struct walk *walk = create_walk(1);
     struct unwind_table *table = make_table(rules, 1);
     struct unwind_table_ref refs[UNWIND_CHUNK_COUNT], ref;
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     struct err err;
     for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
-        assert_int_equal(unwind_space_add_table(walk->space, table, &refs[i], &err), ERR_NONE);
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+        assert_int_equal(unwind_maps_add_table(walk->space, table, &refs[i], &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
     for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
-        unwind_space_remove_table(walk->space, &refs[i], 1000);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
-    unwind_space_stats_get(walk->space, &stats);
+        unwind_maps_remove_table(walk->space, &refs[i], 1000);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    unwind_maps_stats_get(walk->space, &stats);
     assert_int_equal(stats.used_bytes, 0);
     assert_int_equal(stats.waiting_bytes, 0);
     assert_int_equal(stats.refused_count, 2);
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
     destroy_walk(walk);
 }
@@ -688,7 +688,7 @@ static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t num
     struct unwind_table *table = make_strange_table(number, count);
     struct unwind_table_ref ref;
     struct err err;
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
     return ref;
 }
@@ -699,10 +699,10 @@ static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **
     struct walk *walk = create_walk(4);
     for (uint32_t i = 1; i <= 5; i++) {
         const struct unwind_table_ref strange = add_strange_table(walk, i, 16000);
-        assert_int_equal(unwind_space_lack(walk->space, &strange), UNWIND_LACKS_FOR_GOOD);
+        assert_int_equal(unwind_maps_lack(walk->space, &strange), UNWIND_LACKS_FOR_GOOD);
     }
     const struct unwind_table_ref usual = add_strange_table(walk, 6, 585);
-    assert_int_equal(unwind_space_lack(walk->space, &usual), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_lack(walk->space, &usual), UNWIND_LACKS_NOTHING);
     destroy_walk(walk);
 }
 
@@ -710,9 +710,9 @@ static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct u
                                struct unwind_table_ref *ret_ref)
 {
     struct err err;
-    assert_int_equal(unwind_space_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
+    assert_int_equal(unwind_maps_reserve(walk->space, owner, table->start, 1, ret_ref, &err),
                      ERR_NONE);
-    return unwind_space_fill(walk->space, ret_ref, table, 0, &err);
+    return unwind_maps_fill(walk->space, ret_ref, table, 0, &err);
 }
 
 /* An owner's files together have no more than one, once half is taken. */
@@ -720,19 +720,19 @@ static void many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_oth
 {
     (void)state;
     struct walk *walk = create_walk(4);
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     struct unwind_table_ref refs[70], ref;
     for (uint32_t i = 0; i < 70; i++) {
         struct unwind_table *table = make_strange_table(i + 1, 2040);
         assert_int_equal(add_owned(walk, 7, table, &refs[i]), ERR_NONE);
         unwind_table_destroy(table);
     }
-    unwind_space_stats_get(walk->space, &stats);
+    unwind_maps_stats_get(walk->space, &stats);
     assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
-    assert_int_equal(unwind_space_lack(walk->space, &refs[69]), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_lack(walk->space, &refs[69]), UNWIND_LACKS_NOW);
     struct unwind_table *other = make_strange_table(100, 585);
     assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
     unwind_table_destroy(other);
     destroy_walk(walk);
 }
@@ -749,31 +749,31 @@ static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void *
                                      .extra = {.cfa_add = 8 * i}};
     struct walk *walk = create_walk(4);
     struct unwind_table *table = make_table(pairs, PAIRS);
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     struct unwind_table_ref *refs = mem_new(struct unwind_table_ref, SINGLE), ref;
     struct err err;
     for (uint32_t i = 0; i < SINGLE; i++) {
         const struct cfi_rule rule = {
             .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = (int32_t)(8 * i)}};
         struct unwind_table *single = make_table(&rule, 1);
-        assert_int_equal(unwind_space_add_table(walk->space, single, &refs[i], &err), ERR_NONE);
+        assert_int_equal(unwind_maps_add_table(walk->space, single, &refs[i], &err), ERR_NONE);
         unwind_table_destroy(single);
     }
     for (uint32_t i = 0; i < FILLERS; i++)
         (void)add_strange_table(walk, i + 1, 2040);
-    unwind_space_stats_get(walk->space, &stats);
+    unwind_maps_stats_get(walk->space, &stats);
     assert_true(stats.rule_count > UNWIND_RULE_COUNT - 8);
     for (uint32_t i = 0; i < SINGLE; i += 2)
-        unwind_space_remove_table(walk->space, &refs[i], 0);
-    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+        unwind_maps_remove_table(walk->space, &refs[i], 0);
+    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
     for (uint32_t i = 0; i < PAIRS; i++)
-        unwind_space_remove_table(walk->space, &refs[101 + 2 * i], 0);
-    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+        unwind_maps_remove_table(walk->space, &refs[101 + 2 * i], 0);
+    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
     unwind_table_destroy(table);
     mem_free(refs);
     destroy_walk(walk);
@@ -784,26 +784,26 @@ static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void 
     (void)state;
     struct walk *walk = create_walk(4);
     struct unwind_table_ref refs[40];
-    struct unwind_space_stats stats;
+    struct unwind_maps_stats stats;
     struct err err;
     for (uint32_t i = 0; i < 40; i++)
         refs[i] = add_strange_table(walk, i + 1, 2000);
     struct unwind_table *table = make_strange_table(100, 585);
     struct unwind_table_ref ref;
-    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
     for (uint32_t i = 0; i < 40; i++)
-        unwind_space_remove_table(walk->space, &refs[i], 1000);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOW);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+        unwind_maps_remove_table(walk->space, &refs[i], 1000);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
     /* It is filled once more; what it had is free a while later. */
-    assert_int_equal(unwind_space_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_space_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
-    unwind_space_remove_table(walk->space, &ref, 0);
-    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
+    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    unwind_maps_remove_table(walk->space, &ref, 0);
+    unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    unwind_maps_stats_get(walk->space, &stats);
     assert_int_equal(stats.rule_count, UNWIND_RULE_FIXED_COUNT);
     assert_int_equal(stats.used_bytes, 0);
     assert_int_equal(stats.waiting_bytes, 0);
@@ -830,7 +830,7 @@ static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref
         {LOAD_BIAS + 0x100000, LOAD_BIAS + ref->start, ref->first_chunk, ref->chunk_count, 0}};
     struct unwind_run run;
     struct err err;
-    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_NONE);
     return run;
 }
@@ -852,16 +852,16 @@ static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
         struct unwind_table *table = make_table(&rules[i], 1);
         struct unwind_table_ref ref;
         struct err err;
-        assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+        assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
         unwind_table_destroy(table);
         const struct unwind_run run = run_of(walk, &ref);
         for (int again = 0; again < 2; again++)
             assert_int_equal(walk_by(walk, &run), 2 * rules[i].rule.cfa_offset);
         assert_true(walk->state.is_recalled);
         assert_true(unwind_find_rule(&walk->source, &walk->state, 0, &places[i]));
-        unwind_space_drop_run(walk->space, 0, &run, 0);
-        unwind_space_remove_table(walk->space, &ref, 0);
-        unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+        unwind_maps_drop_run(walk->space, 0, &run, 0);
+        unwind_maps_remove_table(walk->space, &ref, 0);
+        unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     }
     assert_int_equal(places[0], places[1]);
     destroy_walk(walk);
@@ -876,12 +876,12 @@ static void refuses_a_run_without_room(void **state)
     struct unwind_run run;
     struct err err;
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
+        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX, &run, &err),
         ERR_NONE);
-    assert_int_equal(unwind_space_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
+    assert_int_equal(unwind_maps_put_run(walk->space, 0, 0, starts, mappings, 1, &run, &err),
                      ERR_LIMIT);
     assert_int_equal(
-        unwind_space_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
+        unwind_maps_put_run(walk->space, 0, 0, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
         ERR_TOO_LARGE);
     mem_free(starts);
     mem_free(mappings);
@@ -910,14 +910,14 @@ static enum err_code put(struct walk *walk, const struct runs *runs, uint64_t ow
                          struct unwind_run *ret_run)
 {
     struct err err;
-    return unwind_space_put_run(walk->space, owner, 0, runs->starts, runs->mappings, count, ret_run,
-                                &err);
+    return unwind_maps_put_run(walk->space, owner, 0, runs->starts, runs->mappings, count, ret_run,
+                               &err);
 }
 
 static uint32_t count_shards(const struct walk *walk)
 {
-    struct unwind_space_stats stats;
-    unwind_space_stats_get(walk->space, &stats);
+    struct unwind_maps_stats stats;
+    unwind_maps_stats_get(walk->space, &stats);
     assert_int_equal(stats.shard_bytes, (uint64_t)stats.shard_count * UNWIND_SHARD_BYTES);
     return stats.shard_count;
 }
@@ -931,23 +931,23 @@ static void shards_without_anything_are_given_up_and_the_limit_makes_no_more(voi
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &run[i]), ERR_NONE);
     assert_int_equal(count_shards(walk), 3);
-    unwind_space_limit_shards(walk->space, 2);
+    unwind_maps_limit_shards(walk->space, 2);
     assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
-    unwind_space_drop_run(walk->space, 0, &run[1], 0);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    unwind_maps_drop_run(walk->space, 0, &run[1], 0);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
     assert_int_equal(count_shards(walk), 3);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     assert_int_equal(count_shards(walk), 2);
     assert_null(walk->source.shards[1]);
     assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_LIMIT);
-    unwind_space_limit_shards(walk->space, 3);
+    unwind_maps_limit_shards(walk->space, 3);
     assert_int_equal(put(walk, &runs, 0, 1, &ignored), ERR_NONE);
     assert_int_equal(ignored.shard, 1);
-    unwind_space_limit_shards(walk->space, 1);
+    unwind_maps_limit_shards(walk->space, 1);
     for (size_t i = 0; i < 3; i += 2)
-        unwind_space_drop_run(walk->space, 0, &run[i], 0);
-    unwind_space_drop_run(walk->space, 0, &ignored, 0);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_drop_run(walk->space, 0, &run[i], 0);
+    unwind_maps_drop_run(walk->space, 0, &ignored, 0);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     /* The first one stays. */
     assert_int_equal(count_shards(walk), 1);
     assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &ignored), ERR_NONE);
@@ -961,7 +961,7 @@ static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t own
 {
     uint32_t count = 0;
     while (
-        !put(walk, runs, unwind_space_is_counted(walk->space) ? owner : 0, 2048, &ret_runs[count]))
+        !put(walk, runs, unwind_maps_is_counted(walk->space) ? owner : 0, 2048, &ret_runs[count]))
         count++;
     return count;
 }
@@ -980,8 +980,8 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
     for (; tables < 16; tables++)
         assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
     for (; tables; tables--)
-        unwind_space_remove_table(walk->space, &refs[tables - 1], 0);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_remove_table(walk->space, &refs[tables - 1], 0);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     const uint32_t count = put_all(walk, &runs, 7, put_runs);
     assert_int_equal(count, 128 + 14);
     assert_int_equal(put(walk, &runs, 8, 2048, &ignored), ERR_NONE);
@@ -991,9 +991,9 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
     assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
     /* What it gives back it may have again. */
     for (size_t i = 0; i < 2; i++)
-        unwind_space_remove_table(walk->space, &refs[i], 0);
-    unwind_space_drop_run(walk->space, 7, &put_runs[count - 1], 0);
-    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_remove_table(walk->space, &refs[i], 0);
+    unwind_maps_drop_run(walk->space, 7, &put_runs[count - 1], 0);
+    unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     assert_int_equal(add_owned(walk, 9, table, &refs[0]), ERR_NONE);
     unwind_table_destroy(table);
     mem_free(put_runs);
@@ -1013,11 +1013,11 @@ static void who_has_his_share_may_have_it_again(void **state)
     for (uint32_t i = 0; i < 8; i++) {
         const struct unwind_run *old = &put_runs[count - 1 - i];
         assert_int_equal(put(walk, &runs, 7, 2048, &run), ERR_LIMIT);
-        assert_int_equal(unwind_space_put_run(walk->space, 7, old->count, runs.starts,
-                                              runs.mappings, 2048, &run, &err),
+        assert_int_equal(unwind_maps_put_run(walk->space, 7, old->count, runs.starts, runs.mappings,
+                                             2048, &run, &err),
                          ERR_NONE);
-        unwind_space_drop_run(walk->space, 7, old, 0);
-        unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1);
+        unwind_maps_drop_run(walk->space, 7, old, 0);
+        unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
     }
     mem_free(put_runs);
     free_runs(&runs);

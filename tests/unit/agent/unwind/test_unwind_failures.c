@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 
-static void assert_places(const struct stop_places *places, uint32_t limit, const char *wanted)
+static void assert_places(const struct unwind_failures *places, uint32_t limit, const char *wanted)
 {
     buf_auto text;
     buf_init(&text, 4096);
-    stop_places_append(places, limit, &text);
+    unwind_failures_append(places, limit, &text);
     buf_append_byte(&text, 0);
     assert_string_equal((const char *)text.data, wanted);
 }
@@ -16,30 +16,30 @@ static void assert_places(const struct stop_places *places, uint32_t limit, cons
 static void the_most_frequent_places_come_first(void **state)
 {
     (void)state;
-    struct stop_places *places = stop_places_create();
+    struct unwind_failures *places = unwind_failures_create();
     assert_places(places, 8, "");
-    stop_places_add(places, UNWIND_STOP_FRAME_POINTER, "/bin/a");
+    unwind_failures_add(places, UNWIND_STOP_FRAME_POINTER, "/bin/a");
     for (int i = 0; i < 3; i++)
-        stop_places_add(places, UNWIND_STOP_STACK_READ, "/bin/b");
+        unwind_failures_add(places, UNWIND_STOP_STACK_READ, "/bin/b");
     for (int i = 0; i < 2; i++)
-        stop_places_add(places, UNWIND_STOP_STACK_READ, "/bin/a");
+        unwind_failures_add(places, UNWIND_STOP_STACK_READ, "/bin/a");
     assert_places(places, 8, "3 stack-read /bin/b, 2 stack-read /bin/a, 1 frame-pointer /bin/a");
     assert_places(places, 1, "3 stack-read /bin/b");
-    stop_places_destroy(places);
-    stop_places_destroy(NULL);
+    unwind_failures_destroy(places);
+    unwind_failures_destroy(NULL);
 }
 
 static void what_does_not_fit_is_elsewhere(void **state)
 {
     (void)state;
-    struct stop_places *places = stop_places_create();
+    struct unwind_failures *places = unwind_failures_create();
     for (int i = 0; i < 3000; i++) {
         char path[32];
         snprintf(path, sizeof(path), "/bin/%d", i);
-        stop_places_add(places, UNWIND_STOP_TABLE, path);
+        unwind_failures_add(places, UNWIND_STOP_TABLE, path);
     }
     assert_places(places, 1, "1976 elsewhere");
-    stop_places_destroy(places);
+    unwind_failures_destroy(places);
 }
 
 int main(void)

@@ -41,8 +41,8 @@ struct host {
     struct processes *processes;
     struct binaries *binaries;
     struct interpreters *interpreters;
-    struct stack_walk *walk;
-    struct unwinding *unwinding;
+    struct user_unwinder *walk;
+    struct unwind_publisher *unwinding;
 };
 
 static void open_host(struct host *host)
@@ -53,31 +53,31 @@ static void open_host(struct host *host)
     host->processes = processes_create(host->binaries, &of_processes);
     host->interpreters =
         interpreters_create(&(struct interpreters_options){.binaries = host->binaries});
-    host->walk = stack_walk_create(NULL);
-    stack_walk_memory(host->walk, &memory);
-    host->unwinding = unwinding_create(NULL, &memory, host->binaries, host->interpreters);
+    host->walk = user_unwinder_create(NULL);
+    user_unwinder_memory(host->walk, &memory);
+    host->unwinding = unwind_publisher_create(NULL, &memory, host->binaries, host->interpreters);
 }
 
 static void close_host(struct host *host)
 {
     processes_destroy(host->processes);
     interpreters_destroy(host->interpreters);
-    unwinding_destroy(host->unwinding);
-    stack_walk_destroy(host->walk);
+    unwind_publisher_destroy(host->unwinding);
+    user_unwinder_destroy(host->walk);
     binaries_destroy(host->binaries);
 }
 
 static uint32_t count_tables(const struct host *host)
 {
-    struct unwinding_counts counts;
-    unwinding_count(host->unwinding, &counts);
+    struct unwind_publisher_counts counts;
+    unwind_publisher_count(host->unwinding, &counts);
     return counts.tables;
 }
 
 static void publish_all(struct host *host, pid_t child)
 {
-    unwinding_note(host->unwinding, find(host->processes, child));
-    while (unwinding_publish(host->unwinding))
+    unwind_publisher_note(host->unwinding, find(host->processes, child));
+    while (unwind_publisher_publish(host->unwinding))
         ;
 }
 
@@ -93,13 +93,13 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
     bool is_ending = true;
     const pid_t child = start_child();
     open_host(&host);
-    unwinding_set_host(host.unwinding,
-                       &(struct unwinding_host){.is_ending = say, .context = &is_ending});
-    (void)unwinding_publish(host.unwinding);
+    unwind_publisher_set_host(
+        host.unwinding, &(struct unwind_publisher_host){.is_ending = say, .context = &is_ending});
+    (void)unwind_publisher_publish(host.unwinding);
     processes_make_target(host.processes, (uint32_t)child);
-    unwinding_note(host.unwinding, find(host.processes, child));
-    unwinding_publish_process(host.unwinding, find(host.processes, child));
-    assert_true(unwinding_publish(host.unwinding));
+    unwind_publisher_note(host.unwinding, find(host.processes, child));
+    unwind_publisher_publish_process(host.unwinding, find(host.processes, child));
+    assert_true(unwind_publisher_publish(host.unwinding));
     const uint32_t before = count_tables(&host);
     assert_int_equal(before, 1);
     usleep(600000);
@@ -108,7 +108,7 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
     is_ending = false;
     publish_all(&host, child);
     assert_true(count_tables(&host) > before);
-    unwinding_forget(host.unwinding, find(host.processes, child));
+    unwind_publisher_forget(host.unwinding, find(host.processes, child));
     close_host(&host);
     end_child(child);
     while (wait(NULL) > 0)
@@ -125,15 +125,15 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
     processes_make_target(host.processes, (uint32_t)ended);
     processes_make_target(host.processes, (uint32_t)running);
     end_child(ended);
-    unwinding_note(host.unwinding, find(host.processes, running));
-    unwinding_note(host.unwinding, find(host.processes, ended));
-    unwinding_publish_process(host.unwinding, find(host.processes, ended));
-    while (unwinding_publish(host.unwinding))
+    unwind_publisher_note(host.unwinding, find(host.processes, running));
+    unwind_publisher_note(host.unwinding, find(host.processes, ended));
+    unwind_publisher_publish_process(host.unwinding, find(host.processes, ended));
+    while (unwind_publisher_publish(host.unwinding))
         ;
     /* The program and the C library at least. */
     assert_true(count_tables(&host) >= 2);
-    unwinding_forget(host.unwinding, find(host.processes, ended));
-    unwinding_forget(host.unwinding, find(host.processes, running));
+    unwind_publisher_forget(host.unwinding, find(host.processes, ended));
+    unwind_publisher_forget(host.unwinding, find(host.processes, running));
     close_host(&host);
     end_child(running);
     while (wait(NULL) > 0)

@@ -13,8 +13,8 @@ static enum err_code read_token(struct span text, struct buf *field, struct err 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text.data, text.size), text.size);
     close(fd);
-    const struct server_access access = {.token_file = path};
-    const enum err_code code = server_access_token(&access, field, err);
+    const struct server_config access = {.token_file = path};
+    const enum err_code code = server_config_token(&access, field, err);
     unlink(path);
     return code;
 }
@@ -24,7 +24,7 @@ static void the_token_is_the_first_line_without_blanks_around_it(void **state)
     (void)state;
     struct err err;
     buf_auto field;
-    buf_init(&field, SERVER_ACCESS_FIELD_BYTES);
+    buf_init(&field, SERVER_CONFIG_FIELD_BYTES);
     assert_int_equal(read_token(SPAN_LITERAL(" pf_abc \r\nmore\n"), &field, &err), ERR_NONE);
     assert_string_equal((const char *)field.data, "Bearer pf_abc");
 }
@@ -34,7 +34,7 @@ static void what_cannot_be_sent_is_named(void **state)
     (void)state;
     struct err err;
     buf_auto field;
-    buf_init(&field, SERVER_ACCESS_FIELD_BYTES);
+    buf_init(&field, SERVER_CONFIG_FIELD_BYTES);
     assert_int_equal(read_token(SPAN_LITERAL("pf_a\x1b[0m\n"), &field, &err), ERR_INVALID);
     assert_non_null(strstr(err.message, "/tmp/perfolio-token-"));
     assert_non_null(strstr(err.message, "control character (0x1b)"));

@@ -4,7 +4,7 @@
 
 static const char *check(const char *head)
 {
-    return http_strict_check(span_text(head));
+    return request_smuggling_check(span_text(head));
 }
 
 static void lets_ordinary_heads_pass(void **state)

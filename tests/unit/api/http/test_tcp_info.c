@@ -18,7 +18,7 @@ static uint64_t subscriber(const char *text)
         assert_int_equal(inet_pton(AF_INET, text, &v4->sin_addr), 1);
     else
         assert_int_equal(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
-    return http_tcp_subscriber(&address);
+    return tcp_info_subscriber(&address);
 }
 
 static void counts_ipv6_by_its_first_64_bits(void **state)

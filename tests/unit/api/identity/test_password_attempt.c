@@ -10,7 +10,7 @@
 
 /* The clock of these tests; moved by hand. */
 static int64_t test_now_ns;
-static struct limiter *limiter;
+static struct rate_limiter *limiter;
 
 /* Longer than any password: it never matches, and is refused without a hash of a fifth of a second.
  */
@@ -26,14 +26,14 @@ static int start(void **state)
     (void)state;
     memset(wrong, 'x', sizeof(wrong) - 1);
     test_now_ns = 1000 * CLOCK_NS_PER_S;
-    limiter = limiter_create(1 << 16, now_ns);
+    limiter = rate_limiter_create(1 << 16, now_ns);
     return 0;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    limiter_destroy(limiter);
+    rate_limiter_destroy(limiter);
     return 0;
 }
 

@@ -52,10 +52,10 @@ static int tear_down(void **state)
 
 static enum err_code put(struct fixture *fixture, struct worker_pool *pool, const char *key)
 {
-    struct object_task task;
+    struct object_writer_thread task;
     uint8_t sha256[DIGEST_BYTES];
-    object_task_start(&task, pool, fixture->store, key, span_text(text));
-    enum err_code code = object_task_finish(&task, &fixture->err);
+    object_writer_thread_start(&task, pool, fixture->store, key, span_text(text));
+    enum err_code code = object_writer_thread_finish(&task, &fixture->err);
     digest_sha256(span_text(text), sha256);
     assert_memory_equal(task.sha256, sha256, DIGEST_BYTES);
     return code;

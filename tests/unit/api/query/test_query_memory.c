@@ -12,7 +12,7 @@ enum { MIB = 1 << 20, BUDGET = 100 * MIB };
 /* A question of a tenant, and the places of its request. */
 struct asker {
     struct store_query query;
-    struct question_place *places;
+    struct query_memory_slot *places;
     size_t needed; /* by the one that waits */
     enum err_code code;
     struct err err;
@@ -20,14 +20,14 @@ struct asker {
 };
 
 struct fixture {
-    struct question_memory *memory;
+    struct query_memory *memory;
     struct arena *arena;
 };
 
 static int start(void **state)
 {
     struct fixture *fixture = mem_new(struct fixture, 1);
-    fixture->memory = question_memory_create(BUDGET);
+    fixture->memory = query_memory_create(BUDGET);
     fixture->arena = arena_create();
     *state = fixture;
     return 0;
@@ -36,7 +36,7 @@ static int start(void **state)
 static int stop(void **state)
 {
     struct fixture *fixture = *state;
-    question_memory_destroy(fixture->memory);
+    query_memory_destroy(fixture->memory);
     arena_destroy(fixture->arena);
     mem_free(fixture);
     return 0;
@@ -45,7 +45,7 @@ static int stop(void **state)
 static void enter(struct fixture *fixture, struct asker *asker, int64_t tenant_id)
 {
     asker->query.tenant_id = tenant_id;
-    question_memory_enter(fixture->memory, fixture->arena, &asker->places, &asker->query);
+    query_memory_enter(fixture->memory, fixture->arena, &asker->places, &asker->query);
 }
 
 static size_t grow(const struct asker *asker, size_t bytes)
@@ -68,10 +68,10 @@ static void *wait_on_thread(void *context)
 /* Returns when it waits. */
 static void begin_to_wait(struct fixture *fixture, struct asker *asker, size_t needed)
 {
-    const int count = question_memory_waiting_count(fixture->memory);
+    const int count = query_memory_waiting_count(fixture->memory);
     asker->needed = needed;
     assert_int_equal(pthread_create(&asker->thread, NULL, wait_on_thread, asker), 0);
-    while (question_memory_waiting_count(fixture->memory) == count)
+    while (query_memory_waiting_count(fixture->memory) == count)
         clock_sleep_ms(1);
 }
 
@@ -82,16 +82,16 @@ static void small_questions_are_free_and_larger_ones_grow(void **state)
     enter(fixture, &one, 1);
     enter(fixture, &other, 1);
     assert_true(grow(&one, 1) >= 1);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 0);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
     assert_true(grow(&one, 60 * MIB) >= (size_t)60 * MIB);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 60 * MIB);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 60 * MIB);
     assert_true(grow(&other, 41 * MIB) < (size_t)41 * MIB);
     assert_true(grow(&other, 20 * MIB) >= (size_t)20 * MIB); /* light */
     assert_true(grow(&other, 40 * MIB) >= (size_t)40 * MIB);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), BUDGET);
-    question_memory_leave(&one.places);
-    question_memory_leave(&other.places);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 0);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), BUDGET);
+    query_memory_leave(&one.places);
+    query_memory_leave(&other.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
 }
 
 static void who_finds_no_room_lets_go_and_waits_for_twice_as_much(void **state)
@@ -103,15 +103,15 @@ static void who_finds_no_room_lets_go_and_waits_for_twice_as_much(void **state)
     assert_true(grow(&one, 60 * MIB) >= (size_t)60 * MIB);
     assert_true(grow(&other, 36 * MIB) >= (size_t)36 * MIB);
     begin_to_wait(fixture, &other, 80 * MIB);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 60 * MIB);
-    question_memory_leave(&one.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 60 * MIB);
+    query_memory_leave(&one.places);
     pthread_join(other.thread, NULL);
     assert_int_equal(other.code, ERR_NONE);
     assert_true(grow(&other, 80 * MIB) >= (size_t)80 * MIB);
     const struct store_memory *memory = other.query.memory;
     assert_int_equal(memory->wait(memory->context, 40 * MIB, SIZE_MAX, &other.err), ERR_NONE);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 80 * MIB);
-    question_memory_leave(&other.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 80 * MIB);
+    query_memory_leave(&other.places);
 }
 
 static void more_than_there_is_is_refused(void **state)
@@ -122,7 +122,7 @@ static void more_than_there_is_is_refused(void **state)
     assert_true(grow(&asker, BUDGET + 1) <= (size_t)BUDGET);
     assert_int_equal(wait_for(&asker, BUDGET + 1), ERR_LIMIT);
     assert_non_null(strstr(asker.err.message, "--max-query-memory"));
-    question_memory_leave(&asker.places);
+    query_memory_leave(&asker.places);
 }
 
 static void the_tenant_that_holds_least_is_next(void **state)
@@ -138,15 +138,15 @@ static void the_tenant_that_holds_least_is_next(void **state)
     begin_to_wait(fixture, &more, 40 * MIB); /* came first, of the tenant that holds most */
     begin_to_wait(fixture, &poor, 40 * MIB);
     assert_true(grow(&large, 52 * MIB) < (size_t)52 * MIB); /* there is room, for who waits */
-    question_memory_leave(&other.places);
+    query_memory_leave(&other.places);
     pthread_join(poor.thread, NULL);
     assert_int_equal(poor.code, ERR_NONE);
-    assert_int_equal(question_memory_waiting_count(fixture->memory), 1);
-    question_memory_leave(&large.places);
+    assert_int_equal(query_memory_waiting_count(fixture->memory), 1);
+    query_memory_leave(&large.places);
     pthread_join(more.thread, NULL);
     assert_int_equal(more.code, ERR_NONE);
-    question_memory_leave(&more.places);
-    question_memory_leave(&poor.places);
+    query_memory_leave(&more.places);
+    query_memory_leave(&poor.places);
 }
 
 static void who_still_needs_another_answer_does_not_wait(void **state)
@@ -160,10 +160,10 @@ static void who_still_needs_another_answer_does_not_wait(void **state)
     assert_true(grow(&other, 60 * MIB) >= (size_t)60 * MIB);
     assert_true(grow(&both, 40 * MIB) < (size_t)40 * MIB);
     assert_int_equal(wait_for(&both, 40 * MIB), ERR_BUSY);
-    assert_int_equal(both.err.retry_after_s, QUESTION_MEMORY_RETRY_S);
-    question_memory_leave(&both.places);
-    question_memory_leave(&other.places);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 0);
+    assert_int_equal(both.err.retry_after_s, QUERY_MEMORY_RETRY_S);
+    query_memory_leave(&both.places);
+    query_memory_leave(&other.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
 }
 
 static void answers_that_need_more_together_are_refused_for_good(void **state)
@@ -175,8 +175,8 @@ static void answers_that_need_more_together_are_refused_for_good(void **state)
     enter(fixture, &both, 1);
     assert_int_equal(wait_for(&both, 41 * MIB), ERR_LIMIT);
     assert_int_equal(wait_for(&both, 40 * MIB), ERR_NONE); /* what is free */
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 100 * MIB);
-    question_memory_leave(&both.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 100 * MIB);
+    query_memory_leave(&both.places);
 }
 
 static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
@@ -186,11 +186,11 @@ static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
     enter(fixture, &both, 1);
     const struct store_memory *calls = both.query.memory;
     assert_int_equal(calls->wait(calls->context, 40 * MIB, BUDGET, &both.err), ERR_NONE);
-    assert_int_equal(question_memory_used_bytes(fixture->memory), 80 * MIB);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 80 * MIB);
     enter(fixture, &both, 1);
     assert_int_equal(wait_for(&both, 60 * MIB), ERR_BUSY);
     assert_int_equal(wait_for(&both, 61 * MIB), ERR_LIMIT);
-    question_memory_leave(&both.places);
+    query_memory_leave(&both.places);
 }
 
 static void who_has_no_patience_does_not_wait(void **state)
@@ -205,9 +205,9 @@ static void who_has_no_patience_does_not_wait(void **state)
     assert_true(grow(&other, BUDGET) >= (size_t)BUDGET);
     assert_int_equal(wait_for(&late, 40 * MIB), ERR_BUSY);
     assert_int_equal(wait_for(&gone, 40 * MIB), ERR_CANCELLED);
-    question_memory_leave(&other.places);
-    question_memory_leave(&late.places);
-    question_memory_leave(&gone.places);
+    query_memory_leave(&other.places);
+    query_memory_leave(&late.places);
+    query_memory_leave(&gone.places);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 static const struct http_field password_field = {SPAN_LITERAL("x-perfolio-password"),
                                                  SPAN_LITERAL("open sesame")};
 
-static struct share protected_share(struct limiter *limiter, const char *password,
+static struct share protected_share(struct rate_limiter *limiter, const char *password,
                                     char hash[DIGEST_PASSWORD_BYTES])
 {
     struct err err;
@@ -25,7 +25,7 @@ static struct share protected_share(struct limiter *limiter, const char *passwor
 static void a_right_password_is_verified_once_per_request(void **state)
 {
     (void)state;
-    struct server server = {.limiter = limiter_create(64, clock_monotonic_ns)};
+    struct server server = {.limiter = rate_limiter_create(64, clock_monotonic_ns)};
     struct request request = {
         .server = &server, .fields = &password_field, .field_count = 1, .address = "192.0.2.1"};
     char hashes[3][DIGEST_PASSWORD_BYTES];
@@ -36,14 +36,14 @@ static void a_right_password_is_verified_once_per_request(void **state)
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     for (int i = 0; i < 100; i++)
-        limiter_fail(server.limiter, LIMIT_SHARE_PASSWORD_ADDRESS, span_text(request.address));
+        rate_limiter_fail(server.limiter, LIMIT_SHARE_PASSWORD_ADDRESS, span_text(request.address));
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[2], &err), ERR_RATE_LIMITED);
     struct request other = request;
     memset(other.matched_hashes, 0, sizeof(other.matched_hashes));
     assert_int_equal(share_access_check_read(&other, &shares[0], &err), ERR_RATE_LIMITED);
-    limiter_destroy(server.limiter);
+    rate_limiter_destroy(server.limiter);
 }
 
 int main(void)

@@ -36,19 +36,19 @@ static void does_each_part_once(void **state)
     for (size_t n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
         static struct counts counts;
         memset(&counts, 0, sizeof(counts));
-        const int64_t before_ns = crew_cpu_ns();
-        crew_work(wanted[n], count_part, &counts);
-        const int64_t used_ns = crew_cpu_ns() - before_ns;
+        const int64_t before_ns = parallel_cpu_ns();
+        parallel_work(wanted[n], count_part, &counts);
+        const int64_t used_ns = parallel_cpu_ns() - before_ns;
         for (size_t i = 0; i < PARTS; i++)
             assert_int_equal(counts.done[i], i < wanted[n]);
-        assert_true((size_t)counts.most_at_once <= crew_size());
+        assert_true((size_t)counts.most_at_once <= parallel_size());
         assert_true(used_ns > (int64_t)wanted[n] * PART_NS); /* whoever did them */
     }
 }
 
 static void *work_as_crew(void *argument)
 {
-    crew_work(PARTS, count_part, argument);
+    parallel_work(PARTS, count_part, argument);
     return NULL;
 }
 
@@ -65,7 +65,7 @@ static void many_crews_share_the_processors(void **state)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < PARTS; i++)
         assert_int_equal(counts.done[i], CREWS);
-    assert_in_range(counts.most_at_once, 1, CREWS + crew_size() - 1);
+    assert_in_range(counts.most_at_once, 1, CREWS + parallel_size() - 1);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ static void check(const uint64_t *keys, uint32_t count)
 {
     static uint32_t order[MOST];
     static bool is_there[MOST];
-    order_find(keys, count, order);
+    radix_sort_find(keys, count, order);
     memset(is_there, 0, sizeof(is_there));
     for (uint32_t i = 0; i < count; i++) {
         assert_true(order[i] < count && !is_there[order[i]]);
@@ -64,7 +64,7 @@ static void sorts_by_the_upper_bits_alone(void **state)
     static const uint64_t given[] = {0x300 | 9, 0x100 | 7, 0x300 | 2, 0x100 | 8};
     static const uint64_t wanted[] = {0x100 | 7, 0x100 | 8, 0x300 | 9, 0x300 | 2};
     memcpy(numbers, given, sizeof(given));
-    order_by_bits(&numbers, 4, 8);
+    radix_sort_by_bits(&numbers, 4, 8);
     assert_memory_equal(numbers, wanted, sizeof(wanted));
     mem_free(numbers);
 }

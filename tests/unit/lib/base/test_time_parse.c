@@ -13,7 +13,7 @@ static int64_t moment(const char *text)
 {
     int64_t ns = -1;
     struct err err = {0};
-    enum err_code code = when_parse(span_text(text), now_ns, &ns, &err);
+    enum err_code code = time_parse(span_text(text), now_ns, &ns, &err);
     if (code)
         print_error("%s: %s\n", text, err.message);
     assert_int_equal(code, ERR_NONE);
@@ -24,7 +24,7 @@ static int64_t duration(const char *text)
 {
     int64_t ns = -1;
     struct err err = {0};
-    assert_int_equal(when_parse_duration(span_text(text), &ns, &err), ERR_NONE);
+    assert_int_equal(time_parse_duration(span_text(text), &ns, &err), ERR_NONE);
     return ns;
 }
 
@@ -32,8 +32,8 @@ static void assert_refused(const char *text, bool is_duration, const char *words
 {
     int64_t ns = 77;
     struct err err = {0};
-    enum err_code code = is_duration ? when_parse_duration(span_text(text), &ns, &err)
-                                     : when_parse(span_text(text), now_ns, &ns, &err);
+    enum err_code code = is_duration ? time_parse_duration(span_text(text), &ns, &err)
+                                     : time_parse(span_text(text), now_ns, &ns, &err);
     assert_int_equal(code, ERR_INVALID);
     if (!strstr(err.message, words))
         print_error("%s: %s\n", text, err.message);

@@ -27,25 +27,26 @@ static void numbers_come_back_as_they_were(void **state)
                 narrow[j] = (uint32_t)values[j];
             buf_auto packed;
             buf_init(&packed, 1 << 20);
-            pack_append_u64(&packed, values, count,
-                            random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
+            bitpack_append_u64(&packed, values, count,
+                               random_below(&seed, 2) ? BITPACK_QUICK : BITPACK_SMALL);
             struct span rest = buf_span(&packed);
-            assert_true(pack_take_u64(&rest, read, count));
+            assert_true(bitpack_take_u64(&rest, read, count));
             assert_int_equal(rest.size, 0);
             assert_memory_equal(values, read, count * sizeof(*values));
             buf_clear(&packed);
-            const enum pack_effort effort = random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL;
-            pack_append_u32(&packed, narrow, count, effort);
+            const enum bitpack_effort effort =
+                random_below(&seed, 2) ? BITPACK_QUICK : BITPACK_SMALL;
+            bitpack_append_u32(&packed, narrow, count, effort);
             buf_auto twin;
             buf_init(&twin, 1 << 20);
-            pack_append_u32_portable(&twin, narrow, count, effort);
+            bitpack_append_u32_portable(&twin, narrow, count, effort);
             assert_true(span_equal(buf_span(&packed), buf_span(&twin)));
             rest = buf_span(&packed);
-            assert_true(pack_take_u32(&rest, narrow_read, count));
+            assert_true(bitpack_take_u32(&rest, narrow_read, count));
             assert_int_equal(rest.size, 0);
             assert_memory_equal(narrow, narrow_read, count * sizeof(*narrow));
             rest = buf_span(&packed);
-            assert_true(pack_take_u32_portable(&rest, portable, count));
+            assert_true(bitpack_take_u32_portable(&rest, portable, count));
             assert_memory_equal(narrow, portable, count * sizeof(*narrow));
         }
     }
@@ -61,13 +62,14 @@ static void what_is_cut_or_wrong_is_refused_and_never_read_beyond(void **state)
         fill(&seed, values, count, random_below(&seed, 65), 1 + random_below(&seed, 30));
         struct buf packed;
         buf_init(&packed, 1 << 20);
-        pack_append_u64(&packed, values, count, random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
+        bitpack_append_u64(&packed, values, count,
+                           random_below(&seed, 2) ? BITPACK_QUICK : BITPACK_SMALL);
         /* Cut: always found. */
         const size_t size = random_below(&seed, (uint32_t)packed.size);
         uint8_t *cut = mem_new(uint8_t, size + 1);
         memcpy(cut, packed.data, size);
         struct span rest = span_of(cut, size);
-        assert_false(pack_take_u64(&rest, read, count));
+        assert_false(bitpack_take_u64(&rest, read, count));
         mem_free(cut);
         /* Another byte: may give other numbers, but never reads beyond (the sanitizers see to
          * that). */
@@ -75,7 +77,7 @@ static void what_is_cut_or_wrong_is_refused_and_never_read_beyond(void **state)
         memcpy(copy, packed.data, packed.size);
         copy[random_below(&seed, (uint32_t)packed.size)] = (uint8_t)random_next(&seed);
         rest = span_of(copy, packed.size);
-        (void)!pack_take_u64(&rest, read, count);
+        (void)!bitpack_take_u64(&rest, read, count);
         mem_free(copy);
         buf_fini(&packed);
     }
@@ -84,15 +86,15 @@ static void what_is_cut_or_wrong_is_refused_and_never_read_beyond(void **state)
 static void few_bits_take_few_bytes(void **state)
 {
     (void)state;
-    uint32_t values[PACK_RUN * 4] = {0};
+    uint32_t values[BITPACK_RUN * 4] = {0};
     buf_auto packed;
     buf_init(&packed, 1 << 20);
-    pack_append_u32(&packed, values, PACK_RUN * 4, PACK_SMALL);
+    bitpack_append_u32(&packed, values, BITPACK_RUN * 4, BITPACK_SMALL);
     assert_int_equal(packed.size, 4 * 3);
     /* One that is wide costs its own bytes, not those of all others. */
     values[300] = UINT32_MAX;
     buf_clear(&packed);
-    pack_append_u32(&packed, values, PACK_RUN * 4, PACK_SMALL);
+    bitpack_append_u32(&packed, values, BITPACK_RUN * 4, BITPACK_SMALL);
     assert_int_equal(packed.size, 4 * 3 + 1 + 4);
 }
 

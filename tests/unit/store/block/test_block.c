@@ -846,7 +846,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
             {.id = 8, .selector = "{pod='none such'}", .begin_ns = INT64_MIN, .end_ns = INT64_MAX},
         };
         const int64_t ids[] = {3, 5, 8};
-        const struct deleted_ids of_blocks[INPUTS] = {{ids, 3}, {ids, 3}, {ids, 3}};
+        const struct deletion_set_ids of_blocks[INPUTS] = {{ids, 3}, {ids, 3}, {ids, 3}};
         struct block_merge_options options = {
             .tenant_id = TENANT,
             .begin_ns = INT64_MIN,
@@ -861,7 +861,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
         options.last_ns = INT64_MAX;
         options.sink.context = &merged.bytes;
         options.deletions = of_blocks;
-        assert_int_equal(deleted_create(arena, deletions, 3, NULL, &options.deleted, &err), 0);
+        assert_int_equal(deletion_set_create(arena, deletions, 3, NULL, &options.deleted, &err), 0);
         assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
                                      &merged.summary, &err),
                          0);

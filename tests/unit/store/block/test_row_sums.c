@@ -67,8 +67,8 @@ static void make_rows(struct rows *rows, uint64_t *seed)
     }
     buf_init(&rows->packed_ordinals, 1 << 20);
     buf_init(&rows->packed_values, 1 << 20);
-    pack_append_u32(&rows->packed_ordinals, steps, row, PACK_SMALL);
-    pack_append_u64(&rows->packed_values, stored, row, PACK_SMALL);
+    bitpack_append_u32(&rows->packed_ordinals, steps, row, BITPACK_SMALL);
+    bitpack_append_u64(&rows->packed_values, stored, row, BITPACK_SMALL);
     const uint32_t first = (uint32_t)random_below(seed, last + 2);
     rows->sums = (struct row_sums){
         .stacks = rows->stacks,

@@ -42,7 +42,7 @@ struct fixture {
     struct pg_pool *owner, *database, *jobs;
     struct writer *writer;
     struct flusher *flusher;
-    struct open_blocks *blocks;
+    struct block_cache *blocks;
     int64_t tenant_id;
     bool is_there[BATCHES_MAX];
     bool is_old[BATCHES_MAX];
@@ -88,7 +88,7 @@ static int set_up(void **state)
     ask(fixture, "DELETE FROM tenant WHERE name = 'faults'");
     fixture->tenant_id = ask(fixture, "INSERT INTO tenant (name) VALUES ('faults') RETURNING id");
     fixture->writer = writer_create(fixture->jobs, "faults");
-    fixture->blocks = open_blocks_create(fixture->objects, 0);
+    fixture->blocks = block_cache_create(fixture->objects, 0);
     const struct flush_options options = {.objects = fixture->objects,
                                           .jobs_database = fixture->jobs,
                                           .writer = fixture->writer,
@@ -104,7 +104,7 @@ static int tear_down(void **state)
     os_fault_reset();
     flusher_destroy(fixture->flusher);
     writer_destroy(fixture->writer);
-    open_blocks_destroy(fixture->blocks);
+    block_cache_destroy(fixture->blocks);
     pg_pool_destroy(fixture->owner);
     pg_pool_destroy(fixture->database);
     pg_pool_destroy(fixture->jobs);
@@ -186,7 +186,7 @@ static void send(struct fixture *fixture, int64_t age_s)
 }
 
 /* Of all that there is, what single profiles are not told of included. */
-static void check_sum(struct fixture *fixture, const struct walk_source *source, int64_t wanted)
+static void check_sum(struct fixture *fixture, const struct scan_source *source, int64_t wanted)
 {
     arena_auto arena = arena_create();
     const struct store_range_query query = {
@@ -195,7 +195,7 @@ static void check_sum(struct fixture *fixture, const struct walk_source *source,
         .max_series = 1};
     struct store_range range;
     int64_t sum = 0;
-    if (range_make(source, arena, &query, &range, &fixture->err))
+    if (range_query_run(source, arena, &query, &range, &fixture->err))
         fail_msg("%s", fixture->err.message);
     for (uint32_t i = 0; range.series_count && i < range.series[0].point_count; i++)
         sum += range.series[0].points[i].value;
@@ -206,8 +206,8 @@ static void check_sum(struct fixture *fixture, const struct walk_source *source,
 static void check(struct fixture *fixture)
 {
     arena_auto arena = arena_create();
-    struct open_blocks *blocks = open_blocks_create(fixture->objects, 0);
-    const struct walk_source source = {.blocks = blocks, .database = fixture->database};
+    struct block_cache *blocks = block_cache_create(fixture->objects, 0);
+    const struct scan_source source = {.blocks = blocks, .database = fixture->database};
     const struct store_profile_query query = {
         .query = {.tenant_id = fixture->tenant_id, .start_ns = 0, .end_ns = INT64_MAX},
         .max_profiles = STORE_PROFILES_MAX};
@@ -228,7 +228,7 @@ static void check(struct fixture *fixture)
                      list.statistics.block_count,
                      ask(fixture, "SELECT count(*) FROM segment_tenant"));
     check_sum(fixture, &source, (int64_t)list.profile_count + fixture->totals_count);
-    open_blocks_destroy(blocks);
+    block_cache_destroy(blocks);
 }
 
 /* ---- work behind ---- */
@@ -236,10 +236,10 @@ static void check(struct fixture *fixture)
 static enum err_code work(struct fixture *fixture, bool *ret_did)
 {
     arena_auto arena = arena_create();
-    const struct upkeep_options options = {.objects = fixture->objects,
-                                           .jobs_database = fixture->jobs,
-                                           .blocks = fixture->blocks,
-                                           .writer = fixture->writer};
+    const struct maintenance_options options = {.objects = fixture->objects,
+                                                .jobs_database = fixture->jobs,
+                                                .blocks = fixture->blocks,
+                                                .writer = fixture->writer};
     struct catalogue_claim claim = {0};
     int64_t writer_id;
     *ret_did = false;
@@ -535,14 +535,14 @@ static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles
                                  uint32_t *ret_broken)
 {
     arena_auto arena = arena_create();
-    struct open_blocks *blocks = open_blocks_create(fixture->objects, 0);
-    const struct walk_source source = {.blocks = blocks, .database = fixture->database};
+    struct block_cache *blocks = block_cache_create(fixture->objects, 0);
+    const struct scan_source source = {.blocks = blocks, .database = fixture->database};
     const struct store_profile_query query = {
         .query = {.tenant_id = fixture->tenant_id, .start_ns = 0, .end_ns = INT64_MAX},
         .max_profiles = STORE_PROFILES_MAX};
     struct store_profile_list list;
     enum err_code code = profile_list_make(&source, arena, &query, &list, &fixture->err);
-    open_blocks_destroy(blocks);
+    block_cache_destroy(blocks);
     if (code)
         return code;
     *ret_profiles = list.profile_count;

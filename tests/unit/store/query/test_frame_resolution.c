@@ -165,7 +165,7 @@ static struct profile *merge(const struct frame_resolver *resolver, struct store
     struct err err;
     assert_int_equal(stack_union_profile(stacks, &type, &profile, &err), ERR_NONE);
     assert_int_equal(
-        frame_names_resolve(resolver, TENANT, profile, profile->arena, profile, names, &err),
+        frame_resolution_resolve(resolver, TENANT, profile, profile->arena, profile, names, &err),
         ERR_NONE);
     row_labels_destroy(labels);
     stack_union_destroy(stacks);
@@ -323,8 +323,8 @@ struct pair {
     struct stack_filters *filters;
     const struct block *block;
     struct stack_filter_question question;
-    struct patience patience; /* of the other */
-    enum err_code code;       /* what became of it */
+    struct wait_limit patience; /* of the other */
+    enum err_code code;         /* what became of it */
 };
 
 static void *ask_meanwhile(void *context)
@@ -357,7 +357,7 @@ static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
 {
     (void)state;
     const atomic_bool is_cancelled = true;
-    const struct patience patiences[] = {{.deadline_ns = 1}, {.is_cancelled = &is_cancelled}};
+    const struct wait_limit patiences[] = {{.deadline_ns = 1}, {.is_cancelled = &is_cancelled}};
     struct stored stored;
     store_block(&stored, 1);
     for (size_t i = 0; i < 2; i++) {
@@ -395,8 +395,9 @@ static void what_the_resolver_cannot_do_is_told(void **state)
     struct profile named;
     struct store_names names = {0};
     struct err err;
-    assert_int_equal(frame_names_resolve(&resolver, TENANT, block_dictionary(stored.block)->tables,
-                                         arena, &named, &names, &err),
+    assert_int_equal(frame_resolution_resolve(&resolver, TENANT,
+                                              block_dictionary(stored.block)->tables, arena, &named,
+                                              &names, &err),
                      ERR_IO);
     assert_string_equal(err.message, "the symbols cannot be read");
     forget_block(&stored);

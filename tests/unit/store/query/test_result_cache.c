@@ -16,7 +16,7 @@ static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
 static atomic_bool is_held; /* making waits, however slow the others are */
 
-static enum err_code make(struct walk *walk, struct store_answer *ret_answer)
+static enum err_code make(struct scan *walk, struct store_answer *ret_answer)
 {
     const bool is_first = made_count++ == 0;
     const int at_once = ++at_once_count;
@@ -36,8 +36,8 @@ static enum err_code make(struct walk *walk, struct store_answer *ret_answer)
 }
 
 struct asker {
-    struct answers *answers;
-    const struct patience *patience;
+    struct result_cache *answers;
+    const struct wait_limit *patience;
     pthread_t thread;
     enum err_code code;
 };
@@ -49,9 +49,9 @@ static void *ask(void *context)
     struct store_query query = {.tenant_id = 1};
     if (asker->patience)
         query.patience = *asker->patience;
-    struct walk walk = {.query = &query, .err = &err};
+    struct scan walk = {.query = &query, .err = &err};
     struct store_answer answer = {0};
-    asker->code = answers_ref(asker->answers, &walk, "1 x", make, &answer);
+    asker->code = result_cache_ref(asker->answers, &walk, "1 x", make, &answer);
     store_answer_fini(&answer);
     return NULL;
 }
@@ -65,17 +65,17 @@ static int start(void **state)
 {
     made_count = at_once_count = most_at_once = 0;
     first_fails = is_held = false;
-    *state = answers_create(1 << 20);
+    *state = result_cache_create(1 << 20);
     return 0;
 }
 
 static int stop(void **state)
 {
-    answers_destroy(*state);
+    result_cache_destroy(*state);
     return 0;
 }
 
-static int count_failed(struct answers *answers)
+static int count_failed(struct result_cache *answers)
 {
     struct asker askers[ASKERS];
     int failed_count = 0;
@@ -108,7 +108,7 @@ static void when_who_makes_it_fails_another_makes_it_for_all(void **state)
 static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
 {
     const atomic_bool is_cancelled = true;
-    const struct patience gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
+    const struct wait_limit gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
     struct asker maker = {.answers = *state};
     struct asker impatient[] = {{.answers = *state, .patience = &gone},
                                 {.answers = *state, .patience = &late}};

@@ -76,7 +76,7 @@ static void close_part(struct part *part)
 
 /* Keys are the stacks' addresses. */
 static void read_part(const struct part *part, struct block_cursor *cursor,
-                      struct differences *differences)
+                      struct counter_increase *differences)
 {
     const struct dictionary *dictionary = block_dictionary(part->block);
     uint32_t count, keys[STACKS];
@@ -89,10 +89,10 @@ static void read_part(const struct part *part, struct block_cursor *cursor,
         const uint32_t node = dictionary->stacks.ends[rows.stacks[i]].node;
         keys[i] = (uint32_t)dictionary->tables->locations[dictionary->stacks.frames[node]].address;
     }
-    differences_add(differences, part->block, &rows, 0, 1, keys);
+    counter_increase_add(differences, part->block, &rows, 0, 1, keys);
 }
 
-static void add_gain(void *context, const struct difference_gain *gained)
+static void add_gain(void *context, const struct counter_gain *gained)
 {
     int64_t *gains = context;
     gains[gained->key] += gained->value;
@@ -102,7 +102,7 @@ static void add_gain(void *context, const struct difference_gain *gained)
 static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count, int64_t *gains)
 {
     uint32_t order[PARTS_MAX];
-    struct differences differences = {0};
+    struct counter_increase differences = {0};
     struct block_cursor *cursor = block_cursor_create();
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t place = random_below(seed, i + 1);
@@ -112,8 +112,8 @@ static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count,
     memset(gains, 0, STACKS * sizeof(*gains));
     for (uint32_t i = 0; i < count; i++)
         read_part(&parts[order[i]], cursor, &differences);
-    differences_tell(&differences, NULL, add_gain, gains);
-    differences_fini(&differences);
+    counter_increase_tell(&differences, NULL, add_gain, gains);
+    counter_increase_fini(&differences);
     block_cursor_destroy(cursor);
 }
 
