@@ -116,8 +116,8 @@ async function buildPageFrame(licenses) {
     setup: (plugin) => plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({ path: join(root, "src/standalone/start_worker.ts") })),
   };
   const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [cssAsText, startsFromPage] }));
-  const worker = asScript(await bundleText("src/worker.ts"));
-  const graphWorker = asScript(await bundleText("src/graph_worker.ts"));
+  const worker = asScript(await bundleText("src/workers/rules_worker.ts"));
+  const graphWorker = asScript(await bundleText("src/workers/graph_worker.ts"));
   const style = (await bundleText("src/app.css", { format: undefined })).replaceAll("</style", "<\\/style");
   const policy = [
     "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "worker-src blob:", "img-src data:",

@@ -3,15 +3,15 @@
  * here is small and needed by several of them: each would be a chunk of its own.
  */
 import { render, type VNode } from "preact";
-import "./everywhere.ts";
-import "./in_turn.ts";
-import "./model/neighbour.ts";
+import "./workers/worker_prelude.ts";
+import "./workers/request_order.ts";
+import "./model/adjacent_share.ts";
 import "./model/stack_rules.ts";
 import "./ui/keep_focus.ts";
 import "./ui/style.ts";
 import "./ui/sure_button.tsx";
 import "./ui/visible_text.ts";
-import type { Session } from "./api.ts";
+import type { Session } from "./api/api.ts";
 import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
 import { DiffPage } from "./pages/diff.tsx";

@@ -46,7 +46,7 @@ test("the worker hears when nothing is under rules", async () => {
     }
   }
   Object.assign(globalThis, { document: { querySelector: () => null }, Worker: FakeWorker });
-  const { transformer } = await import("../src/transformer.ts");
+  const { transformer } = await import("../src/workers/transformer.ts");
   transformer.rest();
   assert.deepEqual(sent, [], "one that was never started keeps nothing");
   void transformer.request({ flame, rules, around: "" });

@@ -6,7 +6,7 @@ import { FrameColours } from "../src/model/frame_colours.ts";
 import { countedAs, countFunctions, frameTitle, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, findByPathHashes, pathHash } from "../src/model/path.ts";
-import { exactly } from "../src/model/exactly.ts";
+import { exactly } from "../src/model/escape_regex.ts";
 import { bothMarks, compileRule, compileSearch, filterByName, namesNothing, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { cpuMs } from "./relative_cost.ts";

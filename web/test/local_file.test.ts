@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LocalFile } from "../src/local_file.ts";
+import { LocalFile } from "../src/workers/local_file.ts";
 
 test("where the worker has ended, what was asked ends, and what is asked later", async () => {
   const workers: EventTarget[] = [];

@@ -11,9 +11,9 @@ import { FrameFlag } from "../src/model/flame.ts";
 import { LabelFitter } from "../src/views/fitter.ts";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/sample_types.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
-import { shownName, visible } from "../src/model/visible.ts";
+import { shownName, visible } from "../src/model/visible_text_model.ts";
 import "../src/ui/visible_text.ts";
-import { addressWithin } from "../src/model/afterwards.ts";
+import { addressWithin } from "../src/model/sign_in_redirect.ts";
 
 test("values are told in the unit that fits", () => {
   assert.equal(formatValue(0, "nanoseconds"), "0 ns");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
 import { derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
-import { exactly } from "../src/model/exactly.ts";
+import { exactly } from "../src/model/escape_regex.ts";
 import { listFunctions } from "../src/model/functions.ts";
 import { compileSearch, search } from "../src/model/search.ts";
 import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";

@@ -1,6 +1,6 @@
 /* first_profile: what stands in place of a graph where there is nothing to draw: how profiles come here, or where to look. */
-import type { Session } from "../api.ts";
-import { hasProfiles } from "../explore_api.ts";
+import type { Session } from "../api/api.ts";
+import { hasProfiles } from "../api/explore_api.ts";
 import { HowToSend } from "../pages/how_to_send.tsx";
 import { Button, Empty, Loading, ProblemView } from "../ui/kit.tsx";
 import { useLoaded } from "./use_selection.ts";

@@ -1,5 +1,5 @@
 /* group_menu: the labels that tell the lines of the graph apart. */
-import { listLabelNames } from "../explore_api.ts";
+import { listLabelNames } from "../api/explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { joinQuery, splitQuery } from "../model/selector.ts";
 import { ErrorLine, Loading, Menu, Name } from "../ui/kit.tsx";

@@ -1,5 +1,5 @@
 /* made_line: how the answer was made: by which rule, of what, in which time; and what of it is missing. */
-import type { Made } from "../explore_api.ts";
+import type { Made } from "../api/explore_api.ts";
 import { formatBytes, formatCount, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 

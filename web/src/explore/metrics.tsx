@@ -3,7 +3,7 @@
  * slider does: arrows go from step to step, with Shift they mark a part, Enter takes it.
  */
 import { useCallback, useMemo, useState } from "preact/hooks";
-import type { RangeAnswer, Series } from "../explore_api.ts";
+import type { RangeAnswer, Series } from "../api/explore_api.ts";
 import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt, type LineLook } from "../model/plot_data.ts";
 import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
 import { formatExact } from "../model/units.ts";

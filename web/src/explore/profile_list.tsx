@@ -1,11 +1,11 @@
 /* profile_list: the single profiles that a selection is made of, newest first; one of them can be looked at alone. */
 import { useState } from "preact/hooks";
-import { listStored, type StoredProfile } from "../explore_api.ts";
+import { listStored, type StoredProfile } from "../api/explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { formatMoment } from "../model/moment.ts";
 import { formatValue } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Loading, Name } from "../ui/kit.tsx";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import { useLoaded } from "./use_selection.ts";
 
 function labelText({ labels }: StoredProfile): string {

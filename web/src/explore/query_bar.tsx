@@ -5,7 +5,7 @@
  * the query as it is typed. The field marks the place of an error that the server reports.
  */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { listLabelNames, listLabelValues } from "../explore_api.ts";
+import { listLabelNames, listLabelValues } from "../api/explore_api.ts";
 import type { Span } from "../model/moment.ts";
 import { afterName, complete, errorInField, isUnfinished, joinQuery, operators, othersOf, readMatchers, splitQuery, type Place } from "../model/selector.ts";
 import { Icon } from "../ui/icons.tsx";

@@ -1,7 +1,7 @@
 /* share_answer: keeps what is seen as a share: the merged profile, or both sides of a comparison. */
 import { useState } from "preact/hooks";
-import type { Problem, ShareSettings } from "../api.ts";
-import { shareAnswer } from "../explore_api.ts";
+import type { Problem, ShareSettings } from "../api/api.ts";
+import { shareAnswer } from "../api/explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { cleanSettings, SettingsForm } from "../pages/settings_form.tsx";
 import { titlesOf } from "./share_title.ts";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Selection } from "../model/explore_state.ts";
 import { formatLength, toLocal, type Span } from "../model/moment.ts";
 import { Button, Dialog, ErrorLine, Field, IconButton, Select } from "../ui/kit.tsx";
-import { Problem } from "../api.ts";
+import { Problem } from "../api/api.ts";
 
 const presets: [string, string][] = [
   ["now-15m", "Last 15 minutes"], ["now-1h", "Last hour"], ["now-6h", "Last 6 hours"], ["now-24h", "Last 24 hours"], ["now-7d", "Last 7 days"], ["now-30d", "Last 30 days"],

@@ -1,5 +1,5 @@
 /* type_names: profile types as people call them. */
-import type { ProfileType } from "../explore_api.ts";
+import type { ProfileType } from "../api/explore_api.ts";
 
 const names: Record<string, string> = {
   cpu: "CPU time", samples: "CPU samples", wall: "Wall time", wall_time: "Wall time", alloc_space: "Allocated memory", alloc_objects: "Allocated objects",

@@ -1,7 +1,7 @@
 /* use_selection: what the server knows of one selection: the types of its window, and its values over time. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
-import { getRange, listTypes, type ProfileType, type Range } from "../explore_api.ts";
+import type { Problem } from "../api/api.ts";
+import { getRange, listTypes, type ProfileType, type Range } from "../api/explore_api.ts";
 import { windowOf, type Asked, type Selection } from "../model/explore_state.ts";
 import type { StackRules } from "../model/stack_rules.ts";
 import { asProblem } from "../ui/kit.tsx";

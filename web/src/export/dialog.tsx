@@ -6,7 +6,7 @@ import { asProblem, Button, Dialog, ErrorLine, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { PaneContext } from "../views/panes.tsx";
 import { picturesShown } from "../views/stage.ts";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import { filterWords } from "./filter_words.ts";
 import { gather, type Gathered } from "./gather.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";

@@ -2,7 +2,7 @@
  * gather: a page's trees by all its groups, a few asked for at a time. What fails keeps nobody from the others: it is told
  * by group, and can be asked for again.
  */
-import { inTurn } from "../in_turn.ts";
+import { inTurn } from "../workers/request_order.ts";
 
 const atOnce = 3;
 

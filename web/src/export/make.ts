@@ -1,7 +1,7 @@
 /* make: the page's side of write.ts, and what turns its answer into a file that is saved. */
-import type { LocalReply, LocalRequest } from "../local_worker.ts";
+import type { LocalReply, LocalRequest } from "../workers/local_worker.ts";
 import type { Flame } from "../model/flame.ts";
-import { startWorker } from "../start_worker.ts";
+import { startWorker } from "../workers/start_worker.ts";
 import type { ExportForm } from "./write.ts";
 
 export interface Seen {

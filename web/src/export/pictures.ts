@@ -3,7 +3,7 @@
  * so that colours, window, marks and labels are the same. Several stand below each other.
  */
 import type { Flame } from "../model/flame.ts";
-import { visible } from "../model/visible.ts";
+import { visible } from "../model/visible_text_model.ts";
 import { Shapes } from "../views/bands.ts";
 import { spokenNode } from "../views/describe.ts";
 import { IciclePainter, type Picture } from "../views/icicle_draw.ts";

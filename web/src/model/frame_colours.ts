@@ -7,7 +7,7 @@
  *   value     how much of everything the function holds itself, from pale to strong
  */
 import { heatFillOf, hueCount, neutralHue, shadeCount } from "./colour.ts";
-import { plainName } from "./exactly.ts";
+import { plainName } from "./escape_regex.ts";
 import { FrameFlag, type Flame } from "./flame.ts";
 import { RuntimeNames, runtimeHues } from "./runtime.ts";
 

@@ -6,7 +6,7 @@
  * found hold as much as the node does: since the samples are the same, equal values tell that nothing else is meant. One
  * node may be several there, and several one.
  */
-import { plainName } from "./exactly.ts";
+import { plainName } from "./escape_regex.ts";
 import { FrameFlag, type Flame } from "./flame.ts";
 
 export interface Regrouped {

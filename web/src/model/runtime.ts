@@ -6,7 +6,7 @@
  * that are beyond doubt in the same binary say. What is left is native code without a sign of its
  * language, mostly C.
  */
-import { plainName } from "./exactly.ts";
+import { plainName } from "./escape_regex.ts";
 import { FrameFlag, type FrameTable } from "./flame.ts";
 
 /** Names come from outside, and some expressions below take the square of a name's length. */

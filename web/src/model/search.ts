@@ -6,7 +6,7 @@
  */
 import type { Rule } from "./chain.ts";
 import { FrameFlag, type Flame, type FrameTable } from "./flame.ts";
-import { exactly, plainName } from "./exactly.ts";
+import { exactly, plainName } from "./escape_regex.ts";
 import { Pattern } from "./regex.ts";
 
 export interface SearchResult {

@@ -1,7 +1,7 @@
 /* checks: more files than a preview shows, each looked at before anything is sent: a merge needs all of them. */
 import { useEffect, useState } from "preact/hooks";
 import { RefusedError } from "../local/profile.ts";
-import { LocalFile } from "../local_file.ts";
+import { LocalFile } from "../workers/local_file.ts";
 import { Button } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { nameAmong } from "./name_among.ts";

@@ -4,7 +4,7 @@
  * Where its certificate is of its own authority, no tool trusts it: the certificate of the authority is then
  * fetched once, and every line names the file. With any other certificate lines are short.
  */
-import type { Session } from "../api.ts";
+import type { Session } from "../api/api.ts";
 import { CopyField } from "../ui/kit.tsx";
 
 const caFile = "perfolio-ca.crt";

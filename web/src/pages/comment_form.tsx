@@ -1,8 +1,8 @@
 /* comment_form: the text of a comment, new or edited, with its limit and what the server says of it. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
-import { byteCount, maxTextBytes } from "../comments_api.ts";
+import type { Problem } from "../api/api.ts";
+import { byteCount, maxTextBytes } from "../api/comments_api.ts";
 import { formatCount } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Field } from "../ui/kit.tsx";
 

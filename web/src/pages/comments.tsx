@@ -3,11 +3,11 @@
  * its author saw. Members write; everybody who sees the share reads.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Problem, Session, Share } from "../api.ts";
-import { deleteComment, editComment, listComments, writeComment, type Comment, type Pin } from "../comments_api.ts";
+import type { Problem, Session, Share } from "../api/api.ts";
+import { deleteComment, editComment, listComments, writeComment, type Comment, type Pin } from "../api/comments_api.ts";
 import { findByPathHash } from "../model/path.ts";
-import { keptView, pinOf, seenView, widestOf } from "../model/remark.ts";
-import { deleteTokenOf } from "../model/remembered.ts";
+import { keptView, pinOf, seenView, widestOf } from "../model/markdown_subset.ts";
+import { deleteTokenOf } from "../model/local_preferences.ts";
 import { formatAgo, formatDate } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Loading, say } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";

@@ -1,7 +1,7 @@
 /* delete: the page behind a delete link, and of whoever may delete a share without one. */
 import { useEffect, useState } from "preact/hooks";
-import { deleteShare, type Problem, type Session, type Share } from "../api.ts";
-import { deleteTokenOf, forget } from "../model/remembered.ts";
+import { deleteShare, type Problem, type Session, type Share } from "../api/api.ts";
+import { deleteTokenOf, forget } from "../model/local_preferences.ts";
 import { asProblem, Button, ErrorLine, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { nameOf, useShare } from "./share.tsx";

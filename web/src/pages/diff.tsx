@@ -1,6 +1,6 @@
 /* diff: two profiles as one tree, before and after. */
 import { useCallback, useState } from "preact/hooks";
-import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
+import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Asked } from "../model/served_rules.ts";
 import { formatValue } from "../model/units.ts";

@@ -1,5 +1,5 @@
 /* downloads: what the menu of a share offers: its files, and other sites that can show them. */
-import type { Session, Share } from "../api.ts";
+import type { Session, Share } from "../api/api.ts";
 import { formatBytes } from "../model/units.ts";
 import { CopyField } from "../ui/kit.tsx";
 import { commandsFor, Trust } from "./commands.tsx";

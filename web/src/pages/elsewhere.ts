@@ -11,7 +11,7 @@
  *   Perfetto          reads pprof, but its policy forbids it to fetch from other sites, and what it takes by message it takes
  *                     from the window that opened it, which ours is not to any site: files are opened by hand
  */
-import type { Share } from "../api.ts";
+import type { Share } from "../api/api.ts";
 
 export interface Elsewhere {
   name: string;

@@ -1,7 +1,7 @@
 /* embed: the viewer of a share, or of two compared, alone, in a frame of another site's page. Nothing here changes a share. */
 import type { ComponentChildren } from "preact";
 import { useCallback } from "preact/hooks";
-import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop } from "../api.ts";
+import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop } from "../api/api.ts";
 import type { Asked } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";

@@ -3,8 +3,8 @@
  * share's page of all that it holds as one profile; or two selections, compared.
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import type { Session } from "../api.ts";
-import { getRows, getSampleLabels, getTree, listStored, type Made, type Source } from "../explore_api.ts";
+import type { Session } from "../api/api.ts";
+import { getRows, getSampleLabels, getTree, listStored, type Made, type Source } from "../api/explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
 import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
 import { MadeLine } from "../explore/made_line.tsx";
@@ -17,7 +17,7 @@ import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
 import { labelsOfView } from "../model/labels.ts";
-import { neighbourIn, type Way } from "../model/neighbour.ts";
+import { neighbourIn, type Way } from "../model/adjacent_share.ts";
 import { joinQuery } from "../model/selector.ts";
 import type { Asked } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";

@@ -1,5 +1,5 @@
 /* how_to_send: commands to copy that send a team's first continuous profile. */
-import type { Session } from "../api.ts";
+import type { Session } from "../api/api.ts";
 import { CopyField, Empty } from "../ui/kit.tsx";
 import { commandsFor, Trust } from "./commands.tsx";
 

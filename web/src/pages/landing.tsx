@@ -2,8 +2,8 @@
 import { addStyle } from "../ui/style.ts";
 import style from "./pages.css?text";
 import { useRef, useState } from "preact/hooks";
-import type { Session, Share } from "../api.ts";
-import { listRemembered } from "../model/remembered.ts";
+import type { Session, Share } from "../api/api.ts";
+import { listRemembered } from "../model/local_preferences.ts";
 import { useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { nothingRedacted } from "../local/wish.ts";

@@ -1,10 +1,10 @@
 /* login: signing in by password or one-time code; accepting an invitation. */
 import { useEffect, useState } from "preact/hooks";
-import { Problem, signIn, type Session } from "../api.ts";
-import { addressWithin } from "../model/afterwards.ts";
+import { Problem, signIn, type Session } from "../api/api.ts";
+import { addressWithin } from "../model/sign_in_redirect.ts";
 import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
-import { acceptInvitation, lookAtInvitation, type Invited } from "../team_api.ts";
+import { acceptInvitation, lookAtInvitation, type Invited } from "../api/team_api.ts";
 
 /** Where to go afterwards: a path of this site, never another site. */
 function afterwards(): string {

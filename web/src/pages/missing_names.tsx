@@ -3,7 +3,7 @@
  * names have come. It stands in a line that the page has kept for it, and opens over what is below. Asks again after a few seconds, later less often, and at once when the page is looked at again.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getJson, queryOf } from "../api.ts";
+import { getJson, queryOf } from "../api/api.ts";
 import type { Symbolization, Unnamed } from "../model/flame.ts";
 import { askAll, byCause, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
 import { formatDate } from "../model/units.ts";

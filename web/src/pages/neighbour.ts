@@ -1,8 +1,8 @@
 /* neighbour: from a share to the one beside it: in the team's list, or among those shared from this browser. */
-import { getShare, listShares, type Session } from "../api.ts";
+import { getShare, listShares, type Session } from "../api/api.ts";
 import { fitView } from "../model/fit.ts";
-import { neighbourIn, type Way } from "../model/neighbour.ts";
-import { listRemembered } from "../model/remembered.ts";
+import { neighbourIn, type Way } from "../model/adjacent_share.ts";
+import { listRemembered } from "../model/local_preferences.ts";
 import { formatState, parseState, type ViewState } from "../state.ts";
 import { say, sayNext } from "../ui/kit.tsx";
 import { isSignedIn } from "../ui/shell.tsx";

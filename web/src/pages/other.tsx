@@ -1,5 +1,5 @@
 /* other: what a kind of problem means (/problems/<name>), and paths that lead nowhere. */
-import { Problem, type Session } from "../api.ts";
+import { Problem, type Session } from "../api/api.ts";
 import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 

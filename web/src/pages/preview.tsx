@@ -1,12 +1,12 @@
 /* preview: a file that was chosen, or two that are compared, shown before anything is sent. */
 import { useEffect, useState } from "preact/hooks";
 import { LocalError, PairError, RefusedError } from "../local/profile.ts";
-import { LocalFile } from "../local_file.ts";
-import type { LocalSummary, Unread } from "../local_worker.ts";
+import { LocalFile } from "../workers/local_file.ts";
+import type { LocalSummary, Unread } from "../workers/local_worker.ts";
 import { formatLabels } from "../model/labels.ts";
 import { Icon } from "../ui/icons.tsx";
 import { asProblem, Button, say } from "../ui/kit.tsx";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
 import { Verdict } from "../views/legend.tsx";
 import { nameAmong } from "./name_among.ts";

@@ -1,11 +1,11 @@
 /* ready: chosen files with what is to become of them, until they are sent. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem, type Session, type Share, type ShareSettings } from "../api.ts";
+import { Problem, type Session, type Share, type ShareSettings } from "../api/api.ts";
 import type { Redaction } from "../local/wish.ts";
 import { formatBytes } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, say } from "../ui/kit.tsx";
 import { isSignedIn } from "../ui/shell.tsx";
-import { startOver, unfinishedBytes } from "../upload.ts";
+import { startOver, unfinishedBytes } from "../api/upload.ts";
 import { FileList } from "./choose_files.tsx";
 import { outcomeOf, type Outcome, type Together } from "./done.tsx";
 import { nameAmong } from "./name_among.ts";

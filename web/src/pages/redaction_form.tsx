@@ -1,9 +1,9 @@
 /* redaction_form: what is left out of the files before they are sent. */
 import { useEffect, useState } from "preact/hooks";
-import { Problem } from "../api.ts";
+import { Problem } from "../api/api.ts";
 import type { Redactable } from "../local/redact.ts";
 import { isRedacting, nothingRedacted, type Redaction } from "../local/wish.ts";
-import { LocalFile } from "../local_file.ts";
+import { LocalFile } from "../workers/local_file.ts";
 import { formatCount } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Field, Select } from "../ui/kit.tsx";
 

@@ -1,9 +1,9 @@
 /* retention: parts of the settings: for how long which continuous profiles are kept, and which labels of samples make series. */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
-import { keepText, keepWords, ruleWords } from "../model/keep.ts";
+import type { Problem } from "../api/api.ts";
+import { keepText, keepWords, ruleWords } from "../model/retention_text.ts";
 import { placeOfError } from "../model/selector.ts";
-import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type RuleWish } from "../team_api.ts";
+import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type RuleWish } from "../api/team_api.ts";
 import { Button, Field, IconButton, Loading, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { SureButton } from "../ui/sure_button.tsx";

@@ -1,8 +1,8 @@
 /* senders: who sends continuous profiles to the team: service, program, token, address, when last, how much, what went wrong. */
 import { useEffect, useState } from "preact/hooks";
-import type { Problem, Session } from "../api.ts";
+import type { Problem, Session } from "../api/api.ts";
 import { formatAgo, formatCount, formatDate } from "../model/units.ts";
-import { listSenders, type Sender } from "../senders_api.ts";
+import { listSenders, type Sender } from "../api/senders_api.ts";
 import { asProblem, Button, Empty, Loading, Name, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";

@@ -2,10 +2,10 @@
  * sending: shares chosen files one after the other. What was sent before one failed is not sent again when the reader
  * tries again, and is deleted when they give up: nobody has its link yet.
  */
-import { deleteShare, Problem, type Created, type ShareSettings } from "../api.ts";
+import { deleteShare, Problem, type Created, type ShareSettings } from "../api/api.ts";
 import type { Redaction } from "../local/wish.ts";
-import { forget, remember } from "../model/remembered.ts";
-import { mergeShares, uploadProfile } from "../upload.ts";
+import { forget, remember } from "../model/local_preferences.ts";
+import { mergeShares, uploadProfile } from "../api/upload.ts";
 import { asProblem } from "../ui/kit.tsx";
 import { redactedFile } from "./redaction_form.tsx";
 

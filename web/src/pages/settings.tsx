@@ -1,9 +1,9 @@
 /* settings: tokens, people, password, use, retention and audit log of the team. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Problem, Session } from "../api.ts";
+import type { Problem, Session } from "../api/api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
-import * as api from "../team_api.ts";
+import * as api from "../api/team_api.ts";
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, Name, say, Select, useTitle } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";

@@ -1,5 +1,5 @@
 /* settings_form: title, description, expiry, visibility and password of a share. */
-import type { ShareSettings, Visibility } from "../api.ts";
+import type { ShareSettings, Visibility } from "../api/api.ts";
 import { Field, Select, type Choice } from "../ui/kit.tsx";
 import { visibilityNames } from "./share.tsx";
 

@@ -1,10 +1,10 @@
 /* share: one profile: what it is, and the viewer. */
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { getFlame, getLabels, getShare, getTop, lostScript, type Problem, type Session, type Share, type Visibility } from "../api.ts";
+import { getFlame, getLabels, getShare, getTop, lostScript, type Problem, type Session, type Share, type Visibility } from "../api/api.ts";
 import type { Asked } from "../model/served_rules.ts";
-import type { Way } from "../model/neighbour.ts";
-import { deleteTokenOf } from "../model/remembered.ts";
+import type { Way } from "../model/adjacent_share.ts";
+import { deleteTokenOf } from "../model/local_preferences.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
 import { asProblem, Button, Fold, Menu, Name, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";

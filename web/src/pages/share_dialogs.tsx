@@ -1,7 +1,7 @@
 /* share_dialogs: what a share's page opens: its settings, what to compare it with, a report. */
 import { useState } from "preact/hooks";
-import { editShare, reportShare, type Problem, type Session, type Share, type ShareSettings } from "../api.ts";
-import { deleteTokenOf, listRemembered } from "../model/remembered.ts";
+import { editShare, reportShare, type Problem, type Session, type Share, type ShareSettings } from "../api/api.ts";
+import { deleteTokenOf, listRemembered } from "../model/local_preferences.ts";
 import { formatAgo } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, Field, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";

@@ -1,6 +1,6 @@
 /* share_prompts: what a share asks for before it is shown: its password, or that one signs in. */
 import { useState } from "preact/hooks";
-import { Problem, unlockShare } from "../api.ts";
+import { Problem, unlockShare } from "../api/api.ts";
 import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { signInLink } from "../ui/shell.tsx";

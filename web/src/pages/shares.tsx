@@ -1,6 +1,6 @@
 /* shares: the team's profiles, searched and paged; two of them can be compared. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { listShares, type Problem, type Session, type Share } from "../api.ts";
+import { listShares, type Problem, type Session, type Share } from "../api/api.ts";
 import { formatAgo, formatBytes, formatDate } from "../model/units.ts";
 import { asProblem, Button, Empty, Loading, Name, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";

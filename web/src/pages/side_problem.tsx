@@ -1,6 +1,6 @@
 /* side_problem: what is shown in place of a comparison of which a side could not be read: which one, and the way to the other. */
 import type { ComponentChildren } from "preact";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import { ProblemView } from "../ui/kit.tsx";
 import { nameOf, ShareProblem, type Sharing } from "./share.tsx";
 

@@ -1,8 +1,8 @@
 /* source_links: a part of the settings: which files of profiles lead to which pages of the team's repositories. */
 import { useEffect, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import type { SourceRule } from "../model/source_link.ts";
-import { addSourceLink, listSourceLinks, removeSourceLink, type SourceRuleWish } from "../source_links_api.ts";
+import { addSourceLink, listSourceLinks, removeSourceLink, type SourceRuleWish } from "../api/source_links_api.ts";
 import { asProblem, Button, ErrorLine, Field, Loading, say, Select } from "../ui/kit.tsx";
 import { tellChanged } from "./changed.ts";
 import { SureButton } from "../ui/sure_button.tsx";

@@ -5,9 +5,9 @@
  * unless the one before them is refused: whoever asked for them has not seen why.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
-import { changesOf } from "../model/changes.ts";
-import { readPart, type Part } from "../team_api.ts";
+import type { Problem } from "../api/api.ts";
+import { changesOf } from "../model/settings_changes.ts";
+import { readPart, type Part } from "../api/team_api.ts";
 import { asProblem, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { tellChanged } from "./changed.ts";

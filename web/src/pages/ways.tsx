@@ -1,6 +1,6 @@
 /* ways: what stands around the first page's form: a picture, the ways from a terminal, what was shared from here. */
-import type { Session } from "../api.ts";
-import type { Remembered } from "../model/remembered.ts";
+import type { Session } from "../api/api.ts";
+import type { Remembered } from "../model/local_preferences.ts";
 import { formatAgo } from "../model/units.ts";
 import { CopyField } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";

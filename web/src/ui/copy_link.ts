@@ -1,5 +1,5 @@
 /* copy_link: the link to what is seen, short where the address is long. */
-import { change } from "../api.ts";
+import { change } from "../api/api.ts";
 import { copyText, say } from "./kit.tsx";
 
 /** Up to here the query of an address is copied as it is. */

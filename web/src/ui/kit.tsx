@@ -1,9 +1,9 @@
 /* kit: the few controls that all pages share. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "../api.ts";
+import { Problem } from "../api/api.ts";
 import { formatValue } from "../model/units.ts";
-import { shownName, visible } from "../model/visible.ts";
+import { shownName, visible } from "../model/visible_text_model.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /* ---- messages ---- */

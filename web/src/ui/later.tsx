@@ -1,7 +1,7 @@
 /* later: a component of another chunk, which is asked for when it is first shown, or a little before. */
 import type { ComponentType, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { lostScript, type Problem } from "../api.ts";
+import { lostScript, type Problem } from "../api/api.ts";
 import { Loading, ProblemView } from "./kit.tsx";
 
 export interface Later<Props> {

@@ -1,7 +1,7 @@
 /* shell: what stands around every page. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { getSession, nobody, signOut, type Session } from "../api.ts";
+import { getSession, nobody, signOut, type Session } from "../api/api.ts";
 import { IconButton, Menu, Messages } from "./kit.tsx";
 import { Mark } from "./icons.tsx";
 import { toggleTheme, usePalette } from "./theme.ts";

@@ -3,7 +3,7 @@
  * labels and comments stand in so many places that one would be forgotten.
  */
 import { Fragment, options } from "preact";
-import { visible } from "../model/visible.ts";
+import { visible } from "../model/visible_text_model.ts";
 
 type Props = Record<string, unknown>;
 const named = ["title", "aria-label"];

@@ -1,7 +1,7 @@
 /* describe: what is said about one node: in the tooltip, in the line below, to a screen reader. */
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { changeOf, formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 
 export interface Description {
   name: string;

@@ -4,7 +4,7 @@
  */
 import type { Flame, FlameMetadata } from "../model/flame.ts";
 import { findByPathHash } from "../model/path.ts";
-import { exactly } from "../model/exactly.ts";
+import { exactly } from "../model/escape_regex.ts";
 import { servedRules, splitRules } from "../model/served_rules.ts";
 import type { SeenHalf, ViewState } from "../state.ts";
 import { sameNode } from "./rows.ts";

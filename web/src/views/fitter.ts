@@ -1,7 +1,7 @@
 /* fitter: the longest form of a name that fits a width; names and forms are measured once. */
 import { FrameFlag } from "../model/flame.ts";
 import { shorterNames } from "../model/names.ts";
-import { shownName, visible } from "../model/visible.ts";
+import { shownName, visible } from "../model/visible_text_model.ts";
 
 /** Texts whose width is remembered; a large profile has more names than anybody looks at. */
 const maxRemembered = 60_000;

@@ -4,7 +4,7 @@ import { sizeOf, type Pair } from "../model/call_pair.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Size } from "../model/graph_layout.ts";
 import { formatChange, formatPercent, formatValue } from "../model/units.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 import type { LabelFitter } from "./fitter.ts";
 
 export interface Box {

@@ -6,11 +6,11 @@
  * chosen beside it or in its place, and what was left out taken in again.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import { formatLabels, groupOfLabel, parseLabelRule, turnLabelRule, type Label, type LabelBar, type LabelCount, type LabelsAnswer, type LabelsQuestion, type LabelValue, type LoadLabels } from "../model/labels.ts";
 import { textsOf } from "../model/stack_rules.ts";
 import { formatChange, formatCount, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 import { asProblem, Button, Empty, IconButton, Loading, ProblemView } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
 import style from "./labels.css?text";

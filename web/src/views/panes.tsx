@@ -6,7 +6,7 @@
  */
 import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import type { Action, Rule } from "../model/chain.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";

@@ -8,7 +8,7 @@ import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
 import { changeOf, formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
 import { fitterFor, type LabelFitter } from "./fitter.ts";

@@ -4,9 +4,9 @@
  */
 import { presets, type Action, type Rule } from "../model/chain.ts";
 import { describeLabelRule, turnLabelRule } from "../model/labels.ts";
-import { exactly } from "../model/exactly.ts";
+import { exactly } from "../model/escape_regex.ts";
 import type { NameMode } from "../state.ts";
-import type { TransformError } from "../transformer.ts";
+import type { TransformError } from "../workers/transformer.ts";
 import { Button, IconButton, Menu } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 

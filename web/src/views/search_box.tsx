@@ -1,6 +1,6 @@
 /* search_box: the field for a regular expression, and what it found. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { lostScript } from "../api.ts";
+import { lostScript } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
 import { countedAs } from "../model/functions.ts";
 import type { Pattern } from "../model/regex.ts";

@@ -1,6 +1,6 @@
 /* source_place: where a frame's code stands, as a link to its source where a rule of the team leads there. */
 import { useEffect, useState } from "preact/hooks";
-import { getJson } from "../api.ts";
+import { getJson } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
 import { linksOf, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../model/source_link.ts";
 import type { SourcePlaceProps } from "./panes.tsx";

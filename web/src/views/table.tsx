@@ -10,7 +10,7 @@ import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { changeOf, formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Menu, ProblemView } from "../ui/kit.tsx";
 import type { PaneContext, PaneProps } from "./panes.tsx";

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Action, Rule } from "../model/chain.ts";
 import { cleanLabelRules } from "../model/labels.ts";
-import { exactly } from "../model/exactly.ts";
+import { exactly } from "../model/escape_regex.ts";
 import { keyOf, Undo, type Filters } from "../model/undo.ts";
 import type { Update } from "../state.ts";
 import { say } from "../ui/kit.tsx";

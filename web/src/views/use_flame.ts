@@ -1,12 +1,12 @@
 /* use_flame: the tree that a view shows: loaded, then filtered by the rules beside the page. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import { formatChain, type Rule } from "../model/chain.ts";
 import { boundsAfter, hasNoFunctions, servedRules, splitRules, type Asked, type ServedRules } from "../model/served_rules.ts";
 import type { Bounds, Flame } from "../model/flame.ts";
 import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
 import { isOfAddress } from "../model/old_names.ts";
-import { transformer, TransformError, type Transformed } from "../transformer.ts";
+import { transformer, TransformError, type Transformed } from "../workers/transformer.ts";
 import { asProblem } from "../ui/kit.tsx";
 import { useSearchCode } from "./search_box.tsx";
 import { isOfRoot } from "./use_root.ts";

@@ -1,12 +1,12 @@
 /* use_graph: the picture of a call graph: counted and laid out beside the page (graph_worker.ts). */
 import { useEffect, useState } from "preact/hooks";
-import type { GraphReply, GraphRequest } from "../graph_worker.ts";
+import type { GraphReply, GraphRequest } from "../workers/graph_worker.ts";
 import type { CallGraph } from "../model/call_graph.ts";
 import { sizeOf } from "../model/call_pair.ts";
 import { FrameFlag, type Columns, type Flame } from "../model/flame.ts";
 import { groupFrames } from "../model/functions.ts";
 import type { Layout, Size } from "../model/graph_layout.ts";
-import { startWorker } from "../start_worker.ts";
+import { startWorker } from "../workers/start_worker.ts";
 
 interface Job {
   resolve: (reply: GraphReply) => void;

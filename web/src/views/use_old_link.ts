@@ -8,7 +8,7 @@ import type { Rule } from "../model/chain.ts";
 import type { Flame, FlameMetadata } from "../model/flame.ts";
 import { isOfAddress, widened } from "../model/old_names.ts";
 import { findByPathHash } from "../model/path.ts";
-import { exactly } from "../model/exactly.ts";
+import { exactly } from "../model/escape_regex.ts";
 import type { ViewState } from "../state.ts";
 import type { Load } from "./use_flame.ts";
 

@@ -1,6 +1,6 @@
 /* use_regrouped: other names or another grouping, with what was zoomed to and marked taken along as far as it is there. */
 import { useEffect, useRef } from "preact/hooks";
-import { lostScript } from "../api.ts";
+import { lostScript } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
 import type { SeenPart, Update, ViewState } from "../state.ts";
 import { asProblem, say } from "../ui/kit.tsx";

@@ -1,6 +1,6 @@
 /* use_root: the part of a tree that a link opens (`root`). Where it is not there, all is shown, and that is said. */
 import { useEffect, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import type { Update, ViewState } from "../state.ts";
 
 /** As the server says it of nothing else; of before the tree came, or it would have been found. */

@@ -6,11 +6,11 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Problem } from "../api/api.ts";
 import type { Flame, SampleType } from "../model/flame.ts";
 import { FrameColours, type ColourMode, type PartHue } from "../model/frame_colours.ts";
 import type { LoadLabels } from "../model/labels.ts";
-import { exactly } from "../model/exactly.ts";
+import { exactly } from "../model/escape_regex.ts";
 import { findByPathHashes } from "../model/path.ts";
 import { views, type Update, type ViewState } from "../state.ts";
 import { asProblem, Button, Loading, ProblemView } from "../ui/kit.tsx";

@@ -5,7 +5,7 @@ import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { countedAs, countFunctions } from "../model/functions.ts";
 import type { SearchResult } from "../model/search.ts";
-import { shownName } from "../model/visible.ts";
+import { shownName } from "../model/visible_text_model.ts";
 import { stateVersion, unknownSettings, type ViewState } from "../state.ts";
 import { Button } from "../ui/kit.tsx";
 import type { usePalette } from "../ui/theme.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { neighbourIn } from "../src/model/neighbour.ts";
+import { neighbourIn } from "../src/model/adjacent_share.ts";
 
 test("what stands beside something is found over the ends of pages, and no page is asked for twice", async () => {
   const pages = [["e", "d"], [], ["c"], ["b", "a"]];

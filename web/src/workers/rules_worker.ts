@@ -3,11 +3,11 @@
  * are filtered. Holds one tree at a time, with what the rules of the last chain made of it. transformer.ts
  * is the other side.
  */
-import "./everywhere.ts";
-import { AppliedChain, RuleError } from "./model/applied_chain.ts";
-import type { Rule } from "./model/chain.ts";
-import { decodeFlame, derive, type Columns, type Derived } from "./model/flame.ts";
-import { calleesOf, callersOf } from "./model/transform.ts";
+import "./worker_prelude.ts";
+import { AppliedChain, RuleError } from "../model/applied_chain.ts";
+import type { Rule } from "../model/chain.ts";
+import { decodeFlame, derive, type Columns, type Derived } from "../model/flame.ts";
+import { calleesOf, callersOf } from "../model/transform.ts";
 
 export interface TransformRequest {
   id: number;

@@ -1,6 +1,6 @@
 /* source_links_api: a team's rules of where its source code is read; apart from api.ts, since who reads a share does not need it. */
 import { change, getJson } from "./api.ts";
-import type { SourceRule } from "./model/source_link.ts";
+import type { SourceRule } from "../model/source_link.ts";
 
 export type SourceRuleWish = Pick<SourceRule, "url" | "path_prefix" | "build_id" | "label" | "revision" | "audience">;
 

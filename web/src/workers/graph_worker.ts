@@ -2,10 +2,10 @@
  * graph_worker: counts and lays out call graphs beside the page. Holds one tree, so that another number
  * of functions brings only that number. views/use_graph.ts is the other side.
  */
-import "./everywhere.ts";
-import { callGraph, type CallGraph, type FrameGroups } from "./model/call_graph.ts";
-import type { Columns } from "./model/flame.ts";
-import { layoutGraph, type Layout, type Size, type Wire } from "./model/graph_layout.ts";
+import "./worker_prelude.ts";
+import { callGraph, type CallGraph, type FrameGroups } from "../model/call_graph.ts";
+import type { Columns } from "../model/flame.ts";
+import { layoutGraph, type Layout, type Size, type Wire } from "../model/graph_layout.ts";
 
 export type GraphRequest =
   /** tree comes with the first request about it. */

@@ -2,11 +2,11 @@
 import {
   change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, request, viewParameters, type Created, type FlameQuery, type LabelsQuery, type ShareSettings,
 } from "./api.ts";
-import { inTurn } from "./in_turn.ts";
-import type { Asked } from "./model/explore_state.ts";
-import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
-import type { Span } from "./model/moment.ts";
-import type { StackRules } from "./model/stack_rules.ts";
+import { inTurn } from "../workers/request_order.ts";
+import type { Asked } from "../model/explore_state.ts";
+import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
+import type { Span } from "../model/moment.ts";
+import type { StackRules } from "../model/stack_rules.ts";
 
 export interface ProfileType {
   /** The whole name. */

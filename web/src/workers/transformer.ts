@@ -2,10 +2,10 @@
  * transformer: the page's side of worker.ts. One request is under way at a time; of those that wait
  * only the newest is sent, so that typing a rule does not queue up work nobody wants.
  */
-import type { Rule } from "./model/chain.ts";
-import { withTree, type Flame } from "./model/flame.ts";
+import type { Rule } from "../model/chain.ts";
+import { withTree, type Flame } from "../model/flame.ts";
 import { startWorker } from "./start_worker.ts";
-import type { Rest, TransformReply, TransformRequest } from "./worker.ts";
+import type { Rest, TransformReply, TransformRequest } from "./rules_worker.ts";
 
 /** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
 export class TransformError extends Error {

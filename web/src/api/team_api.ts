@@ -6,8 +6,8 @@
  * refused with 412 once somebody else has changed the part.
  */
 import { change, getJson, queryOf, request, sendJson, type Session } from "./api.ts";
-import type { Told } from "./model/changes.ts";
-import { ruleWords } from "./model/keep.ts";
+import type { Told } from "../model/settings_changes.ts";
+import { ruleWords } from "../model/retention_text.ts";
 
 export interface Part<T> {
   path: string;

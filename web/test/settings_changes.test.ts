@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changesOf, type Told } from "../src/model/changes.ts";
+import { changesOf, type Told } from "../src/model/settings_changes.ts";
 
 const list = (...texts: string[]): Told[] =>
   texts.map((one) => {

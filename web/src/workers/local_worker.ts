@@ -2,18 +2,18 @@
  * local_worker: beside the page reads a file, or two to compare them, and makes trees of it, and writes what is seen of a
  * tree as a file; nothing leaves the browser. local_file.ts and export/make.ts are the other side.
  */
-import "./everywhere.ts";
-import { writeExport, type ExportRequest } from "./export/write.ts";
-import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "./local/encode_flame.ts";
-import { splitPair } from "./local/folded.ts";
-import { joinLabels } from "./local/join_labels.ts";
-import { countLabels, labelKeys } from "./local/labels.ts";
-import { readProfile, unpack } from "./local/read.ts";
-import { findRedactable, redact, type Redactable } from "./local/redact.ts";
-import { findSides } from "./local/sides.ts";
-import type { Redaction } from "./local/wish.ts";
-import { LocalError, PairError, RefusedError, type LocalProfile } from "./local/profile.ts";
-import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
+import "./worker_prelude.ts";
+import { writeExport, type ExportRequest } from "../export/write.ts";
+import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "../local/encode_flame.ts";
+import { splitPair } from "../local/folded.ts";
+import { joinLabels } from "../local/join_labels.ts";
+import { countLabels, labelKeys } from "../local/labels.ts";
+import { readProfile, unpack } from "../local/read.ts";
+import { findRedactable, redact, type Redactable } from "../local/redact.ts";
+import { findSides } from "../local/sides.ts";
+import type { Redaction } from "../local/wish.ts";
+import { LocalError, PairError, RefusedError, type LocalProfile } from "../local/profile.ts";
+import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
 
 /** sampleType: a link's word for one. */
 export type LocalRequest =

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTurn } from "../src/in_turn.ts";
+import { inTurn } from "../src/workers/request_order.ts";
 
 const refusal = (status: number, retryAfter: number | null) => Object.assign(new Error("x"), { status, retryAfter });
 

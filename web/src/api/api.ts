@@ -3,10 +3,10 @@
  *
  * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
  */
-import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "./model/flame.ts";
-import type { FunctionSums } from "./model/functions.ts";
-import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
-import type { Asked } from "./model/served_rules.ts";
+import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "../model/flame.ts";
+import type { FunctionSums } from "../model/functions.ts";
+import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
+import type { Asked } from "../model/served_rules.ts";
 
 export class Problem extends Error {
   constructor(

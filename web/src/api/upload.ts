@@ -3,7 +3,7 @@
  * network, is remembered by this browser and goes on with the parts that are missing.
  */
 import { change, csrf, getJson, getSession, Problem, problemOf, queryOf, sendJson, type Created, type ShareSettings } from "./api.ts";
-import { fingerprintOf, findUnfinished, forgetUnfinished, rememberUnfinished, type Unfinished } from "./model/unfinished.ts";
+import { fingerprintOf, findUnfinished, forgetUnfinished, rememberUnfinished, type Unfinished } from "../model/draft_store.ts";
 
 const partsFrom = 8 * 1024 * 1024;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepText, keepWords, ruleWords } from "../src/model/keep.ts";
+import { keepText, keepWords, ruleWords } from "../src/model/retention_text.ts";
 
 test("durations are told in the largest unit that is whole", () => {
   const cases: [number, string, string][] = [

@@ -1,12 +1,12 @@
 /* local_file: the page's side of local_worker.ts: one file, or two to compare them, read without uploading. */
-import { Problem } from "./api.ts";
-import type { TreeWish } from "./local/encode_flame.ts";
-import { LocalError, PairError, RefusedError } from "./local/profile.ts";
-import type { Redactable } from "./local/redact.ts";
-import type { Redaction } from "./local/wish.ts";
+import { Problem } from "../api/api.ts";
+import type { TreeWish } from "../local/encode_flame.ts";
+import { LocalError, PairError, RefusedError } from "../local/profile.ts";
+import type { Redactable } from "../local/redact.ts";
+import type { Redaction } from "../local/wish.ts";
 import type { LocalReply, LocalRequest, LocalSummary, Unread } from "./local_worker.ts";
-import { decodeFlame, type Flame } from "./model/flame.ts";
-import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
+import { decodeFlame, type Flame } from "../model/flame.ts";
+import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
 import { startWorker } from "./start_worker.ts";
 
 type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
