@@ -77,7 +77,7 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
     build/release/lib/symbols/symbol_cursor.o \
     $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
-# and these rooms compute little: the time goes into compiling and linking them.
+# and these folders compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 build/fuzz/api/%.o build/fuzz/cli/%.o: CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O1

@@ -40,17 +40,17 @@ struct agent {
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
-    struct perf_sideband *side_band;
-    struct user_unwinder *stack_walk;   /* NULL: by frame pointers alone */
+    struct perf_sideband *sideband;
+    struct user_unwinder *unwinder;     /* NULL: by frame pointers alone */
     struct sample_event *walked;        /* a sample whose stack was walked here */
     struct kernel_program *program;     /* NULL: without rights */
-    struct unwind_publisher *unwinding; /* NULL: by frame pointers alone, and no interpreters */
+    struct unwind_publisher *publisher; /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
     struct jit_budget jit_budget;
     struct window *window;
-    struct window *live;   /* NULL: nobody asks */
-    struct off_cpu *waits; /* NULL: nobody asks for them */
-    struct unwind_failures *stop_places;
+    struct window *live;     /* NULL: nobody asks */
+    struct off_cpu *off_cpu; /* NULL: nobody asks for them */
+    struct unwind_failures *failures;
     struct pollfd *polled;
     uint32_t polled_count;
     int64_t swept_ns;
@@ -139,7 +139,7 @@ static void note_stop(struct agent *agent, const struct process *process,
     } else if (mapping) {
         path = binaries_get(agent->binaries, mapping->binary)->path;
     }
-    unwind_failures_add(agent->stop_places, stop, path);
+    unwind_failures_add(agent->failures, stop, path);
 }
 
 /* The process of a sample; NULL when there are too many. Its walk is counted. */
@@ -179,8 +179,8 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
         processes_find(agent->processes, event->process_id, event->started_ns);
     if (event->stack_bytes < SAMPLE_STACK_HEAD_BYTES || !event->user_count || !process)
         return event;
-    unwind_publisher_publish_process(agent->unwinding, process);
-    unwind_publisher_build_process(agent->unwinding, process);
+    unwind_publisher_publish_process(agent->publisher, process);
+    unwind_publisher_build_process(agent->publisher, process);
     if (!process->has_run)
         return event;
     struct stack_copy copy = {
@@ -192,7 +192,7 @@ static const struct sample_event *walk_stack(struct agent *agent, const struct s
     memcpy(walked, event, SAMPLE_EVENT_HEAD_BYTES);
     const __u64 *kernel = event->addresses + event->user_count;
     memcpy(walked->addresses, event->addresses, event->user_count * sizeof(*kernel));
-    user_unwinder_event(agent->stack_walk, &process->run, &copy, walked);
+    user_unwinder_event(agent->unwinder, &process->run, &copy, walked);
     memcpy(walked->addresses + walked->user_count, kernel, event->kernel_count * sizeof(*kernel));
     walked->stack_bytes = 0;
     return walked;
@@ -217,7 +217,7 @@ static void take_tick(struct agent *agent, const struct sample_event *event)
 {
     if (put_off(agent, event))
         return;
-    if (event->stack_bytes && agent->stack_walk)
+    if (event->stack_bytes && agent->unwinder)
         event = walk_stack(agent, event);
     struct process *process = find_process(agent, event);
     if (process)
@@ -241,22 +241,22 @@ static void read_names(struct agent *agent, const struct sample_event *event)
 
 static void take_wait_begin(struct agent *agent, const struct sample_event *event)
 {
-    if (event->stack_bytes && agent->stack_walk)
+    if (event->stack_bytes && agent->unwinder)
         event = walk_stack(agent, event);
     read_names(agent, event);
-    off_cpu_begin(agent->waits, event);
+    off_cpu_begin(agent->off_cpu, event);
 }
 
 static void take_sample(void *context, const struct sample_event *event)
 {
     struct agent *agent = context;
-    perf_sideband_read_until(agent->side_band, (int64_t)event->time_ns);
+    perf_sideband_read_until(agent->sideband, (int64_t)event->time_ns);
     if (event->kind == SAMPLE_TICK)
         take_tick(agent, event);
     else if (event->kind == SAMPLE_WAIT)
         take_wait_begin(agent, event);
     else
-        off_cpu_end(agent->waits, event);
+        off_cpu_end(agent->off_cpu, event);
 }
 
 /* Taken by the kernel itself, which walks by frame pointers; the copy of the stack is walked here.
@@ -272,10 +272,10 @@ static void take_own_sample(void *context, struct sample_event *event,
     static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
     memcpy(event->comm, process->name, sizeof(event->comm));
     /* All that is known of its mappings is there: tables are in time for each sample. */
-    while (agent->unwinding && unwind_publisher_publish(agent->unwinding))
+    while (agent->publisher && unwind_publisher_publish(agent->publisher))
         ;
     if (copy && process->has_run)
-        user_unwinder_event(agent->stack_walk, &process->run, copy, event);
+        user_unwinder_event(agent->unwinder, &process->run, copy, event);
     const size_t stop_count = sizeof(agent->stops) / sizeof(*agent->stops);
     agent->stops[event->stop < stop_count ? event->stop : 0]++;
     note_stop(agent, process, event);
@@ -285,15 +285,15 @@ static void take_own_sample(void *context, struct sample_event *event,
 static void note_change(void *context, struct process *process)
 {
     struct agent *agent = context;
-    if (agent->unwinding && (process->is_target || !agent->options.has_targets))
-        unwind_publisher_note(agent->unwinding, process);
+    if (agent->publisher && (process->is_target || !agent->options.has_targets))
+        unwind_publisher_note(agent->publisher, process);
 }
 
 static void note_end(void *context, struct process *process)
 {
     struct agent *agent = context;
-    if (agent->unwinding)
-        unwind_publisher_forget(agent->unwinding, process);
+    if (agent->publisher)
+        unwind_publisher_forget(agent->publisher, process);
 }
 
 /* Asked for each new address of a window and each mapping: what was taken costs one comparison. */
@@ -380,9 +380,9 @@ static void create_parts(struct agent *agent)
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,
         .event = agent->options.event,
-        .waits = agent->options.is_wall             ? WINDOW_WAITS_AS_WALL
-                 : agent->options.off_cpu_share > 0 ? WINDOW_WAITS_BESIDE
-                                                    : WINDOW_NO_WAITS,
+        .off_cpu = agent->options.is_wall             ? WINDOW_WAITS_AS_WALL
+                   : agent->options.off_cpu_share > 0 ? WINDOW_WAITS_BESIDE
+                                                      : WINDOW_NO_WAITS,
         .off_cpu_share = agent->options.off_cpu_share,
         .binaries = agent->binaries,
         .processes = agent->processes,
@@ -397,14 +397,14 @@ static void create_parts(struct agent *agent)
     if (agent->options.has_live_window)
         agent->live = window_create(&of_window);
     if (agent->options.off_cpu_share > 0)
-        agent->waits = off_cpu_create(agent->options.off_cpu_min_ns, take_wait, agent);
-    agent->stop_places = unwind_failures_create();
+        agent->off_cpu = off_cpu_create(agent->options.off_cpu_min_ns, take_wait, agent);
+    agent->failures = unwind_failures_create();
 }
 
 static void set_host(struct agent *agent)
 {
     unwind_publisher_set_host(
-        agent->unwinding, &(struct unwind_publisher_host){.on_refusal = agent->options.on_refusal,
+        agent->publisher, &(struct unwind_publisher_host){.on_refusal = agent->options.on_refusal,
                                                           .is_ending = agent->options.is_ending,
                                                           .context = agent->options.context});
 }
@@ -413,9 +413,9 @@ static void set_host(struct agent *agent)
 static void create_own_unwinding(struct agent *agent)
 {
     struct unwind_memory memory;
-    agent->stack_walk = user_unwinder_create(NULL);
-    user_unwinder_memory(agent->stack_walk, &memory);
-    agent->unwinding = unwind_publisher_create(NULL, &memory, agent->binaries, agent->interpreters);
+    agent->unwinder = user_unwinder_create(NULL);
+    user_unwinder_memory(agent->unwinder, &memory);
+    agent->publisher = unwind_publisher_create(NULL, &memory, agent->binaries, agent->interpreters);
     set_host(agent);
 }
 
@@ -429,9 +429,9 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
                                                   .context = agent};
     kernel_program_close(agent->program);
     agent->program = NULL;
-    perf_sideband_close(agent->side_band);
-    agent->side_band = NULL;
-    const enum err_code code = perf_sideband_open(&of_band, &agent->side_band, err);
+    perf_sideband_close(agent->sideband);
+    agent->sideband = NULL;
+    const enum err_code code = perf_sideband_open(&of_band, &agent->sideband, err);
     if (code)
         return code;
     if (!agent->options.has_no_tables)
@@ -444,11 +444,11 @@ static void create_unwinding(struct agent *agent)
     struct unwind_memory memory;
     struct user_unwinder_tables tables;
     kernel_program_unwind_memory(agent->program, &memory);
-    agent->unwinding =
+    agent->publisher =
         unwind_publisher_create(agent->program, &memory, agent->binaries, agent->interpreters);
     set_host(agent);
     kernel_program_tables(agent->program, &tables);
-    agent->stack_walk = user_unwinder_create(&tables);
+    agent->unwinder = user_unwinder_create(&tables);
     agent->walked = mem_new(struct sample_event, 1);
 }
 
@@ -468,7 +468,7 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
     const struct perf_sideband_options of_band = {.on_event = take_event, .context = agent};
     enum err_code code = kernel_program_open(&of_program, &agent->program, err);
     if (!code)
-        code = perf_sideband_open(&of_band, &agent->side_band, err);
+        code = perf_sideband_open(&of_band, &agent->sideband, err);
     if (!code && !agent->options.has_no_tables)
         create_unwinding(agent);
     /* Only now: what begins between the two is in the side band. */
@@ -490,9 +490,9 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
 static void prepare_polling(struct agent *agent)
 {
     arena_auto arena = arena_create();
-    const uint32_t count = perf_sideband_fd_count(agent->side_band);
+    const uint32_t count = perf_sideband_fd_count(agent->sideband);
     int *fds = arena_new(arena, int, count);
-    perf_sideband_fds(agent->side_band, fds);
+    perf_sideband_fds(agent->sideband, fds);
     agent->polled = mem_new(struct pollfd, count + 1);
     agent->polled[0] = (struct pollfd){
         .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
@@ -527,15 +527,15 @@ void agent_close(struct agent *agent)
 {
     if (!agent)
         return;
-    perf_sideband_close(agent->side_band);
+    perf_sideband_close(agent->sideband);
     window_destroy(agent->window);
     window_destroy(agent->live);
-    off_cpu_destroy(agent->waits);
-    unwind_failures_destroy(agent->stop_places);
+    off_cpu_destroy(agent->off_cpu);
+    unwind_failures_destroy(agent->failures);
     processes_destroy(agent->processes);
     interpreters_destroy(agent->interpreters);
-    unwind_publisher_destroy(agent->unwinding);
-    user_unwinder_destroy(agent->stack_walk);
+    unwind_publisher_destroy(agent->publisher);
+    user_unwinder_destroy(agent->unwinder);
     mem_free(agent->walked);
     while (agent->put_off) {
         struct put_off *next = agent->put_off->next;
@@ -573,7 +573,7 @@ static enum err_code watch(struct agent *agent, uint32_t process_id, bool *ret_i
 {
     const struct process *known = processes_get(agent->processes, process_id);
     *ret_is_new = !known || !known->is_target;
-    return *ret_is_new ? perf_sideband_watch(agent->side_band, process_id, err) : ERR_NONE;
+    return *ret_is_new ? perf_sideband_watch(agent->sideband, process_id, err) : ERR_NONE;
 }
 
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err)
@@ -597,11 +597,11 @@ enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct 
 static void publish(struct agent *agent, int64_t most_ns)
 {
     const int64_t until_ns = clock_monotonic_ns() + most_ns;
-    bool is_going_on = agent->unwinding != NULL;
+    bool is_going_on = agent->publisher != NULL;
     while (is_going_on && clock_monotonic_ns() < until_ns) {
-        is_going_on = unwind_publisher_publish(agent->unwinding);
+        is_going_on = unwind_publisher_publish(agent->publisher);
         if (is_going_on)
-            perf_sideband_read_until(agent->side_band, clock_monotonic_ns());
+            perf_sideband_read_until(agent->sideband, clock_monotonic_ns());
     }
     agent->is_behind = is_going_on;
 }
@@ -654,8 +654,8 @@ static uint64_t resident_bytes(void)
 static uint64_t kernel_table_bytes(const struct agent *agent)
 {
     struct unwind_publisher_counts counts = {0};
-    if (agent->program && agent->unwinding)
-        unwind_publisher_count(agent->unwinding, &counts);
+    if (agent->program && agent->publisher)
+        unwind_publisher_count(agent->publisher, &counts);
     return counts.shard_bytes;
 }
 
@@ -665,8 +665,8 @@ static void limit_tables(struct agent *agent)
 {
     const uint64_t limit_bytes = agent->options.memory_limit_bytes;
     agent->memory_bytes = resident_bytes();
-    if (limit_bytes && agent->program && agent->unwinding)
-        unwind_publisher_limit(agent->unwinding, limit_bytes > agent->memory_bytes
+    if (limit_bytes && agent->program && agent->publisher)
+        unwind_publisher_limit(agent->publisher, limit_bytes > agent->memory_bytes
                                                      ? (limit_bytes - agent->memory_bytes) / 4 * 3
                                                      : 0);
 }
@@ -681,8 +681,8 @@ static void watch_memory(struct agent *agent)
     agent->jit_budget.is_closed = agent->is_short;
     if (agent->is_short)
         mem_trim();
-    if (agent->unwinding)
-        unwind_publisher_close(agent->unwinding, agent->is_short);
+    if (agent->publisher)
+        unwind_publisher_close(agent->publisher, agent->is_short);
 }
 
 enum err_code agent_start(struct agent *agent, struct err *err)
@@ -705,7 +705,7 @@ static void read_all(struct agent *agent)
 {
     if (agent->program)
         kernel_program_read(agent->program);
-    perf_sideband_read_until(agent->side_band, clock_monotonic_ns());
+    perf_sideband_read_until(agent->sideband, clock_monotonic_ns());
     interpreters_poll(agent->interpreters, clock_monotonic_ns());
     publish(agent, PUBLISH_MAX_NS);
 }
@@ -716,11 +716,11 @@ void agent_stop(struct agent *agent)
     if (agent->program)
         kernel_program_stop(agent->program);
     else
-        perf_sideband_stop(agent->side_band);
+        perf_sideband_stop(agent->sideband);
     window_end_time(agent->window);
     read_all(agent);
-    if (agent->waits)
-        off_cpu_cut(agent->waits, now_ns);
+    if (agent->off_cpu)
+        off_cpu_cut(agent->off_cpu, now_ns);
     agent->has_stopped = true;
 }
 
@@ -756,8 +756,8 @@ void agent_poll(struct agent *agent, int timeout_ms)
     watch_memory(agent);
     agent->short_seconds += agent->is_short;
     processes_sweep(agent->processes, now_ns);
-    if (agent->unwinding)
-        unwind_publisher_sweep(agent->unwinding, now_ns);
+    if (agent->publisher)
+        unwind_publisher_sweep(agent->publisher, now_ns);
 }
 
 bool agent_is_settled(const struct agent *agent)
@@ -781,8 +781,8 @@ bool agent_is_full(const struct agent *agent)
 static enum err_code take(struct agent *agent, struct window *window,
                           struct window_result *ret_result, struct err *err)
 {
-    if (agent->waits && !agent->has_stopped)
-        off_cpu_cut(agent->waits, clock_monotonic_ns());
+    if (agent->off_cpu && !agent->has_stopped)
+        off_cpu_cut(agent->off_cpu, clock_monotonic_ns());
     const struct process *main = processes_get(agent->processes, agent->first_target);
     return window_take(window, main, ret_result, err);
 }
@@ -861,7 +861,7 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);
     counts.samples = counters.samples;
     counts.tallied = counters.tallied;
-    counts.waits = counters.waits;
+    counts.off_cpu = counters.off_cpu;
     counts.lost_samples = counters.lost;
     counts.foreign = counters.foreign;
     counts.kernel_frames = counters.kernel_frames;
@@ -873,15 +873,15 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.refused_processes = processes.refused_processes;
     counts.refused_mappings = processes.refused_mappings;
     counts.refused_names = agent->jit_budget.refused;
-    if (agent->waits)
-        counts.refused_waits = counters.refused_waits + off_cpu_refused(agent->waits);
-    if (agent->unwinding) {
-        struct unwind_publisher_counts unwinding;
-        unwind_publisher_count(agent->unwinding, &unwinding);
-        counts.tables = unwinding.tables;
-        counts.failed_tables = unwinding.failed_tables;
-        counts.shard_bytes = unwinding.shard_bytes;
-        counts.refused_tables = unwinding.refused + unwinding.refused_tables;
+    if (agent->off_cpu)
+        counts.refused_waits = counters.refused_waits + off_cpu_refused(agent->off_cpu);
+    if (agent->publisher) {
+        struct unwind_publisher_counts publisher;
+        unwind_publisher_count(agent->publisher, &publisher);
+        counts.tables = publisher.tables;
+        counts.failed_tables = publisher.failed_tables;
+        counts.shard_bytes = publisher.shard_bytes;
+        counts.refused_tables = publisher.refused + publisher.refused_tables;
     }
     counts.refused = counts.refused_processes + counts.refused_mappings + counts.refused_names +
                      counts.refused_waits + counts.refused_tables;
@@ -920,5 +920,5 @@ uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text)
 
 void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct buf *text)
 {
-    unwind_failures_append(agent->stop_places, limit, text);
+    unwind_failures_append(agent->failures, limit, text);
 }

@@ -80,7 +80,7 @@ struct agent_options {
 struct agent_counts {
     uint64_t samples;
     uint64_t tallied;      /* of them, counted in the kernel */
-    uint64_t waits;        /* of threads, chosen to be followed */
+    uint64_t off_cpu;      /* of threads, chosen to be followed */
     uint64_t lost_samples; /* the ring was full */
     uint64_t lost_events;  /* of processes: /proc was read again */
     uint64_t unwanted;     /* left out by rules */

@@ -53,12 +53,12 @@ struct service {
     struct settings settings;
     struct agent *agent;
     struct spool *spool;
-    struct profile_uploader *sender; /* NULL: offline */
-    struct symbol_uploader *symbols; /* NULL: none are sent */
-    struct http_monitor *monitor;    /* NULL: nobody asks */
-    uint64_t lost_batches;           /* could not be made or kept */
-    int64_t refusal_ns;              /* when one was last said; 0: none was */
-    int64_t left_out_ns;             /* the same of names */
+    struct profile_uploader *uploader; /* NULL: offline */
+    struct symbol_uploader *symbols;   /* NULL: none are sent */
+    struct http_monitor *monitor;      /* NULL: nobody asks */
+    uint64_t lost_batches;             /* could not be made or kept */
+    int64_t refusal_ns;                /* when one was last said; 0: none was */
+    int64_t left_out_ns;               /* the same of names */
 };
 
 /* ---- batches ---- */
@@ -112,8 +112,8 @@ static void send_window(struct service *service)
     if (window.resource_count)
         keep(service, &window, window.profile, HALVINGS_MAX);
     window_result_fini(&window);
-    if (service->sender)
-        profile_uploader_wake(service->sender);
+    if (service->uploader)
+        profile_uploader_wake(service->uploader);
 }
 
 /* Every stack that is not whole has a reason and a place. */
@@ -160,20 +160,20 @@ static void report_refusals(const struct agent_counts *counts)
 struct counts {
     struct agent_counts agent;
     struct spool_counts spool;
-    struct profile_uploader_counts sender;
+    struct profile_uploader_counts uploader;
     struct symbol_uploader_counts symbols;
 };
 
 static void count(const struct service *service, struct counts *ret_counts)
 {
-    ret_counts->sender = (struct profile_uploader_counts){0};
+    ret_counts->uploader = (struct profile_uploader_counts){0};
     ret_counts->symbols = (struct symbol_uploader_counts){0};
     if (service->symbols)
         symbol_uploader_count(service->symbols, &ret_counts->symbols);
     agent_count(service->agent, &ret_counts->agent);
     spool_count(service->spool, &ret_counts->spool);
-    if (service->sender)
-        profile_uploader_count(service->sender, &ret_counts->sender);
+    if (service->uploader)
+        profile_uploader_count(service->uploader, &ret_counts->uploader);
 }
 
 static void report(const struct service *service)
@@ -187,8 +187,8 @@ static void report(const struct service *service)
               " lost_batches=%" PRIu64 " memory=%" PRIu64 " symbols_sent=%" PRIu64,
               counts.agent.samples, counts.agent.lost_samples, counts.agent.lost_events,
               counts.agent.processes, counts.agent.mappings, counts.agent.binaries,
-              counts.agent.unread_binaries, counts.sender.sent_batches,
-              counts.sender.refused_batches, counts.spool.put_batches, counts.spool.batches,
+              counts.agent.unread_binaries, counts.uploader.sent_batches,
+              counts.uploader.refused_batches, counts.spool.put_batches, counts.spool.batches,
               counts.spool.dropped_batches, service->lost_batches, counts.agent.memory_bytes,
               counts.symbols.sent_tables);
     report_refusals(&counts.agent);
@@ -204,7 +204,7 @@ static void publish(const struct service *service)
     count(service, &counts);
     metrics_append(&(struct metrics){.agent = &counts.agent,
                                      .spool = &counts.spool,
-                                     .sender = &counts.sender,
+                                     .uploader = &counts.uploader,
                                      .symbols = &counts.symbols,
                                      .lost_batches = service->lost_batches,
                                      .is_offline = service->settings.is_offline},
@@ -349,7 +349,7 @@ static enum err_code open_service(struct service *service,
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
     if (!code && !settings->is_offline)
-        code = profile_uploader_start(&settings->access, service->spool, &service->sender, err);
+        code = profile_uploader_start(&settings->access, service->spool, &service->uploader, err);
     if (!code && has_symbols)
         code = start_symbols(service, err);
     if (!code && settings->metrics)
@@ -412,7 +412,7 @@ static enum err_code serve(struct service *service, const struct relabel_rules *
         run(service);
     }
     http_monitor_stop(service->monitor);
-    profile_uploader_stop(service->sender, code ? 0 : LAST_PATIENCE_MS);
+    profile_uploader_stop(service->uploader, code ? 0 : LAST_PATIENCE_MS);
     agent_close(service->agent);
     symbol_uploader_stop(service->symbols);
     pods_stop(pods);

@@ -240,7 +240,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
         .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
-        .resolver = symbol_resolver_resolver(server->naming, symbol_resolver_mode_default),
+        .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };
     return store_open(&options, &server->store, err);
 }
@@ -323,18 +323,19 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->metrics = metrics_create();
     server->integrity = integrity_create(server->metrics);
     server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
-    server->limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
+    server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
-    server->senders = sources_create();
+    server->sources = sources_create();
     server->symbol_tables = symbol_tables_create();
-    server->admission = ingest_limits_memory_create(clock_monotonic_ns);
-    server->naming = symbol_resolver_create(server, 0);
+    server->ingest_limits = ingest_limits_memory_create(clock_monotonic_ns);
+    server->symbol_resolver = symbol_resolver_create(server, 0);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_runtime_create(settings->max_heavy_memory);
-    server->question_memory = query_memory_create(settings->max_query_memory);
-    server->query_answers = report_cache_create((size_t)settings->query_cache_bytes / 2);
-    server->turns = concurrency_limit_create(settings->worker_threads, settings->worker_queue);
+    server->query_memory = query_memory_create(settings->max_query_memory);
+    server->report_cache = report_cache_create((size_t)settings->query_cache_bytes / 2);
+    server->concurrency =
+        concurrency_limit_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
     if (!code)
@@ -350,22 +351,22 @@ static void tear_down(struct server *server)
     debuginfo_jobs_stop(server->debuginfo_jobs);
     store_close(server->store);
     gauges_destroy(server->gauges);
-    report_cache_destroy(server->query_answers);
+    report_cache_destroy(server->report_cache);
     share_runtime_destroy(server->shares);
     profile_cache_destroy(server->profiles);
-    symbol_resolver_destroy(server->naming);
-    ingest_limits_memory_destroy(server->admission);
+    symbol_resolver_destroy(server->symbol_resolver);
+    ingest_limits_memory_destroy(server->ingest_limits);
     debuginfod_client_destroy(server->debuginfod);
     symbol_tables_destroy(server->symbol_tables);
-    sources_destroy(server->senders);
+    sources_destroy(server->sources);
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
-    rate_limiter_destroy(server->limiter);
+    rate_limiter_destroy(server->rate_limiter);
     store_damage_log_destroy(server->store_damage);
     integrity_destroy(server->integrity);
     metrics_destroy(server->metrics);
-    concurrency_limit_destroy(server->turns);
-    query_memory_destroy(server->question_memory);
+    concurrency_limit_destroy(server->concurrency);
+    query_memory_destroy(server->query_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);
     if (server->database)

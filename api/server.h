@@ -51,23 +51,24 @@ struct server {
         *writers;      /* api/ops/object_writer_thread.h: threads that wait for the disk */
     struct auth *auth; /* api/identity/auth.h: tokens seen lately */
     struct ingest_limits_memory
-        *admission;               /* api/ingest/ingest_limits.h: what tenants have sent lately */
-    struct rate_limiter *limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
+        *ingest_limits; /* api/ingest/ingest_limits.h: what tenants have sent lately */
+    struct rate_limiter
+        *rate_limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
     struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
-    struct report_cache *query_answers;         /* api/query/report_cache.h: finished reports */
+    struct report_cache *report_cache;          /* api/query/report_cache.h: finished reports */
     struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
-    struct symbol_resolver *naming; /* api/report/symbol_resolver.h: names of addresses */
+    struct symbol_resolver *symbol_resolver; /* api/report/symbol_resolver.h: names of addresses */
     struct share_runtime
         *shares; /* api/share/share.h: counted views, cookie key, finished answers */
     struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
     struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds them */
     struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: nobody is asked */
     struct scrub *scrub;                     /* api/ops/scrub.h; NULL: it is turned off */
-    struct sources *senders;              /* api/ingest/sources.h: who has sent profiles lately */
-    struct query_memory *question_memory; /* api/query/query_memory.h: of all questions together */
+    struct sources *sources;           /* api/ingest/sources.h: who has sent profiles lately */
+    struct query_memory *query_memory; /* api/query/query_memory.h: of all questions together */
     struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
     struct concurrency_limit
-        *turns; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
+        *concurrency; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
     struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: nobody is asked */
     struct metrics *metrics;              /* api/ops/metrics.h */
     struct gauges *gauges;                /* api/ops/gauges.h: what the parts hold, for metrics */

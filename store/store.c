@@ -29,7 +29,7 @@ struct store {
     struct stack_filters *filters;
     struct flusher *flusher;
     struct writer *writer;
-    struct maintenance *upkeep;
+    struct maintenance *maintenance;
 };
 
 static void keep_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
@@ -60,7 +60,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .keep = keep_block,
         .keep_context = store,
     };
-    const struct maintenance_options upkeep = {
+    const struct maintenance_options maintenance = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
         .query_time_s = options->query_time_s,
@@ -72,7 +72,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     };
     enum err_code code = flusher_create(&flush, &store->flusher, err);
     if (!code)
-        code = maintenance_create(&upkeep, &store->upkeep, err);
+        code = maintenance_create(&maintenance, &store->maintenance, err);
     if (code) {
         store_close(store);
         return code;
@@ -86,7 +86,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     flusher_destroy(store->flusher);
-    maintenance_destroy(store->upkeep);
+    maintenance_destroy(store->maintenance);
     writer_destroy(store->writer);
     result_cache_destroy(store->answers);
     stack_filters_destroy(store->filters);
@@ -250,14 +250,6 @@ enum err_code store_merge(struct store *store, struct arena *arena, const struct
 {
     const struct scan_source source = source_of(store);
     return merge_query_run(&source, arena, query, ret_answer, err);
-}
-
-void store_answer_fini(struct store_answer *answer)
-{
-    profile_destroy(answer->own_profile);
-    flight_cache_unref(answer->kept);
-    answer->profile = answer->own_profile = NULL;
-    answer->kept = NULL;
 }
 
 size_t store_answer_bytes(struct store *store)

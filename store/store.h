@@ -240,7 +240,7 @@ struct store_query {
      * (store/query/cadence.h says how many are needed). */
     int64_t ahead_ns;
     int64_t cpu_deadline_ns;           /* of parallel_cpu_ns(); 0: none */
-    struct wait_limit patience;        /* a deadline of the clock's, and whether anybody waits */
+    struct wait_limit wait_limit;      /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
     uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */
     struct store_limit_texts texts;    /* of these four, for ERR_LIMIT */

@@ -27,7 +27,7 @@ BUILD = os.environ.get("BUILD", "release")
 # Each fuzzer's seeds are run whole, however short this is; `make fuzz` looks for more.
 FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "2")
 # Parts of `make check` that a step of `make test` does anyway: gcc's and clang's warnings are errors in every build.
-CHECKS = ("format", "rooms", "scoped", "shell", "openapi", "man")
+CHECKS = ("format", "layers", "scoped", "shell", "openapi", "man")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 

@@ -226,7 +226,7 @@ async function buildScripts(entryPoints, plugins = []) {
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["app.tsx", "boot.ts", "app.css", "worker.ts", "local_worker.ts", "graph_worker.ts"];
+  const entries = ["app.tsx", "boot.ts", "app.css", "workers/rules_worker.ts", "workers/local_worker.ts", "workers/graph_worker.ts"];
   const metafile = await buildScripts(entries.map((name) => `src/${name}`), [afterFirstLoad]);
   const licenses = licensesOf(metafile);
   writeFileSync(join(dist, "licenses.txt"), licenses);

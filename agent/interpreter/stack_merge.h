@@ -26,6 +26,6 @@ struct stack_merge {
 };
 
 /* items has room for native_count + frame_count; returns how many there are. */
-uint32_t stack_merge_frames(const struct stack_merge *weave, uint32_t *items);
+uint32_t stack_merge_frames(const struct stack_merge *merge, uint32_t *items);
 
 #endif

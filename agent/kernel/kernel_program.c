@@ -225,11 +225,11 @@ static int prepare_waits(const struct kernel_program *program)
 {
     const bool has_waits = program->options.off_cpu_share > 0;
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
-    struct bpf_map *waits = bpf_object__find_map_by_name(program->object, "waits");
-    if (!part || !waits)
+    struct bpf_map *off_cpu = bpf_object__find_map_by_name(program->object, "waits");
+    if (!part || !off_cpu)
         return -ENOENT;
     const int error = bpf_program__set_autoload(part, has_waits);
-    return error || !has_waits ? error : bpf_map__set_max_entries(waits, SAMPLE_WAITS_MAX);
+    return error || !has_waits ? error : bpf_map__set_max_entries(off_cpu, SAMPLE_WAITS_MAX);
 }
 
 static int prepare_tallies(const struct kernel_program *program)
@@ -713,7 +713,7 @@ void kernel_program_count(const struct kernel_program *program,
         ret_counts->samples += each[i].tallied + each[i].lost_ticks;
         ret_counts->tallied += each[i].tallied;
         ret_counts->lost += each[i].lost;
-        ret_counts->waits += each[i].waits;
+        ret_counts->off_cpu += each[i].waits;
         ret_counts->refused_waits += each[i].refused_waits;
         ret_counts->foreign += each[i].foreign;
     }

@@ -94,7 +94,7 @@ struct kernel_program_counts {
     uint64_t samples; /* ticks: given to on_sample, tallied or lost */
     uint64_t tallied; /* counted in the kernel */
     uint64_t lost;    /* samples and waits: the ring was full */
-    uint64_t waits;   /* that were chosen */
+    uint64_t off_cpu; /* that were chosen */
     uint64_t refused_waits;
     uint64_t foreign;     /* samples of processes that our PID namespace does not have */
     uint64_t user_frames; /* of what was given to on_sample, as the next two */

@@ -26,88 +26,88 @@ struct off_cpu {
 
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context)
 {
-    struct off_cpu *waits = mem_new(struct off_cpu, 1);
-    waits->min_ns = min_ns;
-    waits->visit = visit;
-    waits->context = context;
-    return waits;
+    struct off_cpu *off_cpu = mem_new(struct off_cpu, 1);
+    off_cpu->min_ns = min_ns;
+    off_cpu->visit = visit;
+    off_cpu->context = context;
+    return off_cpu;
 }
 
-void off_cpu_destroy(struct off_cpu *waits)
+void off_cpu_destroy(struct off_cpu *off_cpu)
 {
-    if (!waits)
+    if (!off_cpu)
         return;
     for (uint32_t i = 0; i < BUCKETS; i++) {
-        for (struct wait *wait = waits->buckets[i], *next; wait; wait = next) {
+        for (struct wait *wait = off_cpu->buckets[i], *next; wait; wait = next) {
             next = wait->next;
             mem_free(wait);
         }
     }
-    mem_free(waits);
+    mem_free(off_cpu);
 }
 
-static struct wait **find(struct off_cpu *waits, uint32_t thread_id)
+static struct wait **find(struct off_cpu *off_cpu, uint32_t thread_id)
 {
-    struct wait **at = &waits->buckets[thread_id % BUCKETS];
+    struct wait **at = &off_cpu->buckets[thread_id % BUCKETS];
     while (*at && (*at)->event->thread_id != thread_id)
         at = &(*at)->next;
     return at;
 }
 
-static void forget(struct off_cpu *waits, struct wait **at)
+static void forget(struct off_cpu *off_cpu, struct wait **at)
 {
     struct wait *wait = *at;
     *at = wait->next;
-    waits->bytes -= wait->bytes;
+    off_cpu->bytes -= wait->bytes;
     mem_free(wait);
 }
 
-void off_cpu_begin(struct off_cpu *waits, const struct sample_event *event)
+void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event)
 {
-    struct wait **at = find(waits, event->thread_id);
+    struct wait **at = find(off_cpu, event->thread_id);
     const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
     /* What told that it was back was lost. */
     if (*at)
-        forget(waits, at);
-    if (waits->bytes + bytes > BYTES_MAX) {
-        waits->refused++;
+        forget(off_cpu, at);
+    if (off_cpu->bytes + bytes > BYTES_MAX) {
+        off_cpu->refused++;
         return;
     }
     struct wait *wait = mem_alloc(1, sizeof(struct wait) + bytes);
     *wait = (struct wait){.since_ns = (int64_t)event->time_ns, .bytes = bytes, .next = *at};
     memcpy(wait->event, event, bytes);
-    waits->bytes += bytes;
+    off_cpu->bytes += bytes;
     *at = wait;
 }
 
-static void give(struct off_cpu *waits, struct wait *wait, int64_t until_ns)
+static void give(struct off_cpu *off_cpu, struct wait *wait, int64_t until_ns)
 {
     const int64_t waited_ns = until_ns - wait->since_ns;
-    if (waited_ns <= 0 || wait->given_ns + waited_ns < waits->min_ns)
+    if (waited_ns <= 0 || wait->given_ns + waited_ns < off_cpu->min_ns)
         return;
-    waits->visit(waits->context, wait->event, waited_ns);
+    off_cpu->visit(off_cpu->context, wait->event, waited_ns);
     wait->given_ns += waited_ns;
     wait->since_ns = until_ns;
 }
 
-void off_cpu_end(struct off_cpu *waits, const struct sample_event *resume)
+void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume)
 {
-    struct wait **at = find(waits, resume->thread_id);
+    struct wait **at = find(off_cpu, resume->thread_id);
     if (!*at || (*at)->event->time_ns != resume->amount)
         return;
-    give(waits, *at, (int64_t)resume->time_ns);
-    forget(waits, at);
+    give(off_cpu, *at, (int64_t)resume->time_ns);
+    forget(off_cpu, at);
 }
 
-void off_cpu_cut(struct off_cpu *waits, int64_t now_ns)
+void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns)
 {
     for (uint32_t i = 0; i < BUCKETS; i++) {
-        for (struct wait *wait = waits->buckets[i]; wait; wait = wait->next)
-            give(waits, wait, now_ns);
+        for (struct wait *wait = off_cpu->buckets[i]; wait; wait = wait->next)
+            give(off_cpu, wait, now_ns);
     }
 }
 
-uint64_t off_cpu_refused(const struct off_cpu *waits)
+uint64_t off_cpu_refused(const struct off_cpu *off_cpu)
 {
-    return waits->refused;
+    return off_cpu->refused;
 }

@@ -19,12 +19,12 @@ typedef void off_cpu_visit(void *context, const struct sample_event *event, int6
 
 /* Shorter ones are not given. */
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context);
-void off_cpu_destroy(struct off_cpu *waits); /* NULL is a no-op */
+void off_cpu_destroy(struct off_cpu *off_cpu); /* NULL is a no-op */
 
-void off_cpu_begin(struct off_cpu *waits, const struct sample_event *event);
-void off_cpu_end(struct off_cpu *waits, const struct sample_event *resume);
+void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event);
+void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume);
 /* All that go on; they begin anew at now_ns, so that each window has what lies in it. */
-void off_cpu_cut(struct off_cpu *waits, int64_t now_ns);
-uint64_t off_cpu_refused(const struct off_cpu *waits);
+void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns);
+uint64_t off_cpu_refused(const struct off_cpu *off_cpu);
 
 #endif

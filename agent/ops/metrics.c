@@ -53,7 +53,7 @@ static void append_interpreters(const struct interpreter_counts *counts, struct 
 static void append_agent(const struct agent_counts *agent, struct buf *text)
 {
     append_count(text, "samples_total", "Samples taken.", agent->samples);
-    append_count(text, "waits_total", "Waits of threads that were followed.", agent->waits);
+    append_count(text, "waits_total", "Waits of threads that were followed.", agent->off_cpu);
     append_count(text, "tallied_samples_total",
                  "Samples counted in the kernel (--aggregate=kernel).", agent->tallied);
     append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
@@ -108,12 +108,12 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
 {
     append_agent(metrics->agent, text);
     append_count(text, "sent_batches_total", "Batches that the server took.",
-                 metrics->sender->sent_batches);
-    append_count(text, "sent_bytes_total", "Bytes of them.", metrics->sender->sent_bytes);
+                 metrics->uploader->sent_batches);
+    append_count(text, "sent_bytes_total", "Bytes of them.", metrics->uploader->sent_bytes);
     append_count(text, "failed_tries_total", "Sendings that failed and are tried again.",
-                 metrics->sender->failed_tries);
+                 metrics->uploader->failed_tries);
     append_count(text, "refused_batches_total", "Batches that the server will never take.",
-                 metrics->sender->refused_batches);
+                 metrics->uploader->refused_batches);
     append_count(text, "lost_batches_total", "Batches that could not be made or kept.",
                  metrics->lost_batches);
     append_count(text, "dropped_batches_total",

@@ -16,7 +16,7 @@ struct spool_counts;
 struct metrics {
     const struct agent_counts *agent;
     const struct spool_counts *spool;
-    const struct profile_uploader_counts *sender;
+    const struct profile_uploader_counts *uploader;
     const struct symbol_uploader_counts *symbols;
     uint64_t lost_batches;
     bool is_offline; /* nothing is sent from the spool */

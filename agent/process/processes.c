@@ -97,8 +97,8 @@ static void drop_program(struct processes *processes, struct process *process)
     process_labels_destroy(process->labels);
     process->labels = NULL;
     process->sampled_ns = 0;
-    jit_symbols_release(process->jit_names);
-    process->jit_names = NULL;
+    jit_symbols_release(process->jit_symbols);
+    process->jit_symbols = NULL;
     interpreter_destroy(process->interpreter);
     process->interpreter = NULL;
     process->unopened_ns = process->unopened_pause_ns = 0;

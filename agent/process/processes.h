@@ -68,7 +68,7 @@ struct process {
     /* For who uses them; freed with the process. */
     struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
     int64_t sampled_ns;              /* begin of the window that last had a sample; 0: none */
-    struct jit_symbols *jit_names;   /* NULL: not looked for yet */
+    struct jit_symbols *jit_symbols; /* NULL: not looked for yet */
     struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
     int64_t unopened_ns; /* files that did not open are looked at for one again from then on */
     int64_t unopened_pause_ns;

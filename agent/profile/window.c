@@ -112,7 +112,7 @@ struct script_key {
 
 static struct span event_type(const struct window *window)
 {
-    return window->options.waits == WINDOW_WAITS_AS_WALL
+    return window->options.off_cpu == WINDOW_WAITS_AS_WALL
                ? SPAN_LITERAL("wall")
                : span_text(event_facts(window->options.event)->type);
 }
@@ -133,9 +133,9 @@ static void begin(struct window *window)
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
     if (!is_otlp)
         profile_builder_add_value_type(builder, event_type(window), event_unit(window));
-    if (window->options.waits == WINDOW_WAITS_BESIDE && !is_otlp)
+    if (window->options.off_cpu == WINDOW_WAITS_BESIDE && !is_otlp)
         profile_builder_add_value_type(builder, SPAN_LITERAL("waits"), SPAN_LITERAL("count"));
-    if (window->options.waits == WINDOW_WAITS_BESIDE)
+    if (window->options.off_cpu == WINDOW_WAITS_BESIDE)
         profile_builder_add_value_type(builder, SPAN_LITERAL("off_cpu"),
                                        SPAN_LITERAL("nanoseconds"));
     window->thread_key = profile_builder_string(builder, is_otlp ? SPAN_LITERAL("thread.name")
@@ -373,7 +373,7 @@ static uint32_t keep_unnamed(struct window *window, const struct unnamed *unname
 static uint32_t unnamed_location(struct window *window, const struct process *process,
                                  uint64_t address, bool is_mapped)
 {
-    const struct unnamed unnamed = {.names = process->jit_names,
+    const struct unnamed unnamed = {.names = process->jit_symbols,
                                     .address = address,
                                     .process_id = process->process_id,
                                     .is_mapped = is_mapped};
@@ -406,21 +406,21 @@ static void read_names(const struct window *window, struct process *process)
 {
     const struct jit_source source = {.shown_id = process->shown_id,
                                       .jitdump = jitdump_path(window, process)};
-    jit_symbols_read(process->jit_names, &source);
+    jit_symbols_read(process->jit_symbols, &source);
 }
 
 static uint32_t code_location(struct window *window, struct process *process, uint64_t address,
                               bool is_mapped, int64_t now_ns)
 {
     struct jitdump_place place;
-    if (!process->jit_names)
-        process->jit_names = jit_symbols_create(window->options.jit_budget, process->process_id,
-                                                process_owner(process));
-    if (jit_symbols_look_up(process->jit_names, address, &place))
+    if (!process->jit_symbols)
+        process->jit_symbols = jit_symbols_create(window->options.jit_budget, process->process_id,
+                                                  process_owner(process));
+    if (jit_symbols_look_up(process->jit_symbols, address, &place))
         return add_code(window, &place, 0);
-    if (jit_symbols_is_due(process->jit_names, now_ns)) {
+    if (jit_symbols_is_due(process->jit_symbols, now_ns)) {
         read_names(window, process);
-        if (jit_symbols_look_up(process->jit_names, address, &place))
+        if (jit_symbols_look_up(process->jit_symbols, address, &place))
             return add_code(window, &place, 0);
     }
     return unnamed_location(window, process, address, is_mapped);
@@ -606,7 +606,7 @@ static bool is_call(const void *context, uint32_t native)
 }
 
 /* The program's frames, the interpreter's in the places of those that run them. */
-static uint32_t weave(struct window *window, struct process *process,
+static uint32_t merge(struct window *window, struct process *process,
                       const struct sample_event *event)
 {
     const struct call_search search = {.interpreter = process->interpreter, .event = event};
@@ -666,7 +666,7 @@ static uint32_t fill_stack(struct window *window, struct process *process,
         window->stack[depth++] = kernel_location(window, address, now_ns);
     }
     set_bringer(window, process_owner(process), process->process_id); /* not of the kernel's */
-    const uint32_t woven_count = weave(window, process, event);
+    const uint32_t woven_count = merge(window, process, event);
     for (uint32_t i = 0; i < woven_count && depth < FRAMES_MAX; i++) {
         const uint32_t location = woven_location(window, process, event, window->woven[i]);
         if (location != PROFILE_NONE)
@@ -683,7 +683,7 @@ static uint32_t fill_stack(struct window *window, struct process *process,
 /* A bit for each type of begin(), in the form for OTLP. */
 static uint32_t all_types(const struct window *window)
 {
-    return window->options.waits == WINDOW_WAITS_BESIDE ? 3 : 1;
+    return window->options.off_cpu == WINDOW_WAITS_BESIDE ? 3 : 1;
 }
 
 static uint32_t put_resource(struct window *window, const struct otlp_resource *resource)
@@ -872,7 +872,7 @@ void window_add_wait(struct window *window, struct process *process,
     const int64_t count = (int64_t)(1 / share + 0.5);
     if (window->options.form == WINDOW_FOR_OTLP)
         add(window, process, event, (const int64_t[VALUES_MAX]){0, all_ns});
-    else if (window->options.waits == WINDOW_WAITS_AS_WALL)
+    else if (window->options.off_cpu == WINDOW_WAITS_AS_WALL)
         add(window, process, event, (const int64_t[VALUES_MAX]){count, all_ns});
     else
         add(window, process, event, (const int64_t[VALUES_MAX]){0, 0, count, all_ns});
@@ -923,7 +923,7 @@ static void describe(struct window *window, int64_t end_ns)
     profile->duration_ns = end_ns > window->start_ns ? end_ns - window->start_ns : 1;
     if (!is_otlp)
         profile->default_sample_type =
-            window->options.waits == WINDOW_WAITS_BESIDE
+            window->options.off_cpu == WINDOW_WAITS_BESIDE
                 ? profile_builder_string(window->builder, SPAN_LITERAL("off_cpu"))
                 : type;
 }

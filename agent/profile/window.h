@@ -58,7 +58,7 @@ struct window_options {
     enum window_form form;
     uint32_t frequency_hz;
     enum event_kind event;
-    enum window_waits waits;
+    enum window_waits off_cpu;
     double off_cpu_share; /* of all waits are told: each stands for 1 / share */
     struct binaries *binaries;
     struct processes *processes;

@@ -98,42 +98,42 @@ static bool may_try(const struct table *table)
 }
 
 /* Once for each table, however often it is tried. */
-static void note_refusal(struct unwind_publisher *unwinding, struct table *table, const char *path)
+static void note_refusal(struct unwind_publisher *publisher, struct table *table, const char *path)
 {
     if (table->is_refused)
         return;
     table->is_refused = true;
-    unwinding->refused_tables++;
-    if (unwinding->host.on_refusal)
-        unwinding->host.on_refusal(unwinding->host.context, path);
+    publisher->refused_tables++;
+    if (publisher->host.on_refusal)
+        publisher->host.on_refusal(publisher->host.context, path);
 }
 
-static uint32_t held_by(const struct unwind_publisher *unwinding, uint64_t owner)
+static uint32_t held_by(const struct unwind_publisher *publisher, uint64_t owner)
 {
     uint32_t held = 0;
-    for (uint32_t i = 0; owner && i < unwinding->table_count; i++)
-        held += unwinding->tables[i].owner == owner ? unwinding->tables[i].ref.chunk_count : 0;
+    for (uint32_t i = 0; owner && i < publisher->table_count; i++)
+        held += publisher->tables[i].owner == owner ? publisher->tables[i].ref.chunk_count : 0;
     return held;
 }
 
 /* A place of so many chunks, as far as the owner of the process that brings the file may take them.
  */
-static enum err_code reserve(struct unwind_publisher *unwinding, uint64_t owner, uint64_t start,
+static enum err_code reserve(struct unwind_publisher *publisher, uint64_t owner, uint64_t start,
                              uint32_t chunk_count, struct table *table, struct err *err)
 {
     struct unwind_maps_stats stats;
-    unwind_maps_stats_get(unwinding->space, &stats);
+    unwind_maps_stats_get(publisher->space, &stats);
     const bool is_counted = fair_quota_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
     table->owner = is_counted ? owner : 0;
-    if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(unwinding, table->owner),
+    if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(publisher, table->owner),
                            chunk_count))
         return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
                        stats.chunk_count);
-    return unwind_maps_reserve(unwinding->space, owner, start, chunk_count, &table->ref, err);
+    return unwind_maps_reserve(publisher->space, owner, start, chunk_count, &table->ref, err);
 }
 
 /* Its place, from the file's headers alone; takes fd. */
-static void plan(struct unwind_publisher *unwinding, uint64_t owner, int fd, const char *path,
+static void plan(struct unwind_publisher *publisher, uint64_t owner, int fd, const char *path,
                  struct table *table)
 {
     uint64_t start;
@@ -141,7 +141,7 @@ static void plan(struct unwind_publisher *unwinding, uint64_t owner, int fd, con
     struct err ignored;
     enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
     if (!code && table->ref.chunk_count == 0)
-        code = reserve(unwinding, owner, start, chunk_count, table, &ignored);
+        code = reserve(publisher, owner, start, chunk_count, table, &ignored);
     if (!code) {
         table->fd = fd;
         table->state = TABLE_PLANNED;
@@ -149,29 +149,29 @@ static void plan(struct unwind_publisher *unwinding, uint64_t owner, int fd, con
     }
     os_close(fd);
     if (code == ERR_LIMIT) { /* room may come */
-        unwinding->is_short = true;
-        note_refusal(unwinding, table, path);
+        publisher->is_short = true;
+        note_refusal(publisher, table, path);
         note_failure(table);
         return;
     }
-    unwinding->failed_tables++;
+    publisher->failed_tables++;
     table->state = TABLE_NONE;
 }
 
 static bool must_end(void *context)
 {
-    struct unwind_publisher *unwinding = context;
-    if (!unwinding->host.is_ending || !unwinding->host.is_ending(unwinding->host.context))
+    struct unwind_publisher *publisher = context;
+    if (!publisher->host.is_ending || !publisher->host.is_ending(publisher->host.context))
         return false;
     const int64_t now_ns = clock_monotonic_ns();
-    if (!unwinding->ending_ns)
-        unwinding->ending_ns = now_ns;
-    return now_ns - unwinding->ending_ns >= ENDING_NS;
+    if (!publisher->ending_ns)
+        publisher->ending_ns = now_ns;
+    return now_ns - publisher->ending_ns >= ENDING_NS;
 }
 
 /* All processes that were told its place have it from then on. Handles: ERR_LIMIT (it stays
  * planned). */
-static enum err_code build(struct unwind_publisher *unwinding, const char *path,
+static enum err_code build(struct unwind_publisher *publisher, const char *path,
                            struct table *table)
 {
     struct unwind_table *built = NULL;
@@ -179,116 +179,116 @@ static enum err_code build(struct unwind_publisher *unwinding, const char *path,
     struct read_budget budget = {.end_cpu_ns = clock_thread_cpu_ns() + BUILD_MAX_NS,
                                  .end_wall_ns = clock_monotonic_ns() + BUILD_MAX_WALL_NS,
                                  .is_over = must_end,
-                                 .context = unwinding};
+                                 .context = publisher};
     enum err_code code = unwind_table_build(table->fd, path, &budget, &built, &ignored);
     if (!code)
         code =
-            unwind_maps_fill(unwinding->space, &table->ref, built, clock_monotonic_ns(), &ignored);
+            unwind_maps_fill(publisher->space, &table->ref, built, clock_monotonic_ns(), &ignored);
     const bool is_large = built && built->facts.bytes > LARGE_TABLE_BYTES;
     unwind_table_destroy(built);
     if (is_large) /* what building took is not needed soon, and counts against the memory limit */
         mem_trim();
     if (code == ERR_LIMIT) {
-        note_refusal(unwinding, table, path);
+        note_refusal(publisher, table, path);
         return code;
     }
-    if (!code && (budget.is_spent || unwind_maps_lack(unwinding->space, &table->ref)))
-        note_refusal(unwinding, table, path);
+    if (!code && (budget.is_spent || unwind_maps_lack(publisher->space, &table->ref)))
+        note_refusal(publisher, table, path);
     /* Without rows its place stays as it is: mappings name it. */
     table->state = code ? TABLE_NONE : TABLE_READY;
-    unwinding->failed_tables += code ? 1 : 0;
+    publisher->failed_tables += code ? 1 : 0;
     os_close(table->fd);
     table->fd = -1;
     return ERR_NONE;
 }
 
-static void unplan(struct unwind_publisher *unwinding, uint32_t binary)
+static void unplan(struct unwind_publisher *publisher, uint32_t binary)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < unwinding->planned_count; i++) {
-        if (unwinding->planned[i] != binary)
-            unwinding->planned[kept++] = unwinding->planned[i];
+    for (uint32_t i = 0; i < publisher->planned_count; i++) {
+        if (publisher->planned[i] != binary)
+            publisher->planned[kept++] = publisher->planned[i];
     }
-    unwinding->planned_count = kept;
+    publisher->planned_count = kept;
 }
 
 /* Its binary is forgotten, and no mapping names it any more. */
-static void drop_table(struct unwind_publisher *unwinding, uint32_t binary)
+static void drop_table(struct unwind_publisher *publisher, uint32_t binary)
 {
-    struct table *table = &unwinding->tables[binary];
+    struct table *table = &publisher->tables[binary];
     if (table->state == TABLE_PLANNED) {
-        unplan(unwinding, binary);
+        unplan(publisher, binary);
         os_close(table->fd);
     }
-    unwind_maps_remove_table(unwinding->space, &table->ref, clock_monotonic_ns());
+    unwind_maps_remove_table(publisher->space, &table->ref, clock_monotonic_ns());
     *table = (struct table){.fd = -1};
 }
 
 /* One that is planned; false when that is not to be now. */
-static bool build_planned(struct unwind_publisher *unwinding, uint32_t number)
+static bool build_planned(struct unwind_publisher *publisher, uint32_t number)
 {
-    if (unwinding->is_closed || must_end(unwinding))
+    if (publisher->is_closed || must_end(publisher))
         return false;
-    const struct binary *binary = binaries_get(unwinding->binaries, number);
-    struct table *table = &unwinding->tables[number];
+    const struct binary *binary = binaries_get(publisher->binaries, number);
+    struct table *table = &publisher->tables[number];
     if (table->serial != binary->serial) {
-        drop_table(unwinding, number); /* it was forgotten meanwhile */
+        drop_table(publisher, number); /* it was forgotten meanwhile */
         return true;
     }
-    unplan(unwinding, number);
-    if (build(unwinding, binary->path, table)) {
+    unplan(publisher, number);
+    if (build(publisher, binary->path, table)) {
         /* Others, or those of others, may have room: it comes again later and later. */
         os_close(table->fd);
         table->fd = -1;
         table->state = TABLE_UNKNOWN;
-        unwinding->is_short = true;
+        publisher->is_short = true;
         note_failure(table);
     }
     return true;
 }
 
-static bool build_next(struct unwind_publisher *unwinding)
+static bool build_next(struct unwind_publisher *publisher)
 {
-    return unwinding->planned_count && build_planned(unwinding, unwinding->planned[0]);
+    return publisher->planned_count && build_planned(publisher, publisher->planned[0]);
 }
 
-static struct table *place_of(struct unwind_publisher *unwinding, uint32_t binary)
+static struct table *place_of(struct unwind_publisher *publisher, uint32_t binary)
 {
-    if (binary >= unwinding->table_count) {
+    if (binary >= publisher->table_count) {
         const uint32_t grown = binary < 64 ? 64 : 2 * binary;
-        unwinding->tables = mem_resize(unwinding->tables, grown, sizeof(*unwinding->tables));
-        memset(&unwinding->tables[unwinding->table_count], 0,
-               (grown - unwinding->table_count) * sizeof(*unwinding->tables));
-        unwinding->table_count = grown;
+        publisher->tables = mem_resize(publisher->tables, grown, sizeof(*publisher->tables));
+        memset(&publisher->tables[publisher->table_count], 0,
+               (grown - publisher->table_count) * sizeof(*publisher->tables));
+        publisher->table_count = grown;
     }
-    return &unwinding->tables[binary];
+    return &publisher->tables[binary];
 }
 
-static void open_and_plan(struct unwind_publisher *unwinding, struct process *process,
+static void open_and_plan(struct unwind_publisher *publisher, struct process *process,
                           const struct process_mapping *mapping, struct table *table)
 {
-    const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
+    const struct binary *binary = binaries_get(publisher->binaries, mapping->binary);
     /* Where its code lies is not known before the file was read. */
     if (binary->file.segment_count == 0 || !may_try(table) ||
-        (unwinding->planned_count == PLANNED_MAX && !build_next(unwinding)))
+        (publisher->planned_count == PLANNED_MAX && !build_next(publisher)))
         return;
-    const int fd = binaries_open(unwinding->binaries, mapping->binary, process->shown_id,
+    const int fd = binaries_open(publisher->binaries, mapping->binary, process->shown_id,
                                  mapping->start, mapping->limit);
     if (fd >= 0)
-        plan(unwinding, process_owner(process), fd, binary->path, table);
+        plan(publisher, process_owner(process), fd, binary->path, table);
     else if (!process_file_has_ended(process->shown_id)) /* the next one can show it */
         note_failure(table);
     if (table->state != TABLE_PLANNED)
         return;
-    unwinding->planned[unwinding->planned_count++] = mapping->binary;
-    unwinding->refused_tables += unwinding->is_closed && !table->is_refused;
-    table->is_refused |= unwinding->is_closed;
+    publisher->planned[publisher->planned_count++] = mapping->binary;
+    publisher->refused_tables += publisher->is_closed && !table->is_refused;
+    table->is_refused |= publisher->is_closed;
 }
 
 /* Shall a process that names it be published again in a second? Walks remember, so that it is
  * behind each filling of a table that lacks rules; of one that is planned it is not known if it
  * will. */
-static bool is_wanted_again(const struct unwind_publisher *unwinding, const struct table *table,
+static bool is_wanted_again(const struct unwind_publisher *publisher, const struct table *table,
                             enum unwind_lack lack)
 {
     const bool is_lacking = lack == UNWIND_LACKS_NOW || lack == UNWIND_LACKS_NO_MORE;
@@ -296,7 +296,7 @@ static bool is_wanted_again(const struct unwind_publisher *unwinding, const stru
     case TABLE_UNKNOWN:
         return table->is_refused || table->failures < FAILURES_MAX;
     case TABLE_PLANNED:
-        return is_lacking || !unwinding->is_closed;
+        return is_lacking || !publisher->is_closed;
     case TABLE_READY:
         return is_lacking && table->failures < FAILURES_MAX;
     case TABLE_NONE:
@@ -305,21 +305,21 @@ static bool is_wanted_again(const struct unwind_publisher *unwinding, const stru
     return false;
 }
 
-static const struct table *table_of(struct unwind_publisher *unwinding, struct process *process,
+static const struct table *table_of(struct unwind_publisher *publisher, struct process *process,
                                     const struct process_mapping *mapping)
 {
-    const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
-    struct table *table = place_of(unwinding, mapping->binary);
+    const struct binary *binary = binaries_get(publisher->binaries, mapping->binary);
+    struct table *table = place_of(publisher, mapping->binary);
     if (table->serial != binary->serial)
-        drop_table(unwinding, mapping->binary);
+        drop_table(publisher, mapping->binary);
     table->serial = binary->serial;
-    const enum unwind_lack lack = unwind_maps_lack(unwinding->space, &table->ref);
+    const enum unwind_lack lack = unwind_maps_lack(publisher->space, &table->ref);
     if (table->state == TABLE_UNKNOWN ||
         (table->state == TABLE_READY && lack == UNWIND_LACKS_NO_MORE))
-        open_and_plan(unwinding, process, mapping, table);
-    unwinding->is_short |= lack == UNWIND_LACKS_NOW;
-    unwinding->is_wanting |=
-        is_wanted_again(unwinding, table, lack) && binary->file.segment_count > 0;
+        open_and_plan(publisher, process, mapping, table);
+    publisher->is_short |= lack == UNWIND_LACKS_NOW;
+    publisher->is_wanting |=
+        is_wanted_again(publisher, table, lack) && binary->file.segment_count > 0;
     return table;
 }
 
@@ -340,19 +340,19 @@ static bool find_own_vdso(struct proc_mapping *ret_mapping)
     return false;
 }
 
-static void build_vdso(struct unwind_publisher *unwinding)
+static void build_vdso(struct unwind_publisher *publisher)
 {
     struct proc_mapping own;
-    unwinding->vdso.state = TABLE_NONE;
+    publisher->vdso.state = TABLE_NONE;
     const int fd = memfd_create("vdso", MFD_CLOEXEC);
     if (fd < 0 || !find_own_vdso(&own) ||
         os_write_all(fd, (const void *)(uintptr_t)own.start, own.limit - own.start)) {
         os_close(fd);
         return;
     }
-    plan(unwinding, process_file_owner((uint32_t)getpid()), fd, "[vdso]", &unwinding->vdso);
-    if (unwinding->vdso.state == TABLE_PLANNED && build(unwinding, "[vdso]", &unwinding->vdso))
-        os_close(unwinding->vdso.fd);
+    plan(publisher, process_file_owner((uint32_t)getpid()), fd, "[vdso]", &publisher->vdso);
+    if (publisher->vdso.state == TABLE_PLANNED && build(publisher, "[vdso]", &publisher->vdso))
+        os_close(publisher->vdso.fd);
 }
 
 /* ---- life ---- */
@@ -362,30 +362,30 @@ struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
                                                  const struct binaries *binaries,
                                                  struct interpreters *interpreters)
 {
-    struct unwind_publisher *unwinding = mem_new(struct unwind_publisher, 1);
-    unwinding->program = program;
-    unwinding->binaries = binaries;
-    unwinding->interpreters = interpreters;
-    unwinding->space = unwind_maps_create(memory);
-    build_vdso(unwinding);
-    return unwinding;
+    struct unwind_publisher *publisher = mem_new(struct unwind_publisher, 1);
+    publisher->program = program;
+    publisher->binaries = binaries;
+    publisher->interpreters = interpreters;
+    publisher->space = unwind_maps_create(memory);
+    build_vdso(publisher);
+    return publisher;
 }
 
-void unwind_publisher_set_host(struct unwind_publisher *unwinding,
+void unwind_publisher_set_host(struct unwind_publisher *publisher,
                                const struct unwind_publisher_host *host)
 {
-    unwinding->host = *host;
+    publisher->host = *host;
 }
 
-void unwind_publisher_destroy(struct unwind_publisher *unwinding)
+void unwind_publisher_destroy(struct unwind_publisher *publisher)
 {
-    if (!unwinding)
+    if (!publisher)
         return;
-    for (uint32_t i = 0; i < unwinding->planned_count; i++)
-        os_close(unwinding->tables[unwinding->planned[i]].fd);
-    unwind_maps_destroy(unwinding->space);
-    mem_free(unwinding->tables);
-    mem_free(unwinding);
+    for (uint32_t i = 0; i < publisher->planned_count; i++)
+        os_close(publisher->tables[publisher->planned[i]].fd);
+    unwind_maps_destroy(publisher->space);
+    mem_free(publisher->tables);
+    mem_free(publisher);
 }
 
 /* ---- processes ---- */
@@ -412,55 +412,55 @@ static void take_out(struct process **place, const struct process *process)
         *place = process->next_waiting;
 }
 
-void unwind_publisher_note(struct unwind_publisher *unwinding, struct process *process)
+void unwind_publisher_note(struct unwind_publisher *publisher, struct process *process)
 {
     if (process->is_waiting)
         return;
     if (process->is_starved)
-        take_out(&unwinding->starved, process);
+        take_out(&publisher->starved, process);
     process->is_starved = false;
     process->is_waiting = true;
-    put_first(&unwinding->waiting, process);
+    put_first(&publisher->waiting, process);
 }
 
-static void starve(struct unwind_publisher *unwinding, struct process *process)
+static void starve(struct unwind_publisher *publisher, struct process *process)
 {
     if (process->is_starved || process->is_waiting)
         return;
     process->is_starved = true;
-    put_first(&unwinding->starved, process);
+    put_first(&publisher->starved, process);
 }
 
-static void drop_run(struct unwind_publisher *unwinding, struct process *process)
+static void drop_run(struct unwind_publisher *publisher, struct process *process)
 {
     if (process->has_run)
-        unwind_maps_drop_run(unwinding->space, process->run_owner, &process->run,
+        unwind_maps_drop_run(publisher->space, process->run_owner, &process->run,
                              clock_monotonic_ns());
     process->has_run = false;
     process->run = (struct unwind_run){0};
 }
 
-void unwind_publisher_forget(struct unwind_publisher *unwinding, struct process *process)
+void unwind_publisher_forget(struct unwind_publisher *publisher, struct process *process)
 {
     if (process->is_waiting)
-        take_out(&unwinding->waiting, process);
+        take_out(&publisher->waiting, process);
     if (process->is_starved)
-        take_out(&unwinding->starved, process);
-    if (unwinding->program)
-        kernel_program_remove_process(unwinding->program, process->process_id, &process->run);
-    drop_run(unwinding, process);
+        take_out(&publisher->starved, process);
+    if (publisher->program)
+        kernel_program_remove_process(publisher->program, process->process_id, &process->run);
+    drop_run(publisher, process);
 }
 
 /* How the walk is to go through one mapping. */
-static struct unwind_mapping describe(struct unwind_publisher *unwinding, struct process *process,
+static struct unwind_mapping describe(struct unwind_publisher *publisher, struct process *process,
                                       const struct process_mapping *mapping)
 {
     struct unwind_mapping described = {.end = mapping->limit};
-    const struct table *table = mapping->is_vdso ? &unwinding->vdso : NULL;
+    const struct table *table = mapping->is_vdso ? &publisher->vdso : NULL;
     uint64_t address = mapping->file_offset;
     if (mapping->binary != BINARY_NONE) {
-        table = table_of(unwinding, process, mapping);
-        address = binary_address(binaries_get(unwinding->binaries, mapping->binary),
+        table = table_of(publisher, process, mapping);
+        address = binary_address(binaries_get(publisher->binaries, mapping->binary),
                                  mapping->file_offset);
     }
     if (!table || table->ref.chunk_count == 0) {
@@ -473,7 +473,7 @@ static struct unwind_mapping describe(struct unwind_publisher *unwinding, struct
     return described;
 }
 
-static void publish(struct unwind_publisher *unwinding, struct process *process)
+static void publish(struct unwind_publisher *publisher, struct process *process)
 {
     arena_auto arena = arena_create();
     const uint32_t count = process->mapping_count;
@@ -481,138 +481,138 @@ static void publish(struct unwind_publisher *unwinding, struct process *process)
     struct unwind_mapping *mappings = arena_new(arena, struct unwind_mapping, count);
     struct unwind_run run = {0};
     struct err ignored;
-    unwinding->is_wanting = false;
-    interpreters_note(unwinding->interpreters, process);
+    publisher->is_wanting = false;
+    interpreters_note(publisher->interpreters, process);
     for (uint32_t i = 0; i < count; i++) {
         starts[i] = process->mappings[i].start;
-        mappings[i] = describe(unwinding, process, &process->mappings[i]);
+        mappings[i] = describe(publisher, process, &process->mappings[i]);
     }
     const struct interpreter_process interpreter = interpreter_get(process->interpreter);
     const uint64_t owner =
-        count && unwind_maps_is_counted(unwinding->space) ? process_owner(process) : 0;
+        count && unwind_maps_is_counted(publisher->space) ? process_owner(process) : 0;
     const uint32_t dropped =
         process->has_run && process->run_owner == owner ? process->run.count : 0;
     /* Where there is no room, frame pointers are followed unchecked. */
-    const enum err_code code = count ? unwind_maps_put_run(unwinding->space, owner, dropped, starts,
+    const enum err_code code = count ? unwind_maps_put_run(publisher->space, owner, dropped, starts,
                                                            mappings, count, &run, &ignored)
                                      : ERR_NONE;
     const bool has_run = count && !code;
     if (!has_run)
         run = (struct unwind_run){0};
-    const bool is_told = !unwinding->program ||
+    const bool is_told = !publisher->program ||
                          kernel_program_put_process(
-                             unwinding->program, process->process_id,
+                             publisher->program, process->process_id,
                              process->is_start_exact ? process->started_ns : 0, &run, &interpreter);
     const bool is_refused = code == ERR_LIMIT || !is_told;
-    unwinding->refused_processes += is_refused && !process->is_refused;
+    publisher->refused_processes += is_refused && !process->is_refused;
     process->is_refused = is_refused;
-    drop_run(unwinding, process);
+    drop_run(publisher, process);
     process->run = run;
     process->run_owner = owner;
     process->has_run = has_run;
     process->published_ns = clock_monotonic_ns();
-    if (is_refused || (unwinding->is_wanting && !process_has_ended(process)))
-        starve(unwinding, process);
+    if (is_refused || (publisher->is_wanting && !process_has_ended(process)))
+        starve(publisher, process);
 }
 
-static bool must_pause(const struct unwind_publisher *unwinding, const struct process *process)
+static bool must_pause(const struct unwind_publisher *publisher, const struct process *process)
 {
     struct unwind_maps_stats stats;
     const int64_t pause_ns = (int64_t)process->mapping_count * LARGE_PAUSE_NS;
     if (process->mapping_count < LARGE_RUN)
         return false;
-    unwind_maps_stats_get(unwinding->space, &stats);
+    unwind_maps_stats_get(publisher->space, &stats);
     return stats.waiting_bytes > LARGE_WAITING_MAX_BYTES ||
            clock_monotonic_ns() - process->published_ns < pause_ns;
 }
 
-static void publish_noted(struct unwind_publisher *unwinding, struct process *process)
+static void publish_noted(struct unwind_publisher *publisher, struct process *process)
 {
     process->is_waiting = false;
     /* A thread of the kernel has no mappings and needs none. */
-    if (must_pause(unwinding, process))
-        starve(unwinding, process);
+    if (must_pause(publisher, process))
+        starve(publisher, process);
     else if (process->mapping_count || process->has_run)
-        publish(unwinding, process);
+        publish(publisher, process);
 }
 
-bool unwind_publisher_publish(struct unwind_publisher *unwinding)
+bool unwind_publisher_publish(struct unwind_publisher *publisher)
 {
-    if (!unwinding->waiting)
-        return build_next(unwinding);
-    publish_noted(unwinding, take_first(&unwinding->waiting));
+    if (!publisher->waiting)
+        return build_next(publisher);
+    publish_noted(publisher, take_first(&publisher->waiting));
     return true;
 }
 
-void unwind_publisher_publish_process(struct unwind_publisher *unwinding, struct process *process)
+void unwind_publisher_publish_process(struct unwind_publisher *publisher, struct process *process)
 {
     if (!process->is_waiting)
         return;
-    take_out(&unwinding->waiting, process);
+    take_out(&publisher->waiting, process);
     process->next_waiting = NULL;
-    publish_noted(unwinding, process);
+    publish_noted(publisher, process);
 }
 
-void unwind_publisher_build_process(struct unwind_publisher *unwinding,
+void unwind_publisher_build_process(struct unwind_publisher *publisher,
                                     const struct process *process)
 {
-    for (uint32_t i = 0; unwinding->planned_count && i < process->mapping_count; i++) {
+    for (uint32_t i = 0; publisher->planned_count && i < process->mapping_count; i++) {
         const uint32_t number = process->mappings[i].binary;
-        if (number != BINARY_NONE && number < unwinding->table_count &&
-            unwinding->tables[number].state == TABLE_PLANNED && !build_planned(unwinding, number))
+        if (number != BINARY_NONE && number < publisher->table_count &&
+            publisher->tables[number].state == TABLE_PLANNED && !build_planned(publisher, number))
             return;
     }
 }
 
-static void make_room(struct unwind_publisher *unwinding, int64_t now_ns)
+static void make_room(struct unwind_publisher *publisher, int64_t now_ns)
 {
-    const bool is_short = unwinding->is_short || unwind_maps_is_counted(unwinding->space);
+    const bool is_short = publisher->is_short || unwind_maps_is_counted(publisher->space);
     const int64_t kept_ns = is_short ? KEPT_UNUSED_SHORT_NS : KEPT_UNUSED_NS;
-    for (uint32_t i = 0; i < unwinding->table_count; i++) {
-        const struct table *table = &unwinding->tables[i];
+    for (uint32_t i = 0; i < publisher->table_count; i++) {
+        const struct table *table = &publisher->tables[i];
         if (!table->serial)
             continue;
-        const int64_t unused_ns = binaries_unused_ns(unwinding->binaries, i);
+        const int64_t unused_ns = binaries_unused_ns(publisher->binaries, i);
         if (unused_ns && now_ns - unused_ns > kept_ns)
-            drop_table(unwinding, i);
+            drop_table(publisher, i);
     }
-    unwinding->is_short = false;
+    publisher->is_short = false;
 }
 
-void unwind_publisher_sweep(struct unwind_publisher *unwinding, int64_t now_ns)
+void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns)
 {
-    make_room(unwinding, now_ns);
-    unwind_maps_reclaim(unwinding->space, now_ns);
-    while (unwinding->starved) {
-        struct process *process = take_first(&unwinding->starved);
+    make_room(publisher, now_ns);
+    unwind_maps_reclaim(publisher->space, now_ns);
+    while (publisher->starved) {
+        struct process *process = take_first(&publisher->starved);
         process->is_starved = false;
-        unwind_publisher_note(unwinding, process);
+        unwind_publisher_note(publisher, process);
     }
 }
 
-void unwind_publisher_close(struct unwind_publisher *unwinding, bool is_closed)
+void unwind_publisher_close(struct unwind_publisher *publisher, bool is_closed)
 {
-    unwinding->is_closed = is_closed;
+    publisher->is_closed = is_closed;
 }
 
-void unwind_publisher_limit(struct unwind_publisher *unwinding, uint64_t bytes)
+void unwind_publisher_limit(struct unwind_publisher *publisher, uint64_t bytes)
 {
     const uint64_t shards = bytes / UNWIND_SHARD_BYTES;
     const uint32_t limit = shards < UNWIND_SHARD_COUNT ? (uint32_t)shards : UNWIND_SHARD_COUNT;
-    unwind_maps_limit_shards(unwinding->space, limit ? limit : 1);
+    unwind_maps_limit_shards(publisher->space, limit ? limit : 1);
 }
 
-void unwind_publisher_count(const struct unwind_publisher *unwinding,
+void unwind_publisher_count(const struct unwind_publisher *publisher,
                             struct unwind_publisher_counts *ret_counts)
 {
     struct unwind_maps_stats stats;
-    struct unwind_publisher_counts counts = {.failed_tables = unwinding->failed_tables};
-    unwind_maps_stats_get(unwinding->space, &stats);
-    for (uint32_t i = 0; i < unwinding->table_count; i++)
-        counts.tables += unwinding->tables[i].state == TABLE_READY;
+    struct unwind_publisher_counts counts = {.failed_tables = publisher->failed_tables};
+    unwind_maps_stats_get(publisher->space, &stats);
+    for (uint32_t i = 0; i < publisher->table_count; i++)
+        counts.tables += publisher->tables[i].state == TABLE_READY;
     counts.table_bytes = stats.used_bytes;
     counts.shard_bytes = stats.shard_bytes;
-    counts.refused_tables = unwinding->refused_tables;
-    counts.refused = unwinding->refused_processes;
+    counts.refused_tables = publisher->refused_tables;
+    counts.refused = publisher->refused_processes;
     *ret_counts = counts;
 }

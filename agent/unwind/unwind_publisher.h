@@ -36,7 +36,7 @@ struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
                                                  const struct binaries *binaries,
                                                  struct interpreters *interpreters);
 void unwind_publisher_destroy(
-    struct unwind_publisher *unwinding); /* NULL is a no-op; before the program */
+    struct unwind_publisher *publisher); /* NULL is a no-op; before the program */
 
 struct unwind_publisher_host {
     /* There was no room, or no time, for all of a file's table; once for each. NULL: nobody asks.
@@ -46,30 +46,30 @@ struct unwind_publisher_host {
     bool (*is_ending)(void *context);
     void *context;
 };
-void unwind_publisher_set_host(struct unwind_publisher *unwinding,
+void unwind_publisher_set_host(struct unwind_publisher *publisher,
                                const struct unwind_publisher_host *host);
 
 /* It has other mappings now. */
-void unwind_publisher_note(struct unwind_publisher *unwinding, struct process *process);
+void unwind_publisher_note(struct unwind_publisher *publisher, struct process *process);
 /* It is about to be freed. */
-void unwind_publisher_forget(struct unwind_publisher *unwinding, struct process *process);
+void unwind_publisher_forget(struct unwind_publisher *publisher, struct process *process);
 /* What was noted of one process becomes true for the walk, or, when none waits, one table is built;
  * false when there is nothing to do. One at a time, since meanwhile events want to be read. */
-bool unwind_publisher_publish(struct unwind_publisher *unwinding);
+bool unwind_publisher_publish(struct unwind_publisher *publisher);
 /* What was noted of this one, before its turn. */
-void unwind_publisher_publish_process(struct unwind_publisher *unwinding, struct process *process);
+void unwind_publisher_publish_process(struct unwind_publisher *publisher, struct process *process);
 /* Its tables that are not built yet: a stack that came with a sample is walked once. */
-void unwind_publisher_build_process(struct unwind_publisher *unwinding,
+void unwind_publisher_build_process(struct unwind_publisher *publisher,
                                     const struct process *process);
 /* Once a second: frees what nobody reads any more. */
-void unwind_publisher_sweep(struct unwind_publisher *unwinding, int64_t now_ns);
+void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns);
 
 /* While it is closed no table is built: there is too little memory. They are afterwards. */
-void unwind_publisher_close(struct unwind_publisher *unwinding, bool is_closed);
+void unwind_publisher_close(struct unwind_publisher *publisher, bool is_closed);
 /* Tables and mappings shall take so much memory at most; a shard they have always. */
-void unwind_publisher_limit(struct unwind_publisher *unwinding, uint64_t bytes);
+void unwind_publisher_limit(struct unwind_publisher *publisher, uint64_t bytes);
 
-void unwind_publisher_count(const struct unwind_publisher *unwinding,
+void unwind_publisher_count(const struct unwind_publisher *publisher,
                             struct unwind_publisher_counts *ret_counts);
 
 #endif

@@ -44,11 +44,11 @@ struct profile_uploader {
 
 enum outcome { OUTCOME_TAKEN, OUTCOME_REFUSED, OUTCOME_LATER };
 
-static bool is_ending(struct profile_uploader *sender)
+static bool is_ending(struct profile_uploader *uploader)
 {
-    pthread_mutex_lock(&sender->mutex);
-    const bool ending = sender->is_ending;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    const bool ending = uploader->is_ending;
+    pthread_mutex_unlock(&uploader->mutex);
     return ending;
 }
 
@@ -62,12 +62,12 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
     return !is_ending(context);
 }
 
-static enum err_code post(struct profile_uploader *sender, const struct spool_batch *batch,
+static enum err_code post(struct profile_uploader *uploader, const struct spool_batch *batch,
                           struct span bytes, struct http_client_answer *answer, struct err *err)
 {
     buf_auto token;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
-    enum err_code code = server_config_token(&sender->access, &token, err);
+    enum err_code code = server_config_token(&uploader->access, &token, err);
     if (code)
         return code;
     const struct http_client_field fields[] = {
@@ -78,16 +78,16 @@ static enum err_code post(struct profile_uploader *sender, const struct spool_ba
         {"Authorization", (const char *)token.data},
     };
     struct http_client_request request;
-    http_client_request_init(&request, "POST", sender->url);
+    http_client_request_init(&request, "POST", uploader->url);
     request.fields = fields;
     request.field_count = token.size ? 5 : 4;
     request.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.body = bytes;
     request.deadline_ms = DEADLINE_MS;
     request.progress = may_go_on;
-    request.progress_context = sender;
+    request.progress_context = uploader;
     request.max_answer_bytes = ANSWER_MAX_BYTES;
-    return http_client_send(sender->client, &request, answer, err);
+    return http_client_send(uploader->client, &request, answer, err);
 }
 
 static bool is_of_type(struct span field, const char *type)
@@ -127,13 +127,13 @@ static enum err_code check_answer(const struct http_client_answer *answer, struc
 }
 
 /* What was left out of a batch that was taken. */
-static void note_partial(struct profile_uploader *sender, const struct http_client_answer *answer)
+static void note_partial(struct profile_uploader *uploader, const struct http_client_answer *answer)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
     uint64_t rejected = 0;
     if (!otlp_read_response(buf_span(&answer->body), &rejected, message) || !message[0])
         return;
-    sender->counts.refused_profiles += rejected;
+    uploader->counts.refused_profiles += rejected;
     log_event(LOG_WARN, "the server left something out", "profiles=%lu why=%s",
               (unsigned long)rejected, log_quote(message, quoted, sizeof(quoted)));
 }
@@ -162,25 +162,25 @@ static enum outcome outcome_of(enum err_code code, int status)
     return may_pass ? OUTCOME_LATER : OUTCOME_REFUSED;
 }
 
-static enum outcome send_batch(struct profile_uploader *sender, const struct spool_batch *batch,
+static enum outcome send_batch(struct profile_uploader *uploader, const struct spool_batch *batch,
                                struct span bytes, int *ret_retry_after_s)
 {
     struct err err = {0};
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
-    enum err_code code = post(sender, batch, bytes, &answer, &err);
+    enum err_code code = post(uploader, batch, bytes, &answer, &err);
     if (!code)
         code = check_answer(&answer, &err);
     const enum outcome outcome = outcome_of(code, answer.status);
     *ret_retry_after_s = answer.retry_after_s;
-    pthread_mutex_lock(&sender->mutex);
-    sender->counts.sent_batches += outcome == OUTCOME_TAKEN;
-    sender->counts.sent_bytes += outcome == OUTCOME_TAKEN ? bytes.size : 0;
-    sender->counts.refused_batches += outcome == OUTCOME_REFUSED;
-    sender->counts.failed_tries += outcome == OUTCOME_LATER;
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->counts.sent_batches += outcome == OUTCOME_TAKEN;
+    uploader->counts.sent_bytes += outcome == OUTCOME_TAKEN ? bytes.size : 0;
+    uploader->counts.refused_batches += outcome == OUTCOME_REFUSED;
+    uploader->counts.failed_tries += outcome == OUTCOME_LATER;
     if (outcome == OUTCOME_TAKEN)
-        note_partial(sender, &answer);
-    pthread_mutex_unlock(&sender->mutex);
+        note_partial(uploader, &answer);
+    pthread_mutex_unlock(&uploader->mutex);
     if (outcome != OUTCOME_TAKEN)
         note_failure(&answer, &err, code, outcome == OUTCOME_REFUSED);
     return outcome;
@@ -206,7 +206,7 @@ static int64_t next_pause(int64_t *pause_ms, int retry_after_s)
 
 /* Until there is news, or so long (-1: for ever), or the end. Of a pause nothing but the end makes
  * less. False at the end. */
-static bool wait(struct profile_uploader *sender, int64_t timeout_ms)
+static bool wait(struct profile_uploader *uploader, int64_t timeout_ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -216,20 +216,21 @@ static bool wait(struct profile_uploader *sender, int64_t timeout_ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
-    pthread_mutex_lock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
     int error = 0;
-    while (!sender->is_ending && error != ETIMEDOUT && (timeout_ms >= 0 || !sender->has_news))
-        error = timeout_ms < 0 ? pthread_cond_wait(&sender->changed, &sender->mutex)
-                               : pthread_cond_timedwait(&sender->changed, &sender->mutex, &until);
-    sender->has_news = false;
-    const bool goes_on = !sender->is_ending;
-    pthread_mutex_unlock(&sender->mutex);
+    while (!uploader->is_ending && error != ETIMEDOUT && (timeout_ms >= 0 || !uploader->has_news))
+        error = timeout_ms < 0
+                    ? pthread_cond_wait(&uploader->changed, &uploader->mutex)
+                    : pthread_cond_timedwait(&uploader->changed, &uploader->mutex, &until);
+    uploader->has_news = false;
+    const bool goes_on = !uploader->is_ending;
+    pthread_mutex_unlock(&uploader->mutex);
     return goes_on;
 }
 
 static void *run(void *context)
 {
-    struct profile_uploader *sender = context;
+    struct profile_uploader *uploader = context;
     struct spool_batch batch;
     /* For the token's file. */
     (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH));
@@ -238,22 +239,23 @@ static void *run(void *context)
     buf_auto bytes;
     buf_init(&bytes, SPOOL_BATCH_MAX_BYTES);
     int64_t pause_ms = PAUSE_MIN_MS;
-    while (!is_ending(sender)) {
-        const enum err_code code = spool_read(sender->spool, &batch, &bytes, &err);
+    while (!is_ending(uploader)) {
+        const enum err_code code = spool_read(uploader->spool, &batch, &bytes, &err);
         int retry_after_s = 0;
         if (code == ERR_NOT_FOUND) {
-            wait(sender, -1);
+            wait(uploader, -1);
         } else if (code) {
             log_event(LOG_ERROR,
                       code == ERR_IO ? "a batch in the spool cannot be read now, and waits"
                                      : "a batch in the spool cannot be read and is left out",
                       "why=%s", log_quote(err.message, quoted, sizeof(quoted)));
             if (code == ERR_IO)
-                wait(sender, next_pause(&pause_ms, 0));
-        } else if (send_batch(sender, &batch, buf_span(&bytes), &retry_after_s) == OUTCOME_LATER) {
-            wait(sender, next_pause(&pause_ms, retry_after_s));
+                wait(uploader, next_pause(&pause_ms, 0));
+        } else if (send_batch(uploader, &batch, buf_span(&bytes), &retry_after_s) ==
+                   OUTCOME_LATER) {
+            wait(uploader, next_pause(&pause_ms, retry_after_s));
         } else {
-            spool_remove(sender->spool, &batch);
+            spool_remove(uploader->spool, &batch);
             pause_ms = PAUSE_MIN_MS;
         }
     }
@@ -262,33 +264,33 @@ static void *run(void *context)
 
 /* ---- life ---- */
 
-static void free_sender(struct profile_uploader *sender)
+static void free_sender(struct profile_uploader *uploader)
 {
-    http_client_destroy(sender->client);
-    pthread_cond_destroy(&sender->changed);
-    pthread_mutex_destroy(&sender->mutex);
-    arena_destroy(sender->arena);
-    mem_free(sender);
+    http_client_destroy(uploader->client);
+    pthread_cond_destroy(&uploader->changed);
+    pthread_mutex_destroy(&uploader->mutex);
+    arena_destroy(uploader->arena);
+    mem_free(uploader);
 }
 
 static struct profile_uploader *create_sender(const struct server_config *access,
                                               struct spool *spool)
 {
-    struct profile_uploader *sender = mem_new(struct profile_uploader, 1);
+    struct profile_uploader *uploader = mem_new(struct profile_uploader, 1);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&sender->changed, &attributes);
+    pthread_cond_init(&uploader->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&sender->mutex, NULL);
-    sender->access = *access;
-    sender->spool = spool;
-    sender->arena = arena_create();
+    pthread_mutex_init(&uploader->mutex, NULL);
+    uploader->access = *access;
+    uploader->spool = spool;
+    uploader->arena = arena_create();
     size_t size = strlen(access->server);
     while (size && access->server[size - 1] == '/')
         size--;
-    sender->url = arena_printf(sender->arena, "%.*s" PATH, (int)size, access->server);
-    return sender;
+    uploader->url = arena_printf(uploader->arena, "%.*s" PATH, (int)size, access->server);
+    return uploader;
 }
 
 enum err_code profile_uploader_start(const struct server_config *access, struct spool *spool,
@@ -299,50 +301,50 @@ enum err_code profile_uploader_start(const struct server_config *access, struct 
     enum err_code code = server_config_check(access->server, err);
     if (code)
         return code;
-    struct profile_uploader *sender = create_sender(access, spool);
-    code = http_client_create(&settings, &sender->client, err);
-    if (!code && pthread_create(&sender->thread, NULL, run, sender))
+    struct profile_uploader *uploader = create_sender(access, spool);
+    code = http_client_create(&settings, &uploader->client, err);
+    if (!code && pthread_create(&uploader->thread, NULL, run, uploader))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
-        free_sender(sender);
+        free_sender(uploader);
         return code;
     }
-    *ret_sender = sender;
+    *ret_sender = uploader;
     return ERR_NONE;
 }
 
-void profile_uploader_wake(struct profile_uploader *sender)
+void profile_uploader_wake(struct profile_uploader *uploader)
 {
-    pthread_mutex_lock(&sender->mutex);
-    sender->has_news = true;
-    pthread_cond_signal(&sender->changed);
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->has_news = true;
+    pthread_cond_signal(&uploader->changed);
+    pthread_mutex_unlock(&uploader->mutex);
 }
 
-void profile_uploader_stop(struct profile_uploader *sender, int64_t patience_ms)
+void profile_uploader_stop(struct profile_uploader *uploader, int64_t patience_ms)
 {
-    if (!sender)
+    if (!uploader)
         return;
     const int64_t end_ns = clock_monotonic_ns() + patience_ms * CLOCK_NS_PER_MS;
     struct spool_counts counts;
     for (;;) {
-        spool_count(sender->spool, &counts);
+        spool_count(uploader->spool, &counts);
         if (counts.batches == 0 || clock_monotonic_ns() >= end_ns)
             break;
         clock_sleep_ms(20);
     }
-    pthread_mutex_lock(&sender->mutex);
-    sender->is_ending = true;
-    pthread_cond_signal(&sender->changed);
-    pthread_mutex_unlock(&sender->mutex);
-    pthread_join(sender->thread, NULL);
-    free_sender(sender);
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->is_ending = true;
+    pthread_cond_signal(&uploader->changed);
+    pthread_mutex_unlock(&uploader->mutex);
+    pthread_join(uploader->thread, NULL);
+    free_sender(uploader);
 }
 
-void profile_uploader_count(struct profile_uploader *sender,
+void profile_uploader_count(struct profile_uploader *uploader,
                             struct profile_uploader_counts *ret_counts)
 {
-    pthread_mutex_lock(&sender->mutex);
-    *ret_counts = sender->counts;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    *ret_counts = uploader->counts;
+    pthread_mutex_unlock(&uploader->mutex);
 }

@@ -33,10 +33,10 @@ enum err_code profile_uploader_start(const struct server_config *access, struct 
                                      struct profile_uploader **ret_sender,
                                      struct err *err) MUST_USE;
 /* There is something new in the spool. */
-void profile_uploader_wake(struct profile_uploader *sender);
+void profile_uploader_wake(struct profile_uploader *uploader);
 /* Gives it up to that long to empty the spool, then ends the thread. NULL is a no-op. */
-void profile_uploader_stop(struct profile_uploader *sender, int64_t patience_ms);
-void profile_uploader_count(struct profile_uploader *sender,
+void profile_uploader_stop(struct profile_uploader *uploader, int64_t patience_ms);
+void profile_uploader_count(struct profile_uploader *uploader,
                             struct profile_uploader_counts *ret_counts);
 
 #endif

@@ -86,11 +86,11 @@ static int64_t now_ms(void)
     return clock_monotonic_ns() / CLOCK_NS_PER_MS;
 }
 
-static void add_count(struct symbol_uploader *sender, uint64_t *count, uint64_t more)
+static void add_count(struct symbol_uploader *uploader, uint64_t *count, uint64_t more)
 {
-    pthread_mutex_lock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
     *count += more;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_unlock(&uploader->mutex);
 }
 
 /* ---- what the server has ---- */
@@ -102,12 +102,12 @@ static uint32_t rank_of(uint32_t quality)
 }
 
 /* May a table of ours be of use to it, whatever is in it? */
-static bool is_wanted(const struct symbol_uploader *sender,
+static bool is_wanted(const struct symbol_uploader *uploader,
                       const struct symbol_client_status *status)
 {
     const bool has_lines = status->quality_rank >= rank_of(SYMBOL_HAS_LINES | SYMBOL_IS_PARTIAL);
     const bool is_old = status->builder_version < SYMBOL_BUILDER_VERSION;
-    if (sender->options.policy == SYMBOL_POLICY_ALL)
+    if (uploader->options.policy == SYMBOL_POLICY_ALL)
         return !status->has_own_table || !has_lines || is_old;
     return status->state != SYMBOL_CLIENT_READY || (status->has_own_table && !has_lines);
 }
@@ -120,23 +120,23 @@ static bool is_better(const struct symbol_client_status *status, uint32_t rank)
 
 /* ---- failures ---- */
 
-static void note_failure(struct symbol_uploader *sender, const struct candidate *candidate,
+static void note_failure(struct symbol_uploader *uploader, const struct candidate *candidate,
                          const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES], name[2 * NAME_BYTES];
-    add_count(sender, &sender->counts.failed, 1);
+    add_count(uploader, &uploader->counts.failed, 1);
     log_event(LOG_WARN, "no names for a binary", "build_id=%s file=%s why=%s", candidate->build_id,
               log_quote(candidate->name, name, sizeof(name)),
               log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-static void note_forbidden(struct symbol_uploader *sender, enum err_code code,
+static void note_forbidden(struct symbol_uploader *uploader, enum err_code code,
                            const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
-    if (sender->has_told_forbidden)
+    if (uploader->has_told_forbidden)
         return;
-    sender->has_told_forbidden = true;
+    uploader->has_told_forbidden = true;
     log_event(LOG_WARN,
               code == ERR_FORBIDDEN
                   ? "symbol tables cannot be sent: the token needs the scope debuginfo"
@@ -145,11 +145,11 @@ static void note_forbidden(struct symbol_uploader *sender, enum err_code code,
 }
 
 /* Half to all of it, so that a fleet does not ask in step. */
-static int64_t jittered(const struct symbol_uploader *sender, int64_t pause_ms)
+static int64_t jittered(const struct symbol_uploader *uploader, int64_t pause_ms)
 {
     uint32_t random;
-    if (sender->options.pauses_divided_by)
-        pause_ms /= sender->options.pauses_divided_by;
+    if (uploader->options.pauses_divided_by)
+        pause_ms /= uploader->options.pauses_divided_by;
     digest_random(&random, sizeof(random));
     return pause_ms / 2 + (int64_t)(random % (uint64_t)(pause_ms / 2 + 1));
 }
@@ -161,114 +161,114 @@ static int64_t doubled(int64_t pause_ms, int64_t max_ms)
 
 /* Everything waits, what comes meanwhile, too: what stands in the way of one stands in the way of
  * all. */
-static void put_off(struct symbol_uploader *sender, int64_t pause_ms)
+static void put_off(struct symbol_uploader *uploader, int64_t pause_ms)
 {
     const int64_t until_ms = now_ms() + pause_ms;
-    pthread_mutex_lock(&sender->mutex);
-    sender->resume_ms = until_ms;
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->resume_ms = until_ms;
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
-        if (sender->queue[i].build_id[0] && sender->queue[i].next_ms < until_ms)
-            sender->queue[i].next_ms = until_ms;
+        if (uploader->queue[i].build_id[0] && uploader->queue[i].next_ms < until_ms)
+            uploader->queue[i].next_ms = until_ms;
     }
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_unlock(&uploader->mutex);
 }
 
 /* Another kind of server has none ever; a proxy whose server is just being replaced will have them
  * in a moment, and nobody starts a fleet anew for that. */
-static void turn_off(struct symbol_uploader *sender, const struct err *err)
+static void turn_off(struct symbol_uploader *uploader, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
-    const int64_t pause_ms = jittered(sender, sender->off_ms);
-    sender->off_ms = doubled(sender->off_ms, OFF_MAX_MS);
-    put_off(sender, pause_ms);
-    pthread_mutex_lock(&sender->mutex);
-    sender->is_off = true;
-    pthread_mutex_unlock(&sender->mutex);
-    if (sender->has_told_off)
+    const int64_t pause_ms = jittered(uploader, uploader->off_ms);
+    uploader->off_ms = doubled(uploader->off_ms, OFF_MAX_MS);
+    put_off(uploader, pause_ms);
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->is_off = true;
+    pthread_mutex_unlock(&uploader->mutex);
+    if (uploader->has_told_off)
         return;
-    sender->has_told_off = true;
+    uploader->has_told_off = true;
     log_event(LOG_WARN, "the server takes no symbol tables; none are made until it is asked again",
-              "server=%s minutes=%d why=%s", sender->options.access->server,
+              "server=%s minutes=%d why=%s", uploader->options.access->server,
               (int)(pause_ms / 60000), log_quote(err->message, quoted, sizeof(quoted)));
 }
 
 /* It was asked and has answered. */
-static void note_success(struct symbol_uploader *sender)
+static void note_success(struct symbol_uploader *uploader)
 {
-    if (sender->has_told_off)
+    if (uploader->has_told_off)
         log_event(LOG_INFO, "the server takes symbol tables again", "server=%s",
-                  sender->options.access->server);
-    sender->pause_ms = PAUSE_MIN_MS;
-    sender->off_ms = OFF_MIN_MS;
-    sender->has_told_off = sender->has_told_forbidden = false;
+                  uploader->options.access->server);
+    uploader->pause_ms = PAUSE_MIN_MS;
+    uploader->off_ms = OFF_MIN_MS;
+    uploader->has_told_off = uploader->has_told_forbidden = false;
 }
 
-static enum outcome outcome_of(struct symbol_uploader *sender, const struct candidate *candidate,
+static enum outcome outcome_of(struct symbol_uploader *uploader, const struct candidate *candidate,
                                enum err_code code, const struct err *err)
 {
-    int64_t pause_ms = jittered(sender, sender->pause_ms);
+    int64_t pause_ms = jittered(uploader, uploader->pause_ms);
     if (!code || code == ERR_CANCELLED)
         return code ? OUTCOME_LATER : OUTCOME_DONE;
     if (code == ERR_INVALID || code == ERR_TOO_LARGE) {
-        note_failure(sender, candidate, err);
+        note_failure(uploader, candidate, err);
         return OUTCOME_DONE;
     }
     if (code == ERR_UNSUPPORTED) {
-        turn_off(sender, err);
+        turn_off(uploader, err);
         return OUTCOME_LATER;
     }
     if (code == ERR_FORBIDDEN || code == ERR_UNAUTHENTICATED) {
-        note_forbidden(sender, code, err);
-        pause_ms = jittered(sender, FORBIDDEN_MS);
+        note_forbidden(uploader, code, err);
+        pause_ms = jittered(uploader, FORBIDDEN_MS);
     } else {
-        sender->pause_ms = doubled(sender->pause_ms, PAUSE_MAX_MS);
+        uploader->pause_ms = doubled(uploader->pause_ms, PAUSE_MAX_MS);
         if (err->retry_after_s * INT64_C(1000) > pause_ms)
-            pause_ms = err->retry_after_s * INT64_C(1000) + jittered(sender, 1000);
+            pause_ms = err->retry_after_s * INT64_C(1000) + jittered(uploader, 1000);
     }
-    put_off(sender, pause_ms);
+    put_off(uploader, pause_ms);
     return OUTCOME_LATER;
 }
 
 /* Of a question that failed: one that was not understood is asked again a few times, since what
  * answers in place of the server for a while says anything; others do not wait for it. */
-static enum outcome outcome_of_question(struct symbol_uploader *sender,
+static enum outcome outcome_of_question(struct symbol_uploader *uploader,
                                         const struct candidate *candidate, enum err_code code,
                                         const struct err *err)
 {
     const bool is_refused = code == ERR_INVALID || code == ERR_TOO_LARGE;
     return is_refused && candidate->tries < PENDING_TRIES_MAX
                ? OUTCOME_PENDING
-               : outcome_of(sender, candidate, code, err);
+               : outcome_of(uploader, candidate, code, err);
 }
 
 /* ---- building and sending ---- */
 
 /* A file without a name; -1. */
-static int open_work_file(const struct symbol_uploader *sender)
+static int open_work_file(const struct symbol_uploader *uploader)
 {
     char path[4096];
-    int fd = open(sender->options.work_folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(uploader->options.work_folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || errno != EOPNOTSUPP)
         return fd;
-    snprintf(path, sizeof(path), "%s/.table.XXXXXX", sender->options.work_folder);
+    snprintf(path, sizeof(path), "%s/.table.XXXXXX", uploader->options.work_folder);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
         unlink(path);
     return fd;
 }
 
-static enum err_code build(struct symbol_uploader *sender, int input_fd, int table_fd,
+static enum err_code build(struct symbol_uploader *uploader, int input_fd, int table_fd,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
-    const struct wait_limit patience = {.is_cancelled = &sender->is_ending};
+    const struct wait_limit wait_limit = {.is_cancelled = &uploader->is_ending};
     const struct symbol_builder_options options = {.input_fd = input_fd,
                                                    .output_fd = table_fd,
                                                    .is_packed = true,
                                                    .alternate_fd = -1,
-                                                   .memory_bytes = sender->options.memory_bytes,
+                                                   .memory_bytes = uploader->options.memory_bytes,
                                                    .cpu_s = BUILD_CPU_S,
                                                    .wall_ms = BUILD_WALL_MS,
-                                                   .patience = &patience};
+                                                   .wait_limit = &wait_limit};
     if (ftruncate(table_fd, 0) || lseek(table_fd, 0, SEEK_SET))
         return err_set_errno(err, ERR_IO, "emptying the file of a table");
     return symbol_builder_run(&options, ret_report, err);
@@ -280,19 +280,19 @@ static bool is_above_bounds(enum err_code code)
 }
 
 /* Of the debug file, and where that says nothing of the binary itself. */
-static enum err_code build_best(struct symbol_uploader *sender, const struct candidate *candidate,
+static enum err_code build_best(struct symbol_uploader *uploader, const struct candidate *candidate,
                                 int table_fd, struct symbol_builder_report *ret_report,
                                 struct err *err)
 {
     enum err_code code = ERR_NOT_FOUND;
     if (candidate->debug_fd >= 0)
-        code = build(sender, candidate->debug_fd, table_fd, ret_report, err);
+        code = build(uploader, candidate->debug_fd, table_fd, ret_report, err);
     if (code == ERR_NOT_FOUND || code == ERR_INVALID || code == ERR_UNSUPPORTED)
-        code = build(sender, candidate->fd, table_fd, ret_report, err);
+        code = build(uploader, candidate->fd, table_fd, ret_report, err);
     return code;
 }
 
-static enum err_code send_file(struct symbol_uploader *sender, const struct candidate *candidate,
+static enum err_code send_file(struct symbol_uploader *uploader, const struct candidate *candidate,
                                const char *kind, int fd, uint64_t *sent_count, struct err *err)
 {
     struct stat status;
@@ -303,85 +303,86 @@ static enum err_code send_file(struct symbol_uploader *sender, const struct cand
                                             .name = candidate->name,
                                             .fd = fd,
                                             .bytes = (uint64_t)status.st_size};
-    const enum err_code code = symbol_client_send(sender->service, &file, err);
+    const enum err_code code = symbol_client_send(uploader->service, &file, err);
     if (code)
         return code;
-    add_count(sender, sent_count, 1);
-    add_count(sender, &sender->counts.sent_bytes, file.bytes);
+    add_count(uploader, sent_count, 1);
+    add_count(uploader, &uploader->counts.sent_bytes, file.bytes);
     log_event(LOG_INFO, "names of a binary were sent", "build_id=%s kind=%s bytes=%" PRIu64,
               candidate->build_id, kind, file.bytes);
     return ERR_NONE;
 }
 
 /* The table is ready: is it still of use? Other hosts have the same binary. */
-static enum outcome send_table(struct symbol_uploader *sender, const struct candidate *candidate,
+static enum outcome send_table(struct symbol_uploader *uploader, const struct candidate *candidate,
                                int table_fd, uint32_t rank)
 {
     struct symbol_client_status status;
     struct err err = {0};
-    enum err_code code = symbol_client_ask(sender->service, candidate->build_id, &status, &err);
-    if (!code && (!is_wanted(sender, &status) || !is_better(&status, rank))) {
-        add_count(sender, &sender->counts.known, 1);
+    enum err_code code = symbol_client_ask(uploader->service, candidate->build_id, &status, &err);
+    if (!code && (!is_wanted(uploader, &status) || !is_better(&status, rank))) {
+        add_count(uploader, &uploader->counts.known, 1);
         return OUTCOME_DONE;
     }
     if (code)
-        return outcome_of_question(sender, candidate, code, &err);
-    code = send_file(sender, candidate, "table", table_fd, &sender->counts.sent_tables, &err);
-    return outcome_of(sender, candidate, code, &err);
+        return outcome_of_question(uploader, candidate, code, &err);
+    code = send_file(uploader, candidate, "table", table_fd, &uploader->counts.sent_tables, &err);
+    return outcome_of(uploader, candidate, code, &err);
 }
 
-static enum outcome send_debug_file(struct symbol_uploader *sender,
+static enum outcome send_debug_file(struct symbol_uploader *uploader,
                                     const struct candidate *candidate, const struct err *why)
 {
     struct err err = {0};
-    if (!sender->options.may_send_files || candidate->debug_fd < 0 ||
+    if (!uploader->options.may_send_files || candidate->debug_fd < 0 ||
         !debug_file_is_free_of_code(candidate->debug_fd)) {
-        note_failure(sender, candidate, why);
+        note_failure(uploader, candidate, why);
         return OUTCOME_DONE;
     }
-    const enum err_code code = send_file(sender, candidate, "debuginfo", candidate->debug_fd,
-                                         &sender->counts.sent_files, &err);
-    return outcome_of(sender, candidate, code, &err);
+    const enum err_code code = send_file(uploader, candidate, "debuginfo", candidate->debug_fd,
+                                         &uploader->counts.sent_files, &err);
+    return outcome_of(uploader, candidate, code, &err);
 }
 
-static enum outcome make_and_send(struct symbol_uploader *sender, const struct candidate *candidate)
+static enum outcome make_and_send(struct symbol_uploader *uploader,
+                                  const struct candidate *candidate)
 {
     struct symbol_builder_report report = {0};
     struct err err = {0};
-    fd_auto table_fd = open_work_file(sender);
+    fd_auto table_fd = open_work_file(uploader);
     if (table_fd < 0) {
         err_set_errno(&err, ERR_IO, "making a file for a table");
-        return outcome_of(sender, candidate, ERR_IO, &err);
+        return outcome_of(uploader, candidate, ERR_IO, &err);
     }
-    const enum err_code code = build_best(sender, candidate, table_fd, &report, &err);
+    const enum err_code code = build_best(uploader, candidate, table_fd, &report, &err);
     if (!code)
-        return send_table(sender, candidate, table_fd, rank_of(report.quality));
+        return send_table(uploader, candidate, table_fd, rank_of(report.quality));
     if (is_above_bounds(code))
-        return send_debug_file(sender, candidate, &err);
+        return send_debug_file(uploader, candidate, &err);
     if (code == ERR_NOT_FOUND)
-        add_count(sender, &sender->counts.nameless, 1);
+        add_count(uploader, &uploader->counts.nameless, 1);
     else if (code != ERR_CANCELLED)
-        note_failure(sender, candidate, &err);
+        note_failure(uploader, candidate, &err);
     return code == ERR_CANCELLED ? OUTCOME_LATER : OUTCOME_DONE;
 }
 
-static enum outcome handle(struct symbol_uploader *sender, const struct candidate *candidate)
+static enum outcome handle(struct symbol_uploader *uploader, const struct candidate *candidate)
 {
     struct symbol_client_status status;
     struct err err = {0};
     const enum err_code code =
-        symbol_client_ask(sender->service, candidate->build_id, &status, &err);
+        symbol_client_ask(uploader->service, candidate->build_id, &status, &err);
     if (code)
-        return outcome_of_question(sender, candidate, code, &err);
-    note_success(sender);
-    if (!is_wanted(sender, &status)) {
-        add_count(sender, &sender->counts.known, 1);
+        return outcome_of_question(uploader, candidate, code, &err);
+    note_success(uploader);
+    if (!is_wanted(uploader, &status)) {
+        add_count(uploader, &uploader->counts.known, 1);
         return OUTCOME_DONE;
     }
-    if (status.state == SYMBOL_CLIENT_PENDING && sender->options.policy == SYMBOL_POLICY_MISSING &&
-        candidate->tries < PENDING_TRIES_MAX)
+    if (status.state == SYMBOL_CLIENT_PENDING &&
+        uploader->options.policy == SYMBOL_POLICY_MISSING && candidate->tries < PENDING_TRIES_MAX)
         return OUTCOME_PENDING;
-    return make_and_send(sender, candidate);
+    return make_and_send(uploader, candidate);
 }
 
 /* ---- the thread ---- */
@@ -394,25 +395,25 @@ static bool is_before(const struct candidate *a, const struct candidate *b, int6
 }
 
 /* The next whose time has come; NULL: *ret_wait_ms until there is one, -1 for ever. */
-static struct candidate *next_candidate(struct symbol_uploader *sender, int64_t *ret_wait_ms)
+static struct candidate *next_candidate(struct symbol_uploader *uploader, int64_t *ret_wait_ms)
 {
     const int64_t ms = now_ms();
     struct candidate *next = NULL;
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
-        struct candidate *candidate = &sender->queue[i];
+        struct candidate *candidate = &uploader->queue[i];
         if (candidate->build_id[0] && (!next || is_before(candidate, next, ms)))
             next = candidate;
     }
     *ret_wait_ms = next ? next->next_ms - ms : -1;
-    if (!next || *ret_wait_ms > 0 || sender->is_paused) {
-        if (sender->is_paused)
+    if (!next || *ret_wait_ms > 0 || uploader->is_paused) {
+        if (uploader->is_paused)
             *ret_wait_ms = -1;
         return NULL;
     }
     return next;
 }
 
-static void wait_for(struct symbol_uploader *sender, int64_t timeout_ms)
+static void wait_for(struct symbol_uploader *uploader, int64_t timeout_ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -420,67 +421,67 @@ static void wait_for(struct symbol_uploader *sender, int64_t timeout_ms)
     until.tv_sec += timeout_ms / 1000 + ns / CLOCK_NS_PER_S;
     until.tv_nsec = ns % CLOCK_NS_PER_S;
     if (timeout_ms < 0)
-        pthread_cond_wait(&sender->changed, &sender->mutex);
+        pthread_cond_wait(&uploader->changed, &uploader->mutex);
     else
-        pthread_cond_timedwait(&sender->changed, &sender->mutex, &until);
+        pthread_cond_timedwait(&uploader->changed, &uploader->mutex, &until);
 }
 
 /* Until the server is asked again. */
-static bool is_off(struct symbol_uploader *sender)
+static bool is_off(struct symbol_uploader *uploader)
 {
-    if (sender->is_off && now_ms() >= sender->resume_ms)
-        sender->is_off = false;
-    return sender->is_off;
+    if (uploader->is_off && now_ms() >= uploader->resume_ms)
+        uploader->is_off = false;
+    return uploader->is_off;
 }
 
-static void forget_known(struct symbol_uploader *sender)
+static void forget_known(struct symbol_uploader *uploader)
 {
-    map_bytes_fini(&sender->known);
-    sender->known = (struct map_bytes){0};
-    arena_destroy(sender->arena);
-    sender->arena = arena_create();
+    map_bytes_fini(&uploader->known);
+    uploader->known = (struct map_bytes){0};
+    arena_destroy(uploader->arena);
+    uploader->arena = arena_create();
 }
 
 /* A host that runs ever new programs asks again of the first after a while. */
-static void remember(struct symbol_uploader *sender, const char *build_id)
+static void remember(struct symbol_uploader *uploader, const char *build_id)
 {
-    if (sender->known.count >= KNOWN_MAX)
-        forget_known(sender);
-    map_bytes_add(&sender->known, span_text(arena_strdup(sender->arena, build_id)), 0);
+    if (uploader->known.count >= KNOWN_MAX)
+        forget_known(uploader);
+    map_bytes_add(&uploader->known, span_text(arena_strdup(uploader->arena, build_id)), 0);
 }
 
-static void clear(struct symbol_uploader *sender, struct candidate *candidate)
+static void clear(struct symbol_uploader *uploader, struct candidate *candidate)
 {
     os_close(candidate->fd);
     if (candidate->debug_fd >= 0)
         os_close(candidate->debug_fd);
     *candidate = (struct candidate){.fd = -1, .debug_fd = -1};
-    sender->counts.waiting--;
+    uploader->counts.waiting--;
 }
 
 /* All but the one that the server is asked with the next time (NULL: all): a file that is held open
  * keeps its disk and its mount. What is sampled then is given anew. */
-static void forget_others(struct symbol_uploader *sender, const struct candidate *kept)
+static void forget_others(struct symbol_uploader *uploader, const struct candidate *kept)
 {
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
-        if (sender->queue[i].build_id[0] && &sender->queue[i] != kept)
-            clear(sender, &sender->queue[i]);
+        if (uploader->queue[i].build_id[0] && &uploader->queue[i] != kept)
+            clear(uploader, &uploader->queue[i]);
     }
-    forget_known(sender);
+    forget_known(uploader);
     if (kept)
-        remember(sender, kept->build_id);
-    sender->has_forgotten = true;
+        remember(uploader, kept->build_id);
+    uploader->has_forgotten = true;
 }
 
-static void settle(struct symbol_uploader *sender, struct candidate *candidate,
+static void settle(struct symbol_uploader *uploader, struct candidate *candidate,
                    enum outcome outcome)
 {
     if (outcome == OUTCOME_DONE) {
-        clear(sender, candidate);
-    } else if (is_off(sender)) {
-        forget_others(sender, candidate);
+        clear(uploader, candidate);
+    } else if (is_off(uploader)) {
+        forget_others(uploader, candidate);
     } else if (outcome == OUTCOME_PENDING) {
-        candidate->next_ms = now_ms() + jittered(sender, PENDING_MS << candidate->tries);
+        candidate->next_ms = now_ms() + jittered(uploader, PENDING_MS << candidate->tries);
         candidate->tries++;
     }
 }
@@ -496,104 +497,104 @@ static void step_back(void)
 
 static void *run(void *context)
 {
-    struct symbol_uploader *sender = context;
+    struct symbol_uploader *uploader = context;
     int64_t wait_ms;
     step_back();
-    pthread_mutex_lock(&sender->mutex);
-    while (!atomic_load(&sender->is_ending)) {
-        struct candidate *candidate = next_candidate(sender, &wait_ms);
+    pthread_mutex_lock(&uploader->mutex);
+    while (!atomic_load(&uploader->is_ending)) {
+        struct candidate *candidate = next_candidate(uploader, &wait_ms);
         if (!candidate) {
-            wait_for(sender, wait_ms);
+            wait_for(uploader, wait_ms);
             continue;
         }
         /* Its place is this thread's until it is settled. */
-        pthread_mutex_unlock(&sender->mutex);
-        const enum outcome outcome = handle(sender, candidate);
-        pthread_mutex_lock(&sender->mutex);
-        settle(sender, candidate, outcome);
+        pthread_mutex_unlock(&uploader->mutex);
+        const enum outcome outcome = handle(uploader, candidate);
+        pthread_mutex_lock(&uploader->mutex);
+        settle(uploader, candidate, outcome);
     }
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_unlock(&uploader->mutex);
     return NULL;
 }
 
 /* ---- life ---- */
 
-static void release(struct symbol_uploader *sender)
+static void release(struct symbol_uploader *uploader)
 {
-    forget_others(sender, NULL);
-    symbol_client_destroy(sender->service);
-    pthread_cond_destroy(&sender->changed);
-    pthread_mutex_destroy(&sender->mutex);
-    map_bytes_fini(&sender->known);
-    arena_destroy(sender->arena);
-    mem_free(sender);
+    forget_others(uploader, NULL);
+    symbol_client_destroy(uploader->service);
+    pthread_cond_destroy(&uploader->changed);
+    pthread_mutex_destroy(&uploader->mutex);
+    map_bytes_fini(&uploader->known);
+    arena_destroy(uploader->arena);
+    mem_free(uploader);
 }
 
 static struct symbol_uploader *create(const struct symbol_uploader_options *options)
 {
-    struct symbol_uploader *sender = mem_new(struct symbol_uploader, 1);
+    struct symbol_uploader *uploader = mem_new(struct symbol_uploader, 1);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&sender->changed, &attributes);
+    pthread_cond_init(&uploader->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&sender->mutex, NULL);
-    sender->options = *options;
-    sender->arena = arena_create();
-    sender->pause_ms = PAUSE_MIN_MS;
-    sender->off_ms = OFF_MIN_MS;
-    return sender;
+    pthread_mutex_init(&uploader->mutex, NULL);
+    uploader->options = *options;
+    uploader->arena = arena_create();
+    uploader->pause_ms = PAUSE_MIN_MS;
+    uploader->off_ms = OFF_MIN_MS;
+    return uploader;
 }
 
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
                                     struct symbol_uploader **ret_sender, struct err *err)
 {
-    struct symbol_uploader *sender = create(options);
+    struct symbol_uploader *uploader = create(options);
     enum err_code code =
-        symbol_client_create(options->access, &sender->is_ending, &sender->service, err);
-    if (!code && pthread_create(&sender->thread, NULL, run, sender))
+        symbol_client_create(options->access, &uploader->is_ending, &uploader->service, err);
+    if (!code && pthread_create(&uploader->thread, NULL, run, uploader))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
-        release(sender);
+        release(uploader);
         return code;
     }
-    *ret_sender = sender;
+    *ret_sender = uploader;
     return ERR_NONE;
 }
 
-void symbol_uploader_stop(struct symbol_uploader *sender)
+void symbol_uploader_stop(struct symbol_uploader *uploader)
 {
-    if (!sender)
+    if (!uploader)
         return;
-    pthread_mutex_lock(&sender->mutex);
-    atomic_store(&sender->is_ending, true);
-    pthread_cond_signal(&sender->changed);
-    pthread_mutex_unlock(&sender->mutex);
-    pthread_join(sender->thread, NULL);
-    release(sender);
+    pthread_mutex_lock(&uploader->mutex);
+    atomic_store(&uploader->is_ending, true);
+    pthread_cond_signal(&uploader->changed);
+    pthread_mutex_unlock(&uploader->mutex);
+    pthread_join(uploader->thread, NULL);
+    release(uploader);
 }
 
 /* ---- what comes in ---- */
 
-bool symbol_uploader_has_forgotten(struct symbol_uploader *sender)
+bool symbol_uploader_has_forgotten(struct symbol_uploader *uploader)
 {
-    pthread_mutex_lock(&sender->mutex);
-    const bool has_forgotten = sender->has_forgotten && !is_off(sender);
-    sender->has_forgotten = sender->has_forgotten && !has_forgotten;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    const bool has_forgotten = uploader->has_forgotten && !is_off(uploader);
+    uploader->has_forgotten = uploader->has_forgotten && !has_forgotten;
+    pthread_mutex_unlock(&uploader->mutex);
     return has_forgotten;
 }
 
-enum symbol_want symbol_uploader_wants(struct symbol_uploader *sender, const char *build_id)
+enum symbol_want symbol_uploader_wants(struct symbol_uploader *uploader, const char *build_id)
 {
     enum symbol_want want = SYMBOL_WANT_NOW;
-    pthread_mutex_lock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
     if (!build_id[0] || strlen(build_id) >= ID_BYTES ||
-        map_bytes_find(&sender->known, span_text(build_id)) != MAP_ABSENT)
+        map_bytes_find(&uploader->known, span_text(build_id)) != MAP_ABSENT)
         want = SYMBOL_WANT_NEVER;
-    else if (sender->counts.waiting >= QUEUE_MAX || is_off(sender))
+    else if (uploader->counts.waiting >= QUEUE_MAX || is_off(uploader))
         want = SYMBOL_WANT_LATER;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_unlock(&uploader->mutex);
     return want;
 }
 
@@ -606,7 +607,7 @@ static void copy_name(const char *path, char name[NAME_BYTES])
         *at = (char)(*at < ' ' || *at > '~' ? '?' : *at);
 }
 
-void symbol_uploader_give(struct symbol_uploader *sender, const char *build_id, const char *path,
+void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id, const char *path,
                           int fd, int debug_fd)
 {
     struct candidate candidate = {.fd = fd, .debug_fd = debug_fd, .next_ms = now_ms()};
@@ -615,36 +616,36 @@ void symbol_uploader_give(struct symbol_uploader *sender, const char *build_id, 
         candidate.bytes = status.st_size;
     snprintf(candidate.build_id, sizeof(candidate.build_id), "%s", build_id);
     copy_name(path, candidate.name);
-    pthread_mutex_lock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
     uint32_t place = 0;
-    while (place < QUEUE_MAX && sender->queue[place].build_id[0])
+    while (place < QUEUE_MAX && uploader->queue[place].build_id[0])
         place++;
-    if (candidate.next_ms < sender->resume_ms)
-        candidate.next_ms = sender->resume_ms;
-    sender->counts.waiting++;
+    if (candidate.next_ms < uploader->resume_ms)
+        candidate.next_ms = uploader->resume_ms;
+    uploader->counts.waiting++;
     if (place == QUEUE_MAX) {
-        clear(sender, &candidate);
+        clear(uploader, &candidate);
     } else {
-        sender->queue[place] = candidate;
-        sender->counts.asked++;
-        remember(sender, build_id);
-        pthread_cond_signal(&sender->changed);
+        uploader->queue[place] = candidate;
+        uploader->counts.asked++;
+        remember(uploader, build_id);
+        pthread_cond_signal(&uploader->changed);
     }
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_unlock(&uploader->mutex);
 }
 
-void symbol_uploader_pause(struct symbol_uploader *sender, bool is_paused)
+void symbol_uploader_pause(struct symbol_uploader *uploader, bool is_paused)
 {
-    pthread_mutex_lock(&sender->mutex);
-    sender->is_paused = is_paused;
-    pthread_cond_signal(&sender->changed);
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    uploader->is_paused = is_paused;
+    pthread_cond_signal(&uploader->changed);
+    pthread_mutex_unlock(&uploader->mutex);
 }
 
-void symbol_uploader_count(struct symbol_uploader *sender,
+void symbol_uploader_count(struct symbol_uploader *uploader,
                            struct symbol_uploader_counts *ret_counts)
 {
-    pthread_mutex_lock(&sender->mutex);
-    *ret_counts = sender->counts;
-    pthread_mutex_unlock(&sender->mutex);
+    pthread_mutex_lock(&uploader->mutex);
+    *ret_counts = uploader->counts;
+    pthread_mutex_unlock(&uploader->mutex);
 }

@@ -53,24 +53,24 @@ struct symbol_uploader_counts {
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
                                     struct symbol_uploader **ret_sender, struct err *err) MUST_USE;
 /* Gives up what is under way. NULL is a no-op. */
-void symbol_uploader_stop(struct symbol_uploader *sender);
+void symbol_uploader_stop(struct symbol_uploader *uploader);
 
 enum symbol_want {
     SYMBOL_WANT_NEVER, /* it was given before */
     SYMBOL_WANT_LATER, /* too many wait, or the server takes none now */
     SYMBOL_WANT_NOW,
 };
-enum symbol_want symbol_uploader_wants(struct symbol_uploader *sender, const char *build_id);
+enum symbol_want symbol_uploader_wants(struct symbol_uploader *uploader, const char *build_id);
 /* True once after what was given and not sent has been given up, since the server took none: what
  * is sampled is to be given again. */
-bool symbol_uploader_has_forgotten(struct symbol_uploader *sender);
+bool symbol_uploader_has_forgotten(struct symbol_uploader *uploader);
 /* Both files become the sender's, debug_fd where it is not -1. */
-void symbol_uploader_give(struct symbol_uploader *sender, const char *build_id, const char *path,
+void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id, const char *path,
                           int fd, int debug_fd);
 /* While there is too little memory nothing is built. */
-void symbol_uploader_pause(struct symbol_uploader *sender, bool is_paused);
+void symbol_uploader_pause(struct symbol_uploader *uploader, bool is_paused);
 
-void symbol_uploader_count(struct symbol_uploader *sender,
+void symbol_uploader_count(struct symbol_uploader *uploader,
                            struct symbol_uploader_counts *ret_counts);
 
 #endif

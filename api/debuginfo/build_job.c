@@ -106,17 +106,17 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
 }
 
 static enum err_code build(struct server *server, const struct debuginfo_job *job,
-                           const struct wait_limit *patience, struct arena *arena,
+                           const struct wait_limit *wait_limit, struct arena *arena,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input = -1;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
     /* Servers are asked for nothing here: that goes with the need (api/debuginfo/fetch_job.c). */
     const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
-    enum err_code code = integrity_open_within(server, &job->object, patience, &input, err);
+    enum err_code code = integrity_open_within(server, &job->object, wait_limit, &input, err);
     if (!code)
         code = integrity_verify_once(server, &job->object, input, err);
-    return code ? code : debuginfo_builder_run(server, input, patience, &reader, ret_report, err);
+    return code ? code : debuginfo_builder_run(server, input, wait_limit, &reader, ret_report, err);
 }
 
 /* Who asks for the executable of a build id gets it, stripped as it may be. */
@@ -162,7 +162,7 @@ static enum err_code fail(struct server *server, const struct debuginfo_job *job
 }
 
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
-                              const struct wait_limit *patience, struct arena *arena,
+                              const struct wait_limit *wait_limit, struct arena *arena,
                               bool *ret_is_built, struct err *err)
 {
     *ret_is_built = false;
@@ -171,7 +171,7 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
         return fail(server, job, "the server stopped each time while it built the symbol table",
                     false, arena, err);
     struct symbol_builder_report report = {0};
-    enum err_code code = build(server, job, patience, arena, &report, err);
+    enum err_code code = build(server, job, wait_limit, arena, &report, err);
     *ret_is_built = !code;
     if (!code || !is_of_the_file(job, code))
         return code;

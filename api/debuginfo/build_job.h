@@ -37,7 +37,7 @@ enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
  * the machine's: the job is to be tried again.
  */
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
-                              const struct wait_limit *patience, struct arena *arena,
+                              const struct wait_limit *wait_limit, struct arena *arena,
                               bool *ret_is_built, struct err *err) MUST_USE;
 
 #endif

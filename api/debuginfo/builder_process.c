@@ -32,7 +32,7 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 
 /* Into a new file at *ret_output, which the caller closes. */
 static enum err_code build_into(int input, int shared, bool is_first_names,
-                                const struct wait_limit *patience, int *ret_output,
+                                const struct wait_limit *wait_limit, int *ret_output,
                                 struct symbol_builder_report *ret_report, struct err *err)
 {
     *ret_output = memfd_create("symbol table", MFD_CLOEXEC);
@@ -44,12 +44,12 @@ static enum err_code build_into(int input, int shared, bool is_first_names,
                                                    .is_first_names = is_first_names,
                                                    .cpu_s = is_first_names ? FIRST_NAMES_S : 0,
                                                    .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
-                                                   .patience = patience};
+                                                   .wait_limit = wait_limit};
     return symbol_builder_run(&options, ret_report, err);
 }
 
 /* What cannot be made with the shared file stays as it was made without. */
-static enum err_code build_with_shared(int input, const struct wait_limit *patience,
+static enum err_code build_with_shared(int input, const struct wait_limit *wait_limit,
                                        const struct debuginfo_reader *reader, int *output,
                                        struct symbol_builder_report *report, struct err *err)
 {
@@ -58,7 +58,7 @@ static enum err_code build_with_shared(int input, const struct wait_limit *patie
     enum err_code code = reader->find_shared(reader->context, report->alternate_id, &shared, err);
     if (code || shared < 0)
         return code;
-    code = build_into(input, shared, false, patience, &better_output, &better, err);
+    code = build_into(input, shared, false, wait_limit, &better_output, &better, err);
     if (code)
         return code == ERR_CANCELLED ? code : ERR_NONE;
     const int old_output = *output;
@@ -68,14 +68,15 @@ static enum err_code build_with_shared(int input, const struct wait_limit *patie
     return ERR_NONE;
 }
 
-static enum err_code build(int input, bool is_first_names, const struct wait_limit *patience,
+static enum err_code build(int input, bool is_first_names, const struct wait_limit *wait_limit,
                            const struct debuginfo_reader *reader,
                            struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto output = -1;
-    enum err_code code = build_into(input, -1, is_first_names, patience, &output, ret_report, err);
+    enum err_code code =
+        build_into(input, -1, is_first_names, wait_limit, &output, ret_report, err);
     if (!code && ret_report->alternate_id[0] && reader->find_shared)
-        code = build_with_shared(input, patience, reader, &output, ret_report, err);
+        code = build_with_shared(input, wait_limit, reader, &output, ret_report, err);
     if (code)
         return code;
     struct debuginfo_built table = {.problem = ret_report->problem,
@@ -84,16 +85,16 @@ static enum err_code build(int input, bool is_first_names, const struct wait_lim
 }
 
 enum err_code debuginfo_builder_run(struct server *server, int input,
-                                    const struct wait_limit *patience,
+                                    const struct wait_limit *wait_limit,
                                     const struct debuginfo_reader *reader,
                                     struct symbol_builder_report *ret_report, struct err *err)
 {
     struct stat status;
     if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
-        !build(input, true, patience, reader, ret_report, err))
+        !build(input, true, wait_limit, reader, ret_report, err))
         metric_add(metrics_counter(server->metrics, "perfolio_symbol_first_names_total", "",
                                    "Symbol tables of names alone that were published while the "
                                    "whole ones were built."),
                    1);
-    return build(input, false, patience, reader, ret_report, err);
+    return build(input, false, wait_limit, reader, ret_report, err);
 }

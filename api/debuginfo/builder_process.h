@@ -50,7 +50,7 @@ struct debuginfo_reader {
  * give.
  */
 enum err_code debuginfo_builder_run(struct server *server, int input,
-                                    const struct wait_limit *patience,
+                                    const struct wait_limit *wait_limit,
                                     const struct debuginfo_reader *reader,
                                     struct symbol_builder_report *ret_report,
                                     struct err *err) MUST_USE;

@@ -320,14 +320,14 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
 
 static enum err_code build(struct hunt *hunt, int input, struct err *err)
 {
-    const struct wait_limit patience = {.is_cancelled = &hunt->fetch->should_stop};
+    const struct wait_limit wait_limit = {.is_cancelled = &hunt->fetch->should_stop};
     const struct debuginfo_reader reader = {
         .publish = publish, .find_shared = find_shared, .context = hunt};
     struct symbol_builder_report report;
     renew(hunt, BUILD_LEASE_S);
     conclude_shared(hunt, DEBUGINFOD_REFUSED,
                     "its build id is not told"); /* until it is asked for */
-    return debuginfo_builder_run(hunt->fetch->server, input, &patience, &reader, &report, err);
+    return debuginfo_builder_run(hunt->fetch->server, input, &wait_limit, &reader, &report, err);
 }
 
 /* Of servers from the first on; a file of no use is no reason not to ask the next. */

@@ -146,7 +146,7 @@ static bool run_one(struct debuginfo_jobs *jobs)
     struct debuginfo_job job;
     struct err err;
     arena_auto arena = arena_create();
-    const struct wait_limit patience = {.is_cancelled = &jobs->should_stop};
+    const struct wait_limit wait_limit = {.is_cancelled = &jobs->should_stop};
     enum err_code code = claim(jobs, arena, &job, &err);
     if (code)
         report("claiming a symbol table", &err);
@@ -154,7 +154,7 @@ static bool run_one(struct debuginfo_jobs *jobs)
         return false;
     set_running(jobs, &job);
     bool is_built = false;
-    code = debuginfo_build(jobs->server, &job, &patience, arena, &is_built, &err);
+    code = debuginfo_build(jobs->server, &job, &wait_limit, arena, &is_built, &err);
     set_running(jobs, NULL);
     count_outcome(jobs, code       ? "outcome=\"again\""
                         : is_built ? "outcome=\"built\""

@@ -20,163 +20,175 @@ struct concurrency_limit {
 
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting)
 {
-    struct concurrency_limit *turns = mem_new(struct concurrency_limit, 1);
-    pthread_mutex_init(&turns->mutex, NULL);
+    struct concurrency_limit *concurrency = mem_new(struct concurrency_limit, 1);
+    pthread_mutex_init(&concurrency->mutex, NULL);
     int reserve = (worker_count + 3) / 4;
-    turns->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
-    turns->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
-    turns->max_waiting = max_waiting;
-    return turns;
+    concurrency->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
+    concurrency->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
+    concurrency->max_waiting = max_waiting;
+    return concurrency;
 }
 
-void concurrency_limit_destroy(struct concurrency_limit *turns)
+void concurrency_limit_destroy(struct concurrency_limit *concurrency)
 {
-    if (!turns)
+    if (!concurrency)
         return;
-    assert(!turns->held && !turns->waiting);
-    pthread_mutex_destroy(&turns->mutex);
-    mem_free(turns);
+    assert(!concurrency->held && !concurrency->waiting);
+    pthread_mutex_destroy(&concurrency->mutex);
+    mem_free(concurrency);
 }
 
 static int count_source(const struct concurrency_slot *list, const char *source)
 {
     int count = 0;
-    for (const struct concurrency_slot *turn = list; turn && source; turn = turn->next)
-        count += turn->source && strcmp(turn->source, source) == 0;
+    for (const struct concurrency_slot *concurrency_slot = list; concurrency_slot && source;
+         concurrency_slot = concurrency_slot->next)
+        count += concurrency_slot->source && strcmp(concurrency_slot->source, source) == 0;
     return count;
 }
 
 /* Called locked. Few are held, so that looking through them costs little. */
-static bool is_free(const struct concurrency_limit *turns, const struct concurrency_slot *wanted)
+static bool is_free(const struct concurrency_limit *concurrency,
+                    const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct concurrency_slot *turn = turns->held; turn; turn = turn->next)
-        count += strcmp(turn->key, wanted->key) == 0;
-    return turns->held_count < turns->max_held && count_source(turns->held, wanted->source) == 0 &&
-           count < (wanted->most ? wanted->most : turns->max_held_of_one);
+    for (const struct concurrency_slot *concurrency_slot = concurrency->held; concurrency_slot;
+         concurrency_slot = concurrency_slot->next)
+        count += strcmp(concurrency_slot->key, wanted->key) == 0;
+    return concurrency->held_count < concurrency->max_held &&
+           count_source(concurrency->held, wanted->source) == 0 &&
+           count < (wanted->most ? wanted->most : concurrency->max_held_of_one);
 }
 
-static void hold(struct concurrency_limit *turns, struct concurrency_slot *turn)
+static void hold(struct concurrency_limit *concurrency, struct concurrency_slot *concurrency_slot)
 {
-    turn->is_held = true;
-    turn->next = turns->held;
-    turns->held = turn;
-    turns->held_count++;
+    concurrency_slot->is_held = true;
+    concurrency_slot->next = concurrency->held;
+    concurrency->held = concurrency_slot;
+    concurrency->held_count++;
 }
 
-bool concurrency_limit_take(struct concurrency_limit *turns, struct concurrency_slot *turn)
+bool concurrency_limit_take(struct concurrency_limit *concurrency,
+                            struct concurrency_slot *concurrency_slot)
 {
-    pthread_mutex_lock(&turns->mutex);
+    pthread_mutex_lock(&concurrency->mutex);
     /* A place that is free while some wait is not for them: they wait for another share's. */
-    if (!turn->is_held && is_free(turns, turn))
-        hold(turns, turn);
-    bool is_held = turn->is_held;
-    pthread_mutex_unlock(&turns->mutex);
+    if (!concurrency_slot->is_held && is_free(concurrency, concurrency_slot))
+        hold(concurrency, concurrency_slot);
+    bool is_held = concurrency_slot->is_held;
+    pthread_mutex_unlock(&concurrency->mutex);
     return is_held;
 }
 
 /* Called locked. One share's readers leave room in the list for those of others, as does a source.
  */
-static bool is_crowded(const struct concurrency_limit *turns, const struct concurrency_slot *wanted)
+static bool is_crowded(const struct concurrency_limit *concurrency,
+                       const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct concurrency_slot *turn = turns->waiting; turn; turn = turn->next)
-        count += strcmp(turn->key, wanted->key) == 0;
-    return count >= (turns->max_waiting + 1) / 2 ||
-           count_source(turns->waiting, wanted->source) >= CONCURRENCY_LIMIT_WAITING_OF_SOURCE;
+    for (const struct concurrency_slot *concurrency_slot = concurrency->waiting; concurrency_slot;
+         concurrency_slot = concurrency_slot->next)
+        count += strcmp(concurrency_slot->key, wanted->key) == 0;
+    return count >= (concurrency->max_waiting + 1) / 2 ||
+           count_source(concurrency->waiting, wanted->source) >=
+               CONCURRENCY_LIMIT_WAITING_OF_SOURCE;
 }
 
-enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *turns,
-                                                              struct concurrency_slot *turn)
+enum concurrency_limit_outcome
+concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
+                               struct concurrency_slot *concurrency_slot)
 {
     enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
-    pthread_mutex_lock(&turns->mutex);
-    if (is_free(turns, turn)) {
-        hold(turns, turn);
+    pthread_mutex_lock(&concurrency->mutex);
+    if (is_free(concurrency, concurrency_slot)) {
+        hold(concurrency, concurrency_slot);
         outcome = CONCURRENCY_LIMIT_TAKEN;
-    } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn)) {
-        struct concurrency_slot **place = &turns->waiting;
+    } else if (concurrency->waiting_count < concurrency->max_waiting &&
+               !is_crowded(concurrency, concurrency_slot)) {
+        struct concurrency_slot **place = &concurrency->waiting;
         while (*place)
             place = &(*place)->next;
-        turn->next = NULL;
-        *place = turn;
-        turns->waiting_count++;
-        atomic_store(&turn->is_waiting, true);
+        concurrency_slot->next = NULL;
+        *place = concurrency_slot;
+        concurrency->waiting_count++;
+        atomic_store(&concurrency_slot->is_waiting, true);
         outcome = CONCURRENCY_LIMIT_WAITING;
     }
-    pthread_mutex_unlock(&turns->mutex);
+    pthread_mutex_unlock(&concurrency->mutex);
     return outcome;
 }
 
 /* Called locked: takes the turn that *place points to out of the list. */
-static struct concurrency_slot *unlink_waiting(struct concurrency_limit *turns,
+static struct concurrency_slot *unlink_waiting(struct concurrency_limit *concurrency,
                                                struct concurrency_slot **place)
 {
-    struct concurrency_slot *turn = *place;
-    *place = turn->next;
-    turns->waiting_count--;
-    atomic_store(&turn->is_waiting, false);
-    return turn;
+    struct concurrency_slot *concurrency_slot = *place;
+    *place = concurrency_slot->next;
+    concurrency->waiting_count--;
+    atomic_store(&concurrency_slot->is_waiting, false);
+    return concurrency_slot;
 }
 
-bool concurrency_limit_leave(struct concurrency_limit *turns, struct concurrency_slot *turn)
+bool concurrency_limit_leave(struct concurrency_limit *concurrency,
+                             struct concurrency_slot *concurrency_slot)
 {
-    if (!atomic_load(&turn->is_waiting))
+    if (!atomic_load(&concurrency_slot->is_waiting))
         return false;
-    pthread_mutex_lock(&turns->mutex);
-    struct concurrency_slot **place = &turns->waiting;
-    while (*place && *place != turn)
+    pthread_mutex_lock(&concurrency->mutex);
+    struct concurrency_slot **place = &concurrency->waiting;
+    while (*place && *place != concurrency_slot)
         place = &(*place)->next;
     bool has_left = *place != NULL;
     if (has_left)
-        unlink_waiting(turns, place);
-    pthread_mutex_unlock(&turns->mutex);
+        unlink_waiting(concurrency, place);
+    pthread_mutex_unlock(&concurrency->mutex);
     return has_left;
 }
 
 /* Hands what is free to the first who may have it; NULL: nobody. */
-static struct concurrency_slot *hand_on(struct concurrency_limit *turns)
+static struct concurrency_slot *hand_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
-    pthread_mutex_lock(&turns->mutex);
-    struct concurrency_slot **place = &turns->waiting;
-    while (*place && !is_free(turns, *place))
+    pthread_mutex_lock(&concurrency->mutex);
+    struct concurrency_slot **place = &concurrency->waiting;
+    while (*place && !is_free(concurrency, *place))
         place = &(*place)->next;
     if (*place) {
-        woken = unlink_waiting(turns, place);
-        hold(turns, woken);
+        woken = unlink_waiting(concurrency, place);
+        hold(concurrency, woken);
     }
-    pthread_mutex_unlock(&turns->mutex);
+    pthread_mutex_unlock(&concurrency->mutex);
     return woken;
 }
 
-void concurrency_limit_give(struct concurrency_limit *turns, struct concurrency_slot *turn)
+void concurrency_limit_give(struct concurrency_limit *concurrency,
+                            struct concurrency_slot *concurrency_slot)
 {
-    pthread_mutex_lock(&turns->mutex);
-    struct concurrency_slot **place = &turns->held;
-    while (*place != turn)
+    pthread_mutex_lock(&concurrency->mutex);
+    struct concurrency_slot **place = &concurrency->held;
+    while (*place != concurrency_slot)
         place = &(*place)->next;
-    *place = turn->next;
-    turn->is_held = false;
-    turns->held_count--;
-    pthread_mutex_unlock(&turns->mutex);
+    *place = concurrency_slot->next;
+    concurrency_slot->is_held = false;
+    concurrency->held_count--;
+    pthread_mutex_unlock(&concurrency->mutex);
     /* One may have waited for the key and another for the source. */
-    for (struct concurrency_slot *woken; (woken = hand_on(turns));)
+    for (struct concurrency_slot *woken; (woken = hand_on(concurrency));)
         woken->wake(woken);
 }
 
-int concurrency_limit_waiting_count(struct concurrency_limit *turns)
+int concurrency_limit_waiting_count(struct concurrency_limit *concurrency)
 {
-    pthread_mutex_lock(&turns->mutex);
-    int count = turns->waiting_count;
-    pthread_mutex_unlock(&turns->mutex);
+    pthread_mutex_lock(&concurrency->mutex);
+    int count = concurrency->waiting_count;
+    pthread_mutex_unlock(&concurrency->mutex);
     return count;
 }
 
-int concurrency_limit_held_count(struct concurrency_limit *turns)
+int concurrency_limit_held_count(struct concurrency_limit *concurrency)
 {
-    pthread_mutex_lock(&turns->mutex);
-    int count = turns->held_count;
-    pthread_mutex_unlock(&turns->mutex);
+    pthread_mutex_lock(&concurrency->mutex);
+    int count = concurrency->held_count;
+    pthread_mutex_unlock(&concurrency->mutex);
     return count;
 }

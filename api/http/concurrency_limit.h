@@ -34,10 +34,11 @@ struct concurrency_slot {
 /* For a pool of so many workers; max_waiting bounds those who wait. */
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting);
 /* NULL is a no-op. No turn is held or waited for any more. */
-void concurrency_limit_destroy(struct concurrency_limit *turns);
+void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 
 /* Takes a turn for turn->key if one is free; true when it is held now, or was before. */
-bool concurrency_limit_take(struct concurrency_limit *turns, struct concurrency_slot *turn);
+bool concurrency_limit_take(struct concurrency_limit *concurrency,
+                            struct concurrency_slot *concurrency_slot);
 
 enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
@@ -45,18 +46,21 @@ enum concurrency_limit_outcome {
                                   concurrency_limit_leave */
     CONCURRENCY_LIMIT_REFUSED, /* too many wait, or half of the list waits for the same */
 };
-enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *turns,
-                                                              struct concurrency_slot *turn);
+enum concurrency_limit_outcome
+concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
+                               struct concurrency_slot *concurrency_slot);
 
 /* True: turn waited and does so no longer; it is the caller's, and wake will not be called. False
  * at once for a turn that does not wait. */
-bool concurrency_limit_leave(struct concurrency_limit *turns, struct concurrency_slot *turn);
+bool concurrency_limit_leave(struct concurrency_limit *concurrency,
+                             struct concurrency_slot *concurrency_slot);
 
 /* Gives a held turn back, and hands it to the next who may have it. */
-void concurrency_limit_give(struct concurrency_limit *turns, struct concurrency_slot *turn);
+void concurrency_limit_give(struct concurrency_limit *concurrency,
+                            struct concurrency_slot *concurrency_slot);
 
 /* For metrics and tests. */
-int concurrency_limit_waiting_count(struct concurrency_limit *turns);
-int concurrency_limit_held_count(struct concurrency_limit *turns);
+int concurrency_limit_waiting_count(struct concurrency_limit *concurrency);
+int concurrency_limit_held_count(struct concurrency_limit *concurrency);
 
 #endif

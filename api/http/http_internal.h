@@ -163,10 +163,10 @@ struct http_server {
     struct http_options options;
     h2o_globalconf_t config;
     struct worker_pool *workers;
-    struct worker_pool *intake;    /* for routes with ROUTE_AGENT */
-    struct worker_pool *probes;    /* for routes with ROUTE_PROBE */
-    struct access_log *access_log; /* NULL: none */
-    SSL_CTX *tls;                  /* NULL without TLS listeners */
+    struct worker_pool *ingest_body; /* for routes with ROUTE_AGENT */
+    struct worker_pool *probes;      /* for routes with ROUTE_PROBE */
+    struct access_log *access_log;   /* NULL: none */
+    SSL_CTX *tls;                    /* NULL without TLS listeners */
     bool sends_hsts;
     struct http_loop *loops;
     struct connection_table *connections;

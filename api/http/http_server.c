@@ -202,13 +202,13 @@ static double read_jobs(void *context)
 static double read_queue(void *context)
 {
     struct http_server *http = context;
-    return worker_queue_depth(http->workers) + worker_queue_depth(http->intake);
+    return worker_queue_depth(http->workers) + worker_queue_depth(http->ingest_body);
 }
 
 static double read_running(void *context)
 {
     struct http_server *http = context;
-    return worker_running_count(http->workers) + worker_running_count(http->intake);
+    return worker_running_count(http->workers) + worker_running_count(http->ingest_body);
 }
 
 static double read_buffered(void *context)
@@ -416,7 +416,7 @@ static void on_messages(h2o_multithread_receiver_t *receiver, h2o_linklist_t *me
     }
 }
 
-static void turn(struct http_loop *loop)
+static void concurrency_slot(struct http_loop *loop)
 {
     /* -1 is an interrupted wait, nothing more. */
     h2o_evloop_run(loop->context.loop, TURN_MS);
@@ -449,12 +449,12 @@ static void *run_loop(void *argument)
     open_listeners(loop);
     sem_post(&loop->http->has_started);
     while (!loop->is_ending)
-        turn(loop);
+        concurrency_slot(loop);
     start_draining(loop);
     loop->is_cut = true;
     int64_t deadline_ns = clock_monotonic_ns() + END_MS * CLOCK_NS_PER_MS;
     while (!h2o_linklist_is_empty(&loop->connections) && clock_monotonic_ns() < deadline_ns)
-        turn(loop);
+        concurrency_slot(loop);
     http_connection_drop_lingering(loop);
     return NULL;
 }
@@ -482,8 +482,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
-    http->intake = worker_pool_create(options->intake_count, options->max_queued_requests,
-                                      options->max_queued_bytes);
+    http->ingest_body = worker_pool_create(options->intake_count, options->max_queued_requests,
+                                           options->max_queued_bytes);
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
@@ -586,7 +586,7 @@ void http_server_destroy(struct http_server *http)
         http_server_stop(http, 0);
         /* Handlers that still run answer to loops that still run. */
         worker_pool_destroy(http->workers);
-        worker_pool_destroy(http->intake);
+        worker_pool_destroy(http->ingest_body);
         worker_pool_destroy(http->probes);
         tell_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)

@@ -175,7 +175,7 @@ static enum err_code identify(struct request *request, struct err *err)
     if (request->route->flags & ROUTE_NO_IDENTITY)
         return ERR_NONE; /* it is anonymous from the start */
     if (limits_misses(request))
-        limit = rate_limiter_check(request->server->limiter, LIMIT_MISS_ADDRESS,
+        limit = rate_limiter_check(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
                                    span_text(request->address), err);
     if (limit == ERR_NONE)
         return auth_identify(request, err);
@@ -198,7 +198,7 @@ static void count_miss(const struct http_job *job, enum err_code code)
     bool is_missing = code == ERR_NOT_FOUND || job->response.status == 404;
     if (limits_misses(request) && is_missing && !request->has_found &&
         request->principal.kind == PRINCIPAL_ANONYMOUS)
-        rate_limiter_fail(request->server->limiter, LIMIT_MISS_ADDRESS,
+        rate_limiter_fail(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
                           span_text(request->address));
 }
 
@@ -244,7 +244,7 @@ static void send_answer(struct http_job *job)
 void http_job_cancel(struct http_job *job)
 {
     atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
-    if (!concurrency_limit_leave(job->request.server->turns, &job->request.turn))
+    if (!concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
         return;
     answer_nobody(job);
     send_answer(job);
@@ -263,7 +263,7 @@ static void fail_stopping(struct http_job *job)
  */
 static bool has_queued_too_long(const struct http_job *job)
 {
-    return !job->request.turn.is_held &&
+    return !job->request.concurrency_slot.is_held &&
            clock_monotonic_ns() - job->queued_ns > QUEUE_MAX_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
@@ -281,7 +281,7 @@ static void fail_waiting(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_BUSY,
-            job->request.turn.source
+            job->request.concurrency_slot.source
                 ? "this file has waited too long (report-wait): without credentials an address "
                   "generates one at a time; sign in, or try again in a few seconds"
                 : "too many ask for reports that take long; try again in a few seconds");
@@ -299,7 +299,7 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
     int64_t max_ns = job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
     bool is_long = now_ns - job->request.start_ns > max_ns;
     if ((!is_stopping && !is_long) ||
-        !concurrency_limit_leave(job->request.server->turns, &job->request.turn))
+        !concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
         return;
     if (is_stopping)
         fail_stopping(job);
@@ -361,16 +361,17 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
 /* False when the request waits for its turn. */
 static bool handle_in_turn(struct http_job *job)
 {
-    struct concurrency_slot *turn = &job->request.turn;
+    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     enum concurrency_limit_outcome outcome;
     do {
         struct err err = {0};
         outcome = CONCURRENCY_LIMIT_REFUSED;
         begin_response_again(job); /* it may hold what was added before there was no turn */
         enum err_code code = handle_patiently(job, &err);
-        bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
+        bool lacks_turn = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
         if (lacks_turn && only_reads(&job->request))
-            outcome = concurrency_limit_take_or_wait(job->request.server->turns, turn);
+            outcome =
+                concurrency_limit_take_or_wait(job->request.server->concurrency, concurrency_slot);
         if (outcome == CONCURRENCY_LIMIT_WAITING)
             return false;
         if (outcome == CONCURRENCY_LIMIT_REFUSED)
@@ -382,17 +383,17 @@ static bool handle_in_turn(struct http_job *job)
 /* False when the request waits for its turn: another thread may have the job by now. */
 static bool run(struct http_job *job)
 {
-    struct concurrency_slot *turn = &job->request.turn;
+    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     if (is_cancelled(job))
         answer_nobody(job);
-    else if (turn->is_held && http_server_is_stopping(job->loop->http))
+    else if (concurrency_slot->is_held && http_server_is_stopping(job->loop->http))
         fail_stopping(job); /* it begins no reports: a turn that was handed on is handed on again */
     else if (has_queued_too_long(job))
         fail_queued(job);
     else if (!handle_in_turn(job))
         return false;
-    if (turn->is_held)
-        concurrency_limit_give(job->request.server->turns, turn);
+    if (concurrency_slot->is_held)
+        concurrency_limit_give(job->request.server->concurrency, concurrency_slot);
     return true;
 }
 
@@ -403,10 +404,11 @@ static void run_on_worker(struct worker_job *work)
         send_answer(job);
 }
 
-static void run_again(struct concurrency_slot *turn)
+static void run_again(struct concurrency_slot *concurrency_slot)
 {
     struct http_job *job =
-        (struct http_job *)(void *)((char *)turn - offsetof(struct http_job, request.turn));
+        (struct http_job *)(void *)((char *)concurrency_slot -
+                                    offsetof(struct http_job, request.concurrency_slot));
     worker_submit_admitted(job->loop->http->workers, &job->work);
 }
 
@@ -415,14 +417,16 @@ static void run_again(struct concurrency_slot *turn)
 static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
 {
     const unsigned flags = request->route->flags;
-    return flags & ROUTE_PROBE ? http->probes : flags & ROUTE_AGENT ? http->intake : http->workers;
+    return flags & ROUTE_PROBE   ? http->probes
+           : flags & ROUTE_AGENT ? http->ingest_body
+                                 : http->workers;
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)
 {
     struct http_server *http = job->loop->http;
     job->work.run = run_on_worker;
-    job->request.turn.wake = run_again;
+    job->request.concurrency_slot.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
     job->reference_count++;

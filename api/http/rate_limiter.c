@@ -103,30 +103,30 @@ static void slot_init(struct slot *slot)
 
 struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)(void))
 {
-    struct rate_limiter *limiter = mem_new(struct rate_limiter, 1);
-    limiter->bucket_count = entry_count / BUCKET_WAYS ? entry_count / BUCKET_WAYS : 1;
-    limiter->entries = mem_new(struct entry, (size_t)limiter->bucket_count * BUCKET_WAYS);
-    limiter->now_ns = now_ns ? now_ns : clock_monotonic_ns;
-    digest_random(limiter->secret, sizeof(limiter->secret));
+    struct rate_limiter *rate_limiter = mem_new(struct rate_limiter, 1);
+    rate_limiter->bucket_count = entry_count / BUCKET_WAYS ? entry_count / BUCKET_WAYS : 1;
+    rate_limiter->entries = mem_new(struct entry, (size_t)rate_limiter->bucket_count * BUCKET_WAYS);
+    rate_limiter->now_ns = now_ns ? now_ns : clock_monotonic_ns;
+    digest_random(rate_limiter->secret, sizeof(rate_limiter->secret));
     for (int i = 0; i < LOCK_COUNT; i++)
-        pthread_mutex_init(&limiter->locks[i], NULL);
+        pthread_mutex_init(&rate_limiter->locks[i], NULL);
     for (int i = 0; i < LIMIT_SLOT_COUNT; i++)
-        slot_init(&limiter->slots[i]);
-    return limiter;
+        slot_init(&rate_limiter->slots[i]);
+    return rate_limiter;
 }
 
-void rate_limiter_destroy(struct rate_limiter *limiter)
+void rate_limiter_destroy(struct rate_limiter *rate_limiter)
 {
-    if (!limiter)
+    if (!rate_limiter)
         return;
     for (int i = 0; i < LOCK_COUNT; i++)
-        pthread_mutex_destroy(&limiter->locks[i]);
+        pthread_mutex_destroy(&rate_limiter->locks[i]);
     for (int i = 0; i < LIMIT_SLOT_COUNT; i++) {
-        pthread_cond_destroy(&limiter->slots[i].left);
-        pthread_mutex_destroy(&limiter->slots[i].mutex);
+        pthread_cond_destroy(&rate_limiter->slots[i].left);
+        pthread_mutex_destroy(&rate_limiter->slots[i].mutex);
     }
-    mem_free(limiter->entries);
-    mem_free(limiter);
+    mem_free(rate_limiter->entries);
+    mem_free(rate_limiter);
 }
 
 /* The first 8 bytes of an IPv6 address that is not a mapped IPv4 one. */
@@ -161,7 +161,8 @@ struct place {
     uint8_t fingerprint[FINGERPRINT_BYTES];
 };
 
-static struct place place_of(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
+static struct place place_of(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                             struct span key)
 {
     uint8_t prefix[8];
     uint8_t hash[DIGEST_BYTES];
@@ -173,13 +174,13 @@ static struct place place_of(struct rate_limiter *limiter, enum limit_kind kind,
     text[0] = (uint8_t)kind;
     if (size)
         memcpy(text + 1, key.data, size);
-    digest_hmac_sha256(span_of(limiter->secret, sizeof(limiter->secret)), span_of(text, size + 1),
-                       hash);
+    digest_hmac_sha256(span_of(rate_limiter->secret, sizeof(rate_limiter->secret)),
+                       span_of(text, size + 1), hash);
     uint32_t number;
     memcpy(&number, hash + FINGERPRINT_BYTES, sizeof(number));
-    number %= limiter->bucket_count;
-    struct place place = {.lock = &limiter->locks[number % LOCK_COUNT],
-                          .bucket = &limiter->entries[(size_t)number * BUCKET_WAYS]};
+    number %= rate_limiter->bucket_count;
+    struct place place = {.lock = &rate_limiter->locks[number % LOCK_COUNT],
+                          .bucket = &rate_limiter->entries[(size_t)number * BUCKET_WAYS]};
     memcpy(place.fingerprint, hash, FINGERPRINT_BYTES);
     return place;
 }
@@ -226,15 +227,15 @@ static double seconds(int64_t ns)
     return (double)ns / (double)CLOCK_NS_PER_S;
 }
 
-enum err_code rate_limiter_take(struct rate_limiter *limiter, enum limit_kind kind, struct span key,
-                                double per_minute, double burst, struct err *err)
+enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                struct span key, double per_minute, double burst, struct err *err)
 {
     if (per_minute <= 0)
         return refuse(kind, 60 * CLOCK_NS_PER_S, err);
     double size = burst >= 1 ? burst : 1;
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
-    int64_t now_ns = limiter->now_ns();
+    int64_t now_ns = rate_limiter->now_ns();
     bool is_new;
     struct entry *entry = find_or_add_entry(&place, &is_new);
     double amount =
@@ -278,33 +279,33 @@ static void count_failure(struct entry *entry, enum limit_kind kind, int64_t now
     entry->blocked_ns = now_ns + wait_after(kind, entry->amount);
 }
 
-enum err_code rate_limiter_check(struct rate_limiter *limiter, enum limit_kind kind,
+enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                  struct span key, struct err *err)
 {
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
     const struct entry *entry = find_entry(&place);
-    int64_t wait_ns = entry ? entry->blocked_ns - limiter->now_ns() : 0;
+    int64_t wait_ns = entry ? entry->blocked_ns - rate_limiter->now_ns() : 0;
     pthread_mutex_unlock(place.lock);
     return wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
 }
 
-void rate_limiter_fail(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     bool is_new;
     pthread_mutex_lock(place.lock);
-    count_failure(find_or_add_entry(&place, &is_new), kind, limiter->now_ns());
+    count_failure(find_or_add_entry(&place, &is_new), kind, rate_limiter->now_ns());
     pthread_mutex_unlock(place.lock);
 }
 
-enum err_code rate_limiter_attempt(struct rate_limiter *limiter, enum limit_kind kind,
+enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, struct err *err)
 {
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     bool is_new;
     pthread_mutex_lock(place.lock);
-    int64_t now_ns = limiter->now_ns();
+    int64_t now_ns = rate_limiter->now_ns();
     struct entry *entry = find_or_add_entry(&place, &is_new);
     int64_t wait_ns = entry->blocked_ns - now_ns;
     if (is_new || wait_ns <= 0)
@@ -313,9 +314,9 @@ enum err_code rate_limiter_attempt(struct rate_limiter *limiter, enum limit_kind
     return !is_new && wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
 }
 
-void rate_limiter_forgive(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
     struct entry *entry = find_entry(&place);
     if (entry && entry->amount >= 1) {
@@ -325,9 +326,9 @@ void rate_limiter_forgive(struct rate_limiter *limiter, enum limit_kind kind, st
     pthread_mutex_unlock(place.lock);
 }
 
-void rate_limiter_reset(struct rate_limiter *limiter, enum limit_kind kind, struct span key)
+void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
 {
-    struct place place = place_of(limiter, kind, key);
+    struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
     struct entry *entry = find_entry(&place);
     if (entry)
@@ -335,10 +336,10 @@ void rate_limiter_reset(struct rate_limiter *limiter, enum limit_kind kind, stru
     pthread_mutex_unlock(place.lock);
 }
 
-enum err_code rate_limiter_enter(struct rate_limiter *limiter, enum limit_slot kind,
+enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot kind,
                                  struct err *err)
 {
-    struct slot *slot = &limiter->slots[kind];
+    struct slot *slot = &rate_limiter->slots[kind];
     const struct slot_rule *rule = &slot_rules[kind];
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -359,9 +360,9 @@ enum err_code rate_limiter_enter(struct rate_limiter *limiter, enum limit_slot k
     return ERR_BUSY;
 }
 
-void rate_limiter_leave(struct rate_limiter *limiter, enum limit_slot kind)
+void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot kind)
 {
-    struct slot *slot = &limiter->slots[kind];
+    struct slot *slot = &rate_limiter->slots[kind];
     pthread_mutex_lock(&slot->mutex);
     assert(slot->used > 0);
     slot->used--;

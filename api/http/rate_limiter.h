@@ -50,37 +50,38 @@ enum limit_slot {
 
 /* Room for entry_count entries of 40 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
 struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)(void));
-void rate_limiter_destroy(struct rate_limiter *limiter); /* NULL is a no-op */
+void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op */
 
 /*
  * A token bucket: takes one event, of which per_minute are allowed and burst at once.
  * Handles: ERR_RATE_LIMITED, with the seconds until the next one.
  */
-enum err_code rate_limiter_take(struct rate_limiter *limiter, enum limit_kind kind, struct span key,
-                                double per_minute, double burst, struct err *err) MUST_USE;
+enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                struct span key, double per_minute, double burst,
+                                struct err *err) MUST_USE;
 
 /* Whom the kinds that end in _ADDRESS count an address for: itself, or its /64. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
 
 /* May it be tried now? Handles: ERR_RATE_LIMITED while the back-off of earlier failures lasts. */
-enum err_code rate_limiter_check(struct rate_limiter *limiter, enum limit_kind kind,
+enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                  struct span key, struct err *err) MUST_USE;
 /* Counts a failure. The first ones of a kind are free, then each doubles the wait, up to its limit;
  * a quiet time forgets all. */
-void rate_limiter_fail(struct rate_limiter *limiter, enum limit_kind kind, struct span key);
+void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 /* rate_limiter_check and rate_limiter_fail in one step, for what is costly to try: parallel
  * attempts cannot all pass the check. A success is then followed by rate_limiter_forgive. */
-enum err_code rate_limiter_attempt(struct rate_limiter *limiter, enum limit_kind kind,
+enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, struct err *err) MUST_USE;
 /* Takes back one failure (an attempt that was none). */
-void rate_limiter_forgive(struct rate_limiter *limiter, enum limit_kind kind, struct span key);
+void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 /* Forgets all failures: the right password was given. */
-void rate_limiter_reset(struct rate_limiter *limiter, enum limit_kind kind, struct span key);
+void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 
 /* Takes one of the slot's places, waiting shortly; rate_limiter_leave gives it back.
  * Handles: ERR_BUSY. */
-enum err_code rate_limiter_enter(struct rate_limiter *limiter, enum limit_slot slot,
+enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct err *err) MUST_USE;
-void rate_limiter_leave(struct rate_limiter *limiter, enum limit_slot slot);
+void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot);
 
 #endif

@@ -79,7 +79,7 @@ struct request {
     const char *partial_error;
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
-    struct concurrency_slot turn;
+    struct concurrency_slot concurrency_slot;
     struct query_memory_slot *questions; /* of api/query/query_memory.h, until it was handled */
 };
 

@@ -44,12 +44,12 @@ static enum err_code write_refused(const struct request *request, int64_t tenant
 {
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, tenant_id);
-    struct rate_limiter *limiter = request->server->limiter;
+    struct rate_limiter *rate_limiter = request->server->rate_limiter;
     enum err_code code =
-        rate_limiter_take(limiter, LIMIT_AUDIT_TENANT, span_text(key), AUDIT_REFUSED_TENANT_MINUTE,
-                          AUDIT_REFUSED_TENANT_BURST, err);
+        rate_limiter_take(rate_limiter, LIMIT_AUDIT_TENANT, span_text(key),
+                          AUDIT_REFUSED_TENANT_MINUTE, AUDIT_REFUSED_TENANT_BURST, err);
     if (!code)
-        code = rate_limiter_take(limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
+        code = rate_limiter_take(rate_limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
                                  AUDIT_REFUSED_SERVER_MINUTE, AUDIT_REFUSED_SERVER_BURST, err);
     if (code)
         return code;

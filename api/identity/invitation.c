@@ -297,7 +297,7 @@ static enum err_code accept(struct request *request, struct response *response, 
     const char *secret = NULL;
     enum err_code code = find(request, token, &found, err);
     if (!code)
-        code = password_hash(request->server->limiter, span_text(password), hash, err);
+        code = password_hash(request->server->rate_limiter, span_text(password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -445,7 +445,7 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     if (!code)
         code = read_user_wish(request, body, &wish, err);
     if (!code && wish.password)
-        code = password_hash(request->server->limiter, span_text(wish.password), hash, err);
+        code = password_hash(request->server->rate_limiter, span_text(wish.password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -40,19 +40,19 @@ static void hash(void *context)
         hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
 }
 
-enum err_code password_hash(struct rate_limiter *limiter, struct span password,
+enum err_code password_hash(struct rate_limiter *rate_limiter, struct span password,
                             char ret_text[DIGEST_PASSWORD_BYTES], struct err *err)
 {
-    enum err_code code = rate_limiter_enter(limiter, SLOT_PASSWORD, err);
+    enum err_code code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, err);
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
     low_priority_call(hash, &hashing);
-    rate_limiter_leave(limiter, SLOT_PASSWORD);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
     return hashing.code;
 }
 
-enum err_code password_verify(struct rate_limiter *limiter, enum limit_slot slot,
+enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot slot,
                               struct span password, const char *stored, bool *ret_matches,
                               struct err *err)
 {
@@ -61,13 +61,13 @@ enum err_code password_verify(struct rate_limiter *limiter, enum limit_slot slot
         *ret_matches = false;
         return ERR_NONE;
     }
-    enum err_code code = rate_limiter_enter(limiter, slot, err);
+    enum err_code code = rate_limiter_enter(rate_limiter, slot, err);
     if (code)
         return code;
     struct hashing hashing = {
         .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
     low_priority_call(hash, &hashing);
-    rate_limiter_leave(limiter, slot);
+    rate_limiter_leave(rate_limiter, slot);
     if (!hashing.code)
         *ret_matches = hashing.matches && has_hash;
     return hashing.code;

@@ -17,12 +17,12 @@ enum { PASSWORD_MIN_BYTES = 10, PASSWORD_MAX_BYTES = 256 };
 enum err_code password_check(struct span password, struct err *err) MUST_USE;
 
 /* The text to store. Handles: ERR_BUSY. */
-enum err_code password_hash(struct rate_limiter *limiter, struct span password,
+enum err_code password_hash(struct rate_limiter *rate_limiter, struct span password,
                             char ret_text[DIGEST_PASSWORD_BYTES], struct err *err) MUST_USE;
 
 /* Compares with a stored text; stored NULL or "" does the same work and never matches, so that the
  * time says nothing about whether there is an account. Handles: ERR_BUSY. */
-enum err_code password_verify(struct rate_limiter *limiter, enum limit_slot slot,
+enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot slot,
                               struct span password, const char *stored, bool *ret_matches,
                               struct err *err) MUST_USE;
 

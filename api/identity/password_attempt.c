@@ -27,43 +27,44 @@ static struct span pair_of(const struct password_attempt *attempt, char text[PAI
 }
 
 /* Failures are counted before the outcome is known: parallel attempts cannot all pass the check. */
-static enum err_code begin(struct rate_limiter *limiter, const struct password_attempt *attempt,
-                           struct span pair, struct err *err)
+static enum err_code begin(struct rate_limiter *rate_limiter,
+                           const struct password_attempt *attempt, struct span pair,
+                           struct err *err)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     if (attempt->device.size)
-        return rate_limiter_attempt(limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
-    enum err_code code = rate_limiter_attempt(limiter, kinds->address, attempt->address, err);
+        return rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
+    enum err_code code = rate_limiter_attempt(rate_limiter, kinds->address, attempt->address, err);
     if (code)
         return code;
-    code = rate_limiter_attempt(limiter, kinds->pair, pair, err);
+    code = rate_limiter_attempt(rate_limiter, kinds->pair, pair, err);
     if (code) {
-        rate_limiter_forgive(limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
         return code;
     }
-    code = rate_limiter_take(limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
+    code = rate_limiter_take(rate_limiter, kinds->all, attempt->key, PER_MINUTE, BURST, err);
     if (code) {
-        rate_limiter_forgive(limiter, kinds->address, attempt->address);
-        rate_limiter_forgive(limiter, kinds->pair, pair);
+        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(rate_limiter, kinds->pair, pair);
     }
     return code;
 }
 
-static void forgive(struct rate_limiter *limiter, const struct password_attempt *attempt,
+static void forgive(struct rate_limiter *rate_limiter, const struct password_attempt *attempt,
                     struct span pair, bool has_matched)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
     struct span own_key = attempt->device.size ? attempt->device : pair;
     if (!attempt->device.size)
-        rate_limiter_forgive(limiter, kinds->address, attempt->address);
+        rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
     if (has_matched)
-        rate_limiter_reset(limiter, own, own_key);
+        rate_limiter_reset(rate_limiter, own, own_key);
     else
-        rate_limiter_forgive(limiter, own, own_key);
+        rate_limiter_forgive(rate_limiter, own, own_key);
 }
 
-enum err_code password_attempt_verify(struct rate_limiter *limiter,
+enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches, struct err *err)
 {
@@ -71,12 +72,12 @@ enum err_code password_attempt_verify(struct rate_limiter *limiter,
     struct span pair = pair_of(attempt, text);
     enum limit_slot slot = attempt->device.size ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD;
     bool matches = false;
-    enum err_code code = begin(limiter, attempt, pair, err);
+    enum err_code code = begin(rate_limiter, attempt, pair, err);
     if (code)
         return code;
-    code = password_verify(limiter, slot, password, stored, &matches, err);
+    code = password_verify(rate_limiter, slot, password, stored, &matches, err);
     if (code || matches)
-        forgive(limiter, attempt, pair, !code);
+        forgive(rate_limiter, attempt, pair, !code);
     if (!code)
         *ret_matches = matches;
     return code;

@@ -41,7 +41,7 @@ struct password_attempt {
  * Compares password with stored (password_verify) within the limits. Handles: ERR_RATE_LIMITED (a
  * limit is reached; nothing was compared), ERR_BUSY (too many are being compared).
  */
-enum err_code password_attempt_verify(struct rate_limiter *limiter,
+enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches,
                                       struct err *err) MUST_USE;

@@ -110,16 +110,16 @@ static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, u
  * count by address only: one flooding address must not use up everybody's. */
 static enum err_code take_rate(struct request *request, const struct quota *quota, struct err *err)
 {
-    struct rate_limiter *limiter = request->server->limiter;
+    struct rate_limiter *rate_limiter = request->server->rate_limiter;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
         double rate = request->server->settings->anonymous_uploads_per_minute;
-        return rate_limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, span_text(request->address), rate,
-                                 rate, err);
+        return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_ADDRESS, span_text(request->address),
+                                 rate, rate, err);
     }
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, request->principal.tenant_id);
     double rate = (double)quota->uploads_per_minute;
-    return rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
+    return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
 }
 
 static enum err_code read_own(struct request *request, struct quota *ret_quota, struct err *err)

@@ -332,7 +332,7 @@ static enum err_code verify_attempt(struct request *request, const struct os_use
     bool matches = false;
     enum err_code code = device_cookie_find(request, account->limit_key, &attempt.device, err);
     if (!code)
-        code = password_attempt_verify(request->server->limiter, &attempt, password,
+        code = password_attempt_verify(request->server->rate_limiter, &attempt, password,
                                        account->password_hash, &matches, err);
     if (code || matches)
         return code;
@@ -488,7 +488,7 @@ enum err_code session_post_password(struct request *request, struct response *re
     if (code == ERR_UNAUTHENTICATED)
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (!code)
-        code = password_hash(request->server->limiter, span_text(new_password), new_hash, err);
+        code = password_hash(request->server->rate_limiter, span_text(new_password), new_hash, err);
     if (!code)
         code = store_password(request, account.password_hash, new_hash, err);
     return code ? code : json_response_nothing(request, response);

@@ -105,7 +105,7 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
     return read(request, context, buf_span(&expanded), &attempt->limits, err);
 }
 
-enum err_code ingest_body_read(struct request *request, struct ingest_limits *admission,
+enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
                                ingest_body_reader read, void *context, struct err *err)
 {
     struct memory_gate *gate = request->server->shares->gate;
@@ -116,22 +116,22 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *ad
     for (uint64_t place = MEMORY_GATE_LIGHT_PEAK;; place *= MEMORY_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
-        ingest_limits_limit_profile(admission, &attempt.limits);
+        ingest_limits_limit_profile(ingest_limits, &attempt.limits);
         const uint64_t taken = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
         enum err_code code = memory_gate_enter(gate, taken, "this body", err);
         if (code)
             return code;
-        ingest_limits_restart(admission);
+        ingest_limits_restart(ingest_limits);
         code = expand_and_read(request, method, &attempt, read, context, err);
         memory_gate_leave(gate, taken);
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
-            return ingest_limits_explain(admission, &attempt.limits, code, err);
+            return ingest_limits_explain(ingest_limits, &attempt.limits, code, err);
     }
 }
 
 static enum err_code put_batch(const struct request *request,
                                const struct ingest_body_profile *profile, const struct batch *batch,
-                               struct ingest_limits *admission, struct err *err)
+                               struct ingest_limits *ingest_limits, struct err *err)
 {
     const struct batch_source *source = profile->source;
     const struct batch_id_source id_source = {.labels = source->labels,
@@ -146,7 +146,7 @@ static enum err_code put_batch(const struct request *request,
     enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
     if (code || batch->profile_count == 0)
         return code;
-    return ingest_limits_put(admission, batch, has_id ? id : NULL, err);
+    return ingest_limits_put(ingest_limits, batch, has_id ? id : NULL, err);
 }
 
 void ingest_body_add_warning(struct request *request, struct response *response)
@@ -181,20 +181,20 @@ static int64_t begin_of(const struct batch_source *source)
 }
 
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
-                              struct ingest_limits *admission, struct err *err)
+                              struct ingest_limits *ingest_limits, struct err *err)
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
     struct span names[SAMPLE_LABELS_MAX];
     const struct batch_options options = {
         .series_labels = names,
-        .series_label_count = ingest_limits_series_labels(admission, names),
+        .series_label_count = ingest_limits_series_labels(ingest_limits, names),
     };
     if (source->time_ns == 0)
         source->time_ns = begin_of(source);
     tell_left_out(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
-        ingest_limits_check_labels(admission, source->labels, source->label_count, err);
+        ingest_limits_check_labels(ingest_limits, source->labels, source->label_count, err);
     if (!code)
         code = batch_from_profile(source, &options, &batch, err);
     if (code) {
@@ -205,7 +205,7 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     source->profile = NULL;
     if (batch->notice)
         tell_left_out(request, span_text(batch->notice));
-    code = put_batch(request, profile, batch, admission, err);
+    code = put_batch(request, profile, batch, ingest_limits, err);
     batch_destroy(batch);
     return code;
 }

@@ -42,7 +42,7 @@ typedef enum err_code (*ingest_body_reader)(struct request *request, void *conte
  * ERR_UNSUPPORTED (the encoding), ERR_INVALID (the body is not encoded
  * so), ERR_TOO_LARGE, ERR_BUSY (too many read large bodies).
  */
-enum err_code ingest_body_read(struct request *request, struct ingest_limits *admission,
+enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
                                ingest_body_reader read, void *context, struct err *err) MUST_USE;
 
 /* A decoded profile, and what it was sent with. */
@@ -57,7 +57,7 @@ struct ingest_body_profile {
 /* Takes source->profile, also when it fails; one without a time has source's, or is of now.
  * Handles: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code ingest_body_put(struct request *request, const struct ingest_body_profile *profile,
-                              struct ingest_limits *admission, struct err *err) MUST_USE;
+                              struct ingest_limits *ingest_limits, struct err *err) MUST_USE;
 
 /* Adds the field Perfolio-Warning to an answer of 200: what was left out of what was put. */
 void ingest_body_add_warning(struct request *request, struct response *response);

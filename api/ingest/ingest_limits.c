@@ -109,12 +109,12 @@ static void drop_idle(struct ingest_limits_memory *memory, int64_t now_ns)
 }
 
 /* Called locked; the bucket is as full as it is now. */
-static struct sent *find_sent(const struct ingest_limits *admission, int64_t now_ns)
+static struct sent *find_sent(const struct ingest_limits *ingest_limits, int64_t now_ns)
 {
-    struct ingest_limits_memory *memory = admission->memory;
-    const int64_t tenant_id = admission->request->principal.tenant_id;
-    const double most = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
-    const double per_s = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    struct ingest_limits_memory *memory = ingest_limits->memory;
+    const int64_t tenant_id = ingest_limits->request->principal.tenant_id;
+    const double most = (double)ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    const double per_s = (double)ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
     struct sent **bucket = &memory->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
     struct sent *sent = *bucket;
     while (sent && sent->tenant_id != tenant_id)
@@ -136,72 +136,72 @@ static struct sent *find_sent(const struct ingest_limits *admission, int64_t now
 
 /* ---- samples ---- */
 
-static enum err_code refuse_samples(const struct ingest_limits *admission, uint64_t wanted,
+static enum err_code refuse_samples(const struct ingest_limits *ingest_limits, uint64_t wanted,
                                     double there, struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    const int64_t per_s = admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    const int64_t per_s = ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
     double wait_s = per_s > 0 ? ((double)wanted - there) / (double)per_s : 3600;
-    tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
+    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
     err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than it may: %s", limit);
     err->retry_after_s = wait_s < 1 ? 1 : wait_s < 3600 ? (int)wait_s + 1 : 3600;
     return ERR_RATE_LIMITED;
 }
 
-static enum err_code take_samples(const struct ingest_limits *admission, uint64_t count,
+static enum err_code take_samples(const struct ingest_limits *ingest_limits, uint64_t count,
                                   struct err *err)
 {
-    struct ingest_limits_memory *memory = admission->memory;
-    const int64_t burst = admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    struct ingest_limits_memory *memory = ingest_limits->memory;
+    const int64_t burst = ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_BURST];
     if (count > (uint64_t)burst) {
         char limit[TENANT_LIMITS_TEXT_BYTES];
-        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
+        tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
         return err_set(err, ERR_TOO_LARGE,
                        "%" PRIu64 " samples are more than may ever come at once: %s", count, limit);
     }
     pthread_mutex_lock(&memory->mutex);
-    struct sent *sent = find_sent(admission, memory->now_ns());
+    struct sent *sent = find_sent(ingest_limits, memory->now_ns());
     const double there = sent->samples;
     const bool is_enough =
-        there >= (double)count && admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND] > 0;
+        there >= (double)count && ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND] > 0;
     if (is_enough)
         sent->samples -= (double)count;
     pthread_mutex_unlock(&memory->mutex);
-    return is_enough ? ERR_NONE : refuse_samples(admission, count, there, err);
+    return is_enough ? ERR_NONE : refuse_samples(ingest_limits, count, there, err);
 }
 
-static void give_samples_back(const struct ingest_limits *admission)
+static void give_samples_back(const struct ingest_limits *ingest_limits)
 {
-    struct ingest_limits_memory *memory = admission->memory;
+    struct ingest_limits_memory *memory = ingest_limits->memory;
     pthread_mutex_lock(&memory->mutex);
-    find_sent(admission, memory->now_ns())->samples += (double)admission->sample_count;
+    find_sent(ingest_limits, memory->now_ns())->samples += (double)ingest_limits->sample_count;
     pthread_mutex_unlock(&memory->mutex);
 }
 
 /* ---- from open to close ---- */
 
-static void settle_series(struct ingest_limits *admission, bool are_stored)
+static void settle_series(struct ingest_limits *ingest_limits, bool are_stored)
 {
-    struct ingest_limits_memory *memory = admission->memory;
-    if (!admission->pending_count)
+    struct ingest_limits_memory *memory = ingest_limits->memory;
+    if (!ingest_limits->pending_count)
         return;
     pthread_mutex_lock(&memory->mutex);
-    struct sent *sent = find_sent(admission, memory->now_ns());
-    for (uint32_t i = 0; i < admission->pending_count; i++)
-        series_set_settle(&sent->series, admission->pending[i], are_stored);
+    struct sent *sent = find_sent(ingest_limits, memory->now_ns());
+    for (uint32_t i = 0; i < ingest_limits->pending_count; i++)
+        series_set_settle(&sent->series, ingest_limits->pending[i], are_stored);
     pthread_mutex_unlock(&memory->mutex);
-    admission->pending_count = 0;
+    ingest_limits->pending_count = 0;
 }
 
-void ingest_limits_restart(struct ingest_limits *admission)
+void ingest_limits_restart(struct ingest_limits *ingest_limits)
 {
-    struct request *request = admission->request;
-    settle_series(admission, false);
-    store_addition_destroy(admission->addition);
-    admission->addition =
+    struct request *request = ingest_limits->request;
+    settle_series(ingest_limits, false);
+    store_addition_destroy(ingest_limits->addition);
+    ingest_limits->addition =
         store_addition_create(request->server->store, request->principal.tenant_id);
-    admission->sample_count = 0;
-    admission->cut_string_count = 0;
+    ingest_limits->sample_count = 0;
+    ingest_limits->cut_string_count = 0;
     request->service_count = 0;
     request->partial_error = NULL;
 }
@@ -214,97 +214,99 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
         tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
     if (code)
         return code;
-    struct ingest_limits *admission = mem_new(struct ingest_limits, 1);
-    admission->request = request;
-    admission->memory = request->server->admission;
-    admission->limits = limits;
+    struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);
+    ingest_limits->request = request;
+    ingest_limits->memory = request->server->ingest_limits;
+    ingest_limits->limits = limits;
     /* Before anything is decoded: who is far over the limit costs little. */
-    code = take_samples(admission, 1, err);
+    code = take_samples(ingest_limits, 1, err);
     if (code) {
-        ingest_limits_close(admission);
+        ingest_limits_close(ingest_limits);
         return code;
     }
-    admission->sample_count = 1;
-    give_samples_back(admission);
-    ingest_limits_restart(admission);
-    *ret_admission = admission;
+    ingest_limits->sample_count = 1;
+    give_samples_back(ingest_limits);
+    ingest_limits_restart(ingest_limits);
+    *ret_admission = ingest_limits;
     return ERR_NONE;
 }
 
-void ingest_limits_close(struct ingest_limits *admission)
+void ingest_limits_close(struct ingest_limits *ingest_limits)
 {
-    if (!admission)
+    if (!ingest_limits)
         return;
-    settle_series(admission, false);
-    store_addition_destroy(admission->addition);
-    mem_free(admission->pending);
-    mem_free(admission);
+    settle_series(ingest_limits, false);
+    store_addition_destroy(ingest_limits->addition);
+    mem_free(ingest_limits->pending);
+    mem_free(ingest_limits);
 }
 
 /* ---- sizes ---- */
 
-void ingest_limits_limit_profile(const struct ingest_limits *admission,
+void ingest_limits_limit_profile(const struct ingest_limits *ingest_limits,
                                  struct profile_limits *limits)
 {
-    const size_t most = (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES];
+    const size_t most = (size_t)ingest_limits->limits.values[TENANT_LIMIT_PROFILE_BYTES];
     if (limits->raw_bytes == 0 || limits->raw_bytes > most)
         limits->raw_bytes = most;
-    limits->string_bytes = (size_t)admission->limits.values[TENANT_LIMIT_STRING_BYTES];
-    limits->expansion_ratio = (uint32_t)admission->request->server->settings->max_expansion_ratio;
+    limits->string_bytes = (size_t)ingest_limits->limits.values[TENANT_LIMIT_STRING_BYTES];
+    limits->expansion_ratio =
+        (uint32_t)ingest_limits->request->server->settings->max_expansion_ratio;
     limits->expansion_setting = "max-expansion-ratio";
 }
 
-enum err_code ingest_limits_explain(const struct ingest_limits *admission,
+enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
                                     const struct profile_limits *limits, enum err_code code,
                                     struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
     if (code != ERR_TOO_LARGE || err->is_final ||
-        limits->raw_bytes != (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES])
+        limits->raw_bytes != (size_t)ingest_limits->limits.values[TENANT_LIMIT_PROFILE_BYTES])
         return code;
-    tenant_limits_tell(&admission->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
+    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
     return err_add(err, "%s", limit);
 }
 
 /* ---- labels ---- */
 
-static enum err_code refuse_label(const struct ingest_limits *admission, enum tenant_limit limit,
-                                  const char *what, struct span name, size_t size, struct err *err)
+static enum err_code refuse_label(const struct ingest_limits *ingest_limits,
+                                  enum tenant_limit limit, const char *what, struct span name,
+                                  size_t size, struct err *err)
 {
     enum { SHOWN = 60 };
     char text[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(&admission->limits, limit, text);
+    tenant_limits_tell(&ingest_limits->limits, limit, text);
     return err_set(err, ERR_INVALID, "the %s of label '%.*s%s' has %zu bytes: %s", what,
                    (int)(name.size < SHOWN ? name.size : SHOWN), (const char *)name.data,
                    name.size > SHOWN ? "…" : "", size, text);
 }
 
-enum err_code ingest_limits_check_labels(const struct ingest_limits *admission,
+enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch_text_label *labels, size_t count,
                                          struct err *err)
 {
-    const int64_t *values = admission->limits.values;
+    const int64_t *values = ingest_limits->limits.values;
     if (count > (size_t)values[TENANT_LIMIT_SERIES_LABELS]) {
         char limit[TENANT_LIMITS_TEXT_BYTES];
-        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SERIES_LABELS, limit);
+        tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SERIES_LABELS, limit);
         return err_set(err, ERR_INVALID, "a series has %zu labels: %s", count, limit);
     }
     for (size_t i = 0; i < count; i++) {
         const struct batch_text_label *label = &labels[i];
         if (label->name.size > (size_t)values[TENANT_LIMIT_LABEL_NAME_BYTES])
-            return refuse_label(admission, TENANT_LIMIT_LABEL_NAME_BYTES, "name", label->name,
+            return refuse_label(ingest_limits, TENANT_LIMIT_LABEL_NAME_BYTES, "name", label->name,
                                 label->name.size, err);
         if (label->value.size > (size_t)values[TENANT_LIMIT_LABEL_VALUE_BYTES])
-            return refuse_label(admission, TENANT_LIMIT_LABEL_VALUE_BYTES, "value", label->name,
+            return refuse_label(ingest_limits, TENANT_LIMIT_LABEL_VALUE_BYTES, "value", label->name,
                                 label->value.size, err);
     }
     return ERR_NONE;
 }
 
-uint32_t ingest_limits_series_labels(const struct ingest_limits *admission,
+uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX])
 {
-    return sample_labels_split(admission->limits.sample_labels, ret_names);
+    return sample_labels_split(ingest_limits->limits.sample_labels, ret_names);
 }
 
 /* What a profile type's name is made of stands in addresses, header fields and selectors. */
@@ -330,7 +332,7 @@ static enum err_code check_type(const struct batch *batch, const struct batch_se
 }
 
 /* And its type. */
-static enum err_code check_series_labels(const struct ingest_limits *admission,
+static enum err_code check_series_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch *batch,
                                          const struct batch_series *series, struct err *err)
 {
@@ -344,7 +346,7 @@ static enum err_code check_series_labels(const struct ingest_limits *admission,
         labels[i].name = batch->tables->strings[label->name];
         labels[i].value = batch->tables->strings[label->value];
     }
-    return ingest_limits_check_labels(admission, labels, count, err);
+    return ingest_limits_check_labels(ingest_limits, labels, count, err);
 }
 
 /* ---- times ---- */
@@ -368,17 +370,17 @@ static void format_skew(int64_t skew_ns, char *text, size_t text_bytes)
 
 /* A profile of the future is found by queries of no usual window, and outlives every rule of
  * retention. Clocks of senders differ, so that some time ahead is allowed. */
-static enum err_code check_time(const struct ingest_limits *admission,
+static enum err_code check_time(const struct ingest_limits *ingest_limits,
                                 const struct batch_profile *profile, int64_t now_ns,
                                 struct err *err)
 {
-    const int64_t most_s = admission->limits.values[TENANT_LIMIT_FUTURE_S];
+    const int64_t most_s = ingest_limits->limits.values[TENANT_LIMIT_FUTURE_S];
     const int64_t skew_ns = profile->time_ns > now_ns ? profile->time_ns - now_ns : 0;
     if (skew_ns / CLOCK_NS_PER_S <= most_s)
         return ERR_NONE;
     char skew[32], limit[TENANT_LIMITS_TEXT_BYTES];
     format_skew(skew_ns, skew, sizeof(skew));
-    tenant_limits_tell(&admission->limits, TENANT_LIMIT_FUTURE_S, limit);
+    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_FUTURE_S, limit);
     return err_set(err, ERR_INVALID,
                    "the profile's time is %s ahead of this server's clock, more than the limit "
                    "allows (%s): check the clock of the sender, and whether it sends nanoseconds "
@@ -386,70 +388,70 @@ static enum err_code check_time(const struct ingest_limits *admission,
                    skew, limit);
 }
 
-static enum err_code check_times(const struct ingest_limits *admission, const struct batch *batch,
-                                 struct err *err)
+static enum err_code check_times(const struct ingest_limits *ingest_limits,
+                                 const struct batch *batch, struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < batch->profile_count && !code; i++)
-        code = check_time(admission, &batch->profiles[i], now_ns, err);
+        code = check_time(ingest_limits, &batch->profiles[i], now_ns, err);
     return code;
 }
 
 /* ---- series ---- */
 
-static enum err_code refuse_series(const struct ingest_limits *admission, struct err *err)
+static enum err_code refuse_series(const struct ingest_limits *ingest_limits, struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(&admission->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
+    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
     err_set(err, ERR_QUOTA,
             "Your team has as many series with profiles in the last hour as it may: %s", limit);
     err->retry_after_s = SERIES_RETRY_S;
     return ERR_QUOTA;
 }
 
-static void note_pending(struct ingest_limits *admission, uint64_t hash)
+static void note_pending(struct ingest_limits *ingest_limits, uint64_t hash)
 {
-    if (admission->pending_count == admission->pending_capacity) {
-        admission->pending_capacity =
-            admission->pending_capacity ? admission->pending_capacity * 2 : 16;
-        admission->pending = mem_resize(admission->pending, admission->pending_capacity,
-                                        sizeof(*admission->pending));
+    if (ingest_limits->pending_count == ingest_limits->pending_capacity) {
+        ingest_limits->pending_capacity =
+            ingest_limits->pending_capacity ? ingest_limits->pending_capacity * 2 : 16;
+        ingest_limits->pending = mem_resize(ingest_limits->pending, ingest_limits->pending_capacity,
+                                            sizeof(*ingest_limits->pending));
     }
-    admission->pending[admission->pending_count++] = hash;
+    ingest_limits->pending[ingest_limits->pending_count++] = hash;
 }
 
 /* Which of the hashes there is room for, in their order. Returns how many there is none for. */
-static uint32_t see_series(struct ingest_limits *admission, const uint64_t *hashes, uint32_t count,
-                           bool *ret_has_room)
+static uint32_t see_series(struct ingest_limits *ingest_limits, const uint64_t *hashes,
+                           uint32_t count, bool *ret_has_room)
 {
-    struct ingest_limits_memory *memory = admission->memory;
-    const uint32_t most = (uint32_t)admission->limits.values[TENANT_LIMIT_ACTIVE_SERIES];
+    struct ingest_limits_memory *memory = ingest_limits->memory;
+    const uint32_t most = (uint32_t)ingest_limits->limits.values[TENANT_LIMIT_ACTIVE_SERIES];
     uint32_t refused_count = 0;
     pthread_mutex_lock(&memory->mutex);
     const int64_t now_ns = memory->now_ns();
     const int64_t now_s = now_ns / CLOCK_NS_PER_S + INGEST_LIMITS_SERIES_S; /* never 0 */
-    struct sent *sent = find_sent(admission, now_ns);
+    struct sent *sent = find_sent(ingest_limits, now_ns);
     for (uint32_t i = 0; i < count; i++) {
         bool is_pending;
         ret_has_room[i] = series_set_see(&sent->series, hashes[i], now_s,
                                          now_s - INGEST_LIMITS_SERIES_S, most, &is_pending);
         refused_count += !ret_has_room[i];
         if (is_pending)
-            note_pending(admission, hashes[i]);
+            note_pending(ingest_limits, hashes[i]);
     }
     pthread_mutex_unlock(&memory->mutex);
     return refused_count;
 }
 
-static bool *find_room(struct ingest_limits *admission, const struct batch *batch,
+static bool *find_room(struct ingest_limits *ingest_limits, const struct batch *batch,
                        struct arena *arena, uint32_t *ret_refused_count)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
     bool *has_room = arena_new(arena, bool, batch->series_count);
     for (uint32_t i = 0; i < batch->series_count; i++)
         hashes[i] = store_series_hash(batch, i);
-    *ret_refused_count = see_series(admission, hashes, batch->series_count, has_room);
+    *ret_refused_count = see_series(ingest_limits, hashes, batch->series_count, has_room);
     return has_room;
 }
 
@@ -466,10 +468,10 @@ static struct span service_of(const struct batch *batch, const struct batch_seri
 }
 
 /* Of its services the first so many profiles count. */
-static void note_services(struct ingest_limits *admission, const struct batch *batch,
+static void note_services(struct ingest_limits *ingest_limits, const struct batch *batch,
                           uint32_t profile_count)
 {
-    struct request *request = admission->request;
+    struct request *request = ingest_limits->request;
     arena_auto arena = arena_create();
     uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
     bool *is_counted = arena_new(arena, bool, SOURCES_SERVICES_MAX);
@@ -498,34 +500,35 @@ static uint64_t count_samples(const struct batch *batch)
     return count;
 }
 
-static enum err_code put(struct ingest_limits *admission, const struct batch *batch,
+static enum err_code put(struct ingest_limits *ingest_limits, const struct batch *batch,
                          const uint8_t *batch_id, struct err *err)
 {
     if (batch->profile_count == 0)
         return ERR_NONE;
-    admission->sample_count += count_samples(batch);
-    admission->cut_string_count += batch->tables->cut_string_count;
-    symbol_resolver_note(admission->request->server->naming,
-                         admission->request->principal.tenant_id, batch->tables);
-    return store_addition_put(admission->addition, batch, batch_id, err);
+    ingest_limits->sample_count += count_samples(batch);
+    ingest_limits->cut_string_count += batch->tables->cut_string_count;
+    symbol_resolver_note(ingest_limits->request->server->symbol_resolver,
+                         ingest_limits->request->principal.tenant_id, batch->tables);
+    return store_addition_put(ingest_limits->addition, batch, batch_id, err);
 }
 
-enum err_code ingest_limits_put(struct ingest_limits *admission, const struct batch *batch,
+enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
                                 const uint8_t *batch_id, struct err *err)
 {
     arena_auto arena = arena_create();
     uint32_t refused_count;
-    note_services(admission, batch, batch->profile_count); /* a refusal is told of them, too */
+    note_services(ingest_limits, batch, batch->profile_count); /* a refusal is told of them, too */
     for (uint32_t i = 0; i < batch->series_count; i++) {
-        enum err_code code = check_series_labels(admission, batch, &batch->series[i], err);
+        enum err_code code = check_series_labels(ingest_limits, batch, &batch->series[i], err);
         if (code)
             return code;
     }
-    enum err_code code = check_times(admission, batch, err);
+    enum err_code code = check_times(ingest_limits, batch, err);
     if (code)
         return code;
-    find_room(admission, batch, arena, &refused_count);
-    return refused_count ? refuse_series(admission, err) : put(admission, batch, batch_id, err);
+    find_room(ingest_limits, batch, arena, &refused_count);
+    return refused_count ? refuse_series(ingest_limits, err)
+                         : put(ingest_limits, batch, batch_id, err);
 }
 
 /* The first reason is told, behind what the decoder has said. */
@@ -540,7 +543,7 @@ static void tell_rejected(struct otlp_result *result, uint32_t count, const stru
 }
 
 /* The batch without profiles that are too far in the future, which are told of their services. */
-static struct batch *drop_future(struct ingest_limits *admission, struct batch *batch,
+static struct batch *drop_future(struct ingest_limits *ingest_limits, struct batch *batch,
                                  struct arena *arena, struct otlp_result *result)
 {
     const int64_t now_ns = clock_wall_ns();
@@ -548,12 +551,12 @@ static struct batch *drop_future(struct ingest_limits *admission, struct batch *
     struct err first = {0}, why;
     uint32_t dropped_count = 0;
     for (uint32_t i = 0; i < batch->profile_count; i++) {
-        keeps[i] = !check_time(admission, &batch->profiles[i], now_ns, &why);
+        keeps[i] = !check_time(ingest_limits, &batch->profiles[i], now_ns, &why);
         if (keeps[i])
             continue;
         if (dropped_count++ == 0)
             first = why;
-        sources_note_problem(admission->request,
+        sources_note_problem(ingest_limits->request,
                              service_of(batch, &batch->series[batch->profiles[i].series]),
                              why.message);
     }
@@ -564,7 +567,7 @@ static struct batch *drop_future(struct ingest_limits *admission, struct batch *
 }
 
 /* What is over a limit of labels is none of the active series. */
-static uint32_t find_allowed(struct ingest_limits *admission, const struct batch *batch,
+static uint32_t find_allowed(struct ingest_limits *ingest_limits, const struct batch *batch,
                              struct arena *arena, bool *is_allowed, struct err *err)
 {
     uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
@@ -574,32 +577,32 @@ static uint32_t find_allowed(struct ingest_limits *admission, const struct batch
     uint32_t count = 0;
     for (uint32_t i = 0; i < batch->series_count; i++) {
         is_allowed[i] = false;
-        if (check_series_labels(admission, batch, &batch->series[i], &why)) {
+        if (check_series_labels(ingest_limits, batch, &batch->series[i], &why)) {
             *err = why;
             continue;
         }
         hashes[count] = store_series_hash(batch, i);
         numbers[count++] = i;
     }
-    const uint32_t refused_count = see_series(admission, hashes, count, has_room);
+    const uint32_t refused_count = see_series(ingest_limits, hashes, count, has_room);
     for (uint32_t i = 0; i < count; i++)
         is_allowed[numbers[i]] = has_room[i];
     if (refused_count)
-        return (void)refuse_series(admission, err), batch->series_count - count + refused_count;
+        return (void)refuse_series(ingest_limits, err), batch->series_count - count + refused_count;
     return batch->series_count - count;
 }
 
-enum err_code ingest_limits_put_allowed(struct ingest_limits *admission, struct batch *batch,
+enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, struct batch *batch,
                                         const uint8_t *batch_id, struct otlp_result *result,
                                         struct err *err)
 {
     arena_auto arena = arena_create();
     bool *is_allowed = arena_new(arena, bool, batch->series_count);
     struct err why = {0};
-    batch = drop_future(admission, batch, arena, result);
-    if (!find_allowed(admission, batch, arena, is_allowed, &why)) {
-        note_services(admission, batch, batch->profile_count);
-        return put(admission, batch, batch_id, err);
+    batch = drop_future(ingest_limits, batch, arena, result);
+    if (!find_allowed(ingest_limits, batch, arena, is_allowed, &why)) {
+        note_services(ingest_limits, batch, batch->profile_count);
+        return put(ingest_limits, batch, batch_id, err);
     }
     bool *keeps = arena_new(arena, bool, batch->profile_count);
     uint32_t dropped_count = 0;
@@ -608,39 +611,39 @@ enum err_code ingest_limits_put_allowed(struct ingest_limits *admission, struct 
         keeps[i] = is_allowed[series];
         dropped_count += !keeps[i];
         if (!keeps[i])
-            sources_note_problem(admission->request, service_of(batch, &batch->series[series]),
+            sources_note_problem(ingest_limits->request, service_of(batch, &batch->series[series]),
                                  why.message);
     }
     if (dropped_count)
         tell_rejected(result, dropped_count, &why);
     const struct batch *kept = batch_subset(batch, keeps);
     if (kept->profile_count)
-        note_services(admission, kept, kept->profile_count);
+        note_services(ingest_limits, kept, kept->profile_count);
     else
-        note_services(admission, batch, 0);
-    return put(admission, kept, batch_id, err);
+        note_services(ingest_limits, batch, 0);
+    return put(ingest_limits, kept, batch_id, err);
 }
 
-static void count_cut_strings(const struct ingest_limits *admission)
+static void count_cut_strings(const struct ingest_limits *ingest_limits)
 {
-    metric_add(metrics_counter(admission->request->server->metrics,
+    metric_add(metrics_counter(ingest_limits->request->server->metrics,
                                "perfolio_ingest_cut_strings_total", "",
                                "Strings of continuous profiles that were longer than the limit "
                                "string_bytes and were cut."),
-               (int64_t)admission->cut_string_count);
+               (int64_t)ingest_limits->cut_string_count);
 }
 
-enum err_code ingest_limits_commit(struct ingest_limits *admission,
+enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err)
 {
-    enum err_code code = take_samples(admission, admission->sample_count, err);
+    enum err_code code = take_samples(ingest_limits, ingest_limits->sample_count, err);
     if (code)
         return code;
-    code = store_addition_commit(admission->addition, ret_receipt, err);
+    code = store_addition_commit(ingest_limits->addition, ret_receipt, err);
     if (code)
-        give_samples_back(admission);
-    settle_series(admission, !code);
-    if (!code && admission->cut_string_count && !ret_receipt->is_duplicate)
-        count_cut_strings(admission);
+        give_samples_back(ingest_limits);
+    settle_series(ingest_limits, !code);
+    if (!code && ingest_limits->cut_string_count && !ret_receipt->is_duplicate)
+        count_cut_strings(ingest_limits);
     return code;
 }

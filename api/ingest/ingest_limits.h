@@ -40,41 +40,41 @@ void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL 
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
                                  struct err *err) MUST_USE;
 /* What was not committed is forgotten. NULL is a no-op. */
-void ingest_limits_close(struct ingest_limits *admission);
+void ingest_limits_close(struct ingest_limits *ingest_limits);
 /* Forgets what was put: it will be put again. */
-void ingest_limits_restart(struct ingest_limits *admission);
+void ingest_limits_restart(struct ingest_limits *ingest_limits);
 
 /* Limits what one profile may hold by the tenant's limits of its size and of its strings, and the
  * ratio to which compressed bytes may expand by the setting max-expansion-ratio. */
-void ingest_limits_limit_profile(const struct ingest_limits *admission,
+void ingest_limits_limit_profile(const struct ingest_limits *ingest_limits,
                                  struct profile_limits *limits);
 /* Puts that limit's name before a message, where it may be why a profile is ERR_TOO_LARGE. Returns
  * code. */
-enum err_code ingest_limits_explain(const struct ingest_limits *admission,
+enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
                                     const struct profile_limits *limits, enum err_code code,
                                     struct err *err) MUST_USE;
 /* Labels of a series, as they came. Handles: ERR_INVALID. */
-enum err_code ingest_limits_check_labels(const struct ingest_limits *admission,
+enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch_text_label *labels, size_t count,
                                          struct err *err) MUST_USE;
 
 /* Labels of samples that become labels of series; borrowed from the admission. Returns how many. */
-uint32_t ingest_limits_series_labels(const struct ingest_limits *admission,
+uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX]);
 
 /* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
  * ERR_TOO_LARGE. */
-enum err_code ingest_limits_put(struct ingest_limits *admission, const struct batch *batch,
+enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
                                 const uint8_t *batch_id, struct err *err) MUST_USE;
 /* The same without profiles of series that are over a limit: they are counted and named in result.
  * batch keeps its profiles. */
-enum err_code ingest_limits_put_allowed(struct ingest_limits *admission, struct batch *batch,
+enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, struct batch *batch,
                                         const uint8_t *batch_id, struct otlp_result *result,
                                         struct err *err) MUST_USE;
 
 /* Handles: what store_append does, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than may ever come
  * at once). */
-enum err_code ingest_limits_commit(struct ingest_limits *admission,
+enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
 #endif

@@ -15,7 +15,7 @@ enum { JSON_RESPONSE_MAX_BYTES = 16384 };
 struct export
 {
     enum otlp_encoding encoding;
-    struct ingest_limits *admission;
+    struct ingest_limits *ingest_limits;
     struct otlp_result result;
 };
 
@@ -41,7 +41,7 @@ static enum err_code put_batch(const struct request *request, struct export *exp
     bool has_id;
     enum err_code code = batch_id_find(request, &source, id, &has_id, err);
     return code ? code
-                : ingest_limits_put_allowed(export->admission, batch, has_id ? id : NULL,
+                : ingest_limits_put_allowed(export->ingest_limits, batch, has_id ? id : NULL,
                                             &export->result, err);
 }
 
@@ -52,7 +52,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
     struct span names[SAMPLE_LABELS_MAX];
     const struct otlp_options options = {
         .series_attributes = names,
-        .series_attribute_count = ingest_limits_series_labels(export->admission, names),
+        .series_attribute_count = ingest_limits_series_labels(export->ingest_limits, names),
         .limits = limits,
         .now_ns = clock_wall_ns(),
         .is_raw_kept = true, /* the batch is gone before the body is */
@@ -89,12 +89,12 @@ static enum err_code post_export(struct request *request, struct response *respo
     struct store_receipt receipt;
     enum err_code code = find_encoding(request, &export.encoding, err);
     if (!code)
-        code = ingest_limits_open(request, &export.admission, err);
+        code = ingest_limits_open(request, &export.ingest_limits, err);
     if (!code)
-        code = ingest_body_read(request, export.admission, read_export, &export, err);
+        code = ingest_body_read(request, export.ingest_limits, read_export, &export, err);
     if (!code)
-        code = ingest_limits_commit(export.admission, &receipt, err);
-    ingest_limits_close(export.admission);
+        code = ingest_limits_commit(export.ingest_limits, &receipt, err);
+    ingest_limits_close(export.ingest_limits);
     if (code)
         return code;
     if (export.result.message[0])

@@ -21,7 +21,7 @@ struct incoming {
     struct batch_text_label labels[LABELS_MAX];
     struct batch_source source;
     struct memory_gate_slot place;
-    struct ingest_limits *admission;
+    struct ingest_limits *ingest_limits;
 };
 
 static enum err_code read_labels(const struct request *request, struct incoming *incoming,
@@ -69,9 +69,9 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         .source = source,
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
-    enum err_code code = ingest_body_put(request, &profile, incoming->admission, err);
+    enum err_code code = ingest_body_put(request, &profile, incoming->ingest_limits, err);
     memory_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
-    return code ? code : ingest_limits_commit(incoming->admission, ret_receipt, err);
+    return code ? code : ingest_limits_commit(incoming->ingest_limits, ret_receipt, err);
 }
 
 void profile_receiver_write_receipt(const struct store_receipt *receipt, struct buf *json)
@@ -87,10 +87,10 @@ static enum err_code decode(const struct request *request, struct incoming *inco
     struct profile_limits limits =
         share_runtime_limits(request->server->settings, memory_gate_max_bytes(gate));
     enum format format;
-    ingest_limits_limit_profile(incoming->admission, &limits);
+    ingest_limits_limit_profile(incoming->ingest_limits, &limits);
     enum err_code code = memory_gate_decode(gate, request->body, &limits, &format,
                                             &incoming->source.profile, &incoming->place, err);
-    return ingest_limits_explain(incoming->admission, &limits, code, err);
+    return ingest_limits_explain(incoming->ingest_limits, &limits, code, err);
 }
 
 static enum err_code post_profile(struct request *request, struct response *response,
@@ -104,12 +104,12 @@ static enum err_code post_profile(struct request *request, struct response *resp
     if (!code && !request->body.size)
         code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
     if (!code)
-        code = ingest_limits_open(request, &incoming->admission, err);
+        code = ingest_limits_open(request, &incoming->ingest_limits, err);
     if (!code)
         code = decode(request, incoming, err);
     if (!code)
         code = append_profile(request, incoming, &receipt, err);
-    ingest_limits_close(incoming->admission);
+    ingest_limits_close(incoming->ingest_limits);
     if (code)
         return code;
     ingest_body_add_warning(request, response);

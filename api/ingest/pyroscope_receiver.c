@@ -18,12 +18,12 @@ enum { PUSH_PROFILES_MAX = 1000, RECEIPT_MAX_BYTES = 1024 };
 
 struct push {
     enum connect_encoding encoding;
-    struct ingest_limits *admission;
+    struct ingest_limits *ingest_limits;
 };
 
 static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
-                                struct ingest_limits *admission, struct err *err)
+                                struct ingest_limits *ingest_limits, struct err *err)
 {
     const struct pyroscope_push_profile *sent = &pushed->profiles[number];
     const struct pyroscope_push_series *series = &pushed->series[sent->series];
@@ -39,7 +39,7 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
                                                 .time_ns = batch_own_time_ns(source.profile),
                                                 .content = sent->bytes,
                                                 .number = number};
-    return ingest_body_put(request, &profile, admission, err);
+    return ingest_body_put(request, &profile, ingest_limits, err);
 }
 
 static enum err_code read_push(struct request *request, void *context, struct span body,
@@ -54,7 +54,7 @@ static enum err_code read_push(struct request *request, void *context, struct sp
     if (code)
         return code;
     for (uint32_t i = 0; i < pushed->profile_count && !code; i++) {
-        code = put_pushed(request, pushed, i, limits, push->admission, err);
+        code = put_pushed(request, pushed, i, limits, push->ingest_limits, err);
         if (code)
             return err_add(err, "profile %u of %u", i + 1, pushed->profile_count);
     }
@@ -68,12 +68,12 @@ static enum err_code post_push(struct request *request, struct response *respons
     if (!connect_find_encoding(request_field(request, "content-type"), &push.encoding))
         return err_set(err, ERR_UNSUPPORTED,
                        "Content-Type must be application/proto or application/json");
-    enum err_code code = ingest_limits_open(request, &push.admission, err);
+    enum err_code code = ingest_limits_open(request, &push.ingest_limits, err);
     if (!code)
-        code = ingest_body_read(request, push.admission, read_push, &push, err);
+        code = ingest_body_read(request, push.ingest_limits, read_push, &push, err);
     if (!code)
-        code = ingest_limits_commit(push.admission, &receipt, err);
-    ingest_limits_close(push.admission);
+        code = ingest_limits_commit(push.ingest_limits, &receipt, err);
+    ingest_limits_close(push.ingest_limits);
     if (code)
         return code;
     ingest_body_add_warning(request, response);
@@ -88,7 +88,7 @@ static enum err_code post_push(struct request *request, struct response *respons
 struct ingest {
     struct pyroscope_ingest_query query;
     bool has_time; /* in the address */
-    struct ingest_limits *admission;
+    struct ingest_limits *ingest_limits;
 };
 
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
@@ -106,7 +106,7 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
         .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
         .content = body};
-    return ingest_body_put(request, &profile, ingest->admission, err);
+    return ingest_body_put(request, &profile, ingest->ingest_limits, err);
 }
 
 static enum err_code post_ingest(struct request *request, struct response *response,
@@ -122,12 +122,12 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     ingest.has_time = ingest.query.from_ns != now_ns;
     sources_name_service(request, ingest.query.labels, ingest.query.label_count,
                          pyroscope_ingest_service(&ingest.query));
-    code = ingest_limits_open(request, &ingest.admission, err);
+    code = ingest_limits_open(request, &ingest.ingest_limits, err);
     if (!code)
-        code = ingest_body_read(request, ingest.admission, read_ingest, &ingest, err);
+        code = ingest_body_read(request, ingest.ingest_limits, read_ingest, &ingest, err);
     if (!code)
-        code = ingest_limits_commit(ingest.admission, &receipt, err);
-    ingest_limits_close(ingest.admission);
+        code = ingest_limits_commit(ingest.ingest_limits, &receipt, err);
+    ingest_limits_close(ingest.ingest_limits);
     if (code)
         return code;
     ingest_body_add_warning(request, response);

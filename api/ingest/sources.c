@@ -62,7 +62,7 @@ struct sender {
 struct team {
     struct team *next;
     int64_t tenant_id;
-    struct sender *senders;
+    struct sender *sources;
     uint32_t count;
     uint32_t capacity;
 };
@@ -77,10 +77,10 @@ struct sources {
 
 struct sources *sources_create(void)
 {
-    struct sources *senders = mem_new(struct sources, 1);
-    pthread_mutex_init(&senders->mutex, NULL);
-    pthread_mutex_init(&senders->write_mutex, NULL);
-    return senders;
+    struct sources *sources = mem_new(struct sources, 1);
+    pthread_mutex_init(&sources->mutex, NULL);
+    pthread_mutex_init(&sources->write_mutex, NULL);
+    return sources;
 }
 
 static void free_sender(struct sender *sender)
@@ -95,32 +95,32 @@ static void free_sender(struct sender *sender)
 static void free_team(struct team *team)
 {
     for (uint32_t i = 0; i < team->count; i++)
-        free_sender(&team->senders[i]);
-    mem_free(team->senders);
+        free_sender(&team->sources[i]);
+    mem_free(team->sources);
     mem_free(team);
 }
 
-void sources_destroy(struct sources *senders)
+void sources_destroy(struct sources *sources)
 {
-    if (!senders)
+    if (!sources)
         return;
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        while (senders->buckets[i]) {
-            struct team *team = senders->buckets[i];
-            senders->buckets[i] = team->next;
+        while (sources->buckets[i]) {
+            struct team *team = sources->buckets[i];
+            sources->buckets[i] = team->next;
             free_team(team);
         }
     }
-    pthread_mutex_destroy(&senders->mutex);
-    pthread_mutex_destroy(&senders->write_mutex);
-    mem_free(senders);
+    pthread_mutex_destroy(&sources->mutex);
+    pthread_mutex_destroy(&sources->write_mutex);
+    mem_free(sources);
 }
 
 /* ---- finding; called locked ---- */
 
-static struct team *find_team(struct sources *senders, int64_t tenant_id, bool is_added)
+static struct team *find_team(struct sources *sources, int64_t tenant_id, bool is_added)
 {
-    struct team **bucket = &senders->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
+    struct team **bucket = &sources->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
     struct team *team = *bucket;
     while (team && team->tenant_id != tenant_id)
         team = team->next;
@@ -134,8 +134,8 @@ static struct team *find_team(struct sources *senders, int64_t tenant_id, bool i
 static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES])
 {
     for (uint32_t i = 0; i < team->count; i++) {
-        if (memcmp(team->senders[i].key, key, KEY_BYTES) == 0)
-            return &team->senders[i];
+        if (memcmp(team->sources[i].key, key, KEY_BYTES) == 0)
+            return &team->sources[i];
     }
     return NULL;
 }
@@ -146,7 +146,7 @@ static struct sender *find_only(struct team *team, const struct identity *identi
 {
     struct sender *only = NULL;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->senders[i];
+        struct sender *sender = &team->sources[i];
         const struct identity *known = &sender->identity;
         const bool is_same =
             known->token_id == identity->token_id && known->user_id == identity->user_id &&
@@ -164,7 +164,7 @@ static struct sender *find_oldest(struct team *team, bool is_written)
 {
     struct sender *oldest = NULL;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->senders[i];
+        struct sender *sender = &team->sources[i];
         if (!(is_written && sender->is_dirty) &&
             (!oldest || sender->last_seen_ns < oldest->last_seen_ns))
             oldest = sender;
@@ -173,7 +173,7 @@ static struct sender *find_oldest(struct team *team, bool is_written)
 }
 
 /* NULL when there are too many. What is not written yet stays until there are far too many. */
-static struct sender *take_place(struct sources *senders, struct team *team)
+static struct sender *take_place(struct sources *sources, struct team *team)
 {
     struct sender *oldest = NULL;
     if (team->count >= SOURCES_TENANT_MAX)
@@ -184,21 +184,21 @@ static struct sender *take_place(struct sources *senders, struct team *team)
         free_sender(oldest);
         return oldest;
     }
-    if (senders->count >= SOURCES_MAX)
+    if (sources->count >= SOURCES_MAX)
         return NULL;
     if (team->count == team->capacity) {
         team->capacity = team->capacity ? team->capacity * 2 : 8;
-        team->senders = mem_resize(team->senders, team->capacity, sizeof(*team->senders));
+        team->sources = mem_resize(team->sources, team->capacity, sizeof(*team->sources));
     }
-    senders->count++;
-    return &team->senders[team->count++];
+    sources->count++;
+    return &team->sources[team->count++];
 }
 
-static struct sender *add_sender(struct sources *senders, struct team *team,
+static struct sender *add_sender(struct sources *sources, struct team *team,
                                  const struct identity *identity, const uint8_t key[KEY_BYTES],
                                  int64_t now_ns)
 {
-    struct sender *sender = take_place(senders, team);
+    struct sender *sender = take_place(sources, team);
     if (!sender)
         return NULL;
     *sender = (struct sender){.identity = *identity, .first_seen_ns = now_ns};
@@ -261,7 +261,7 @@ struct note {
     int64_t now_ns;
 };
 
-static void note_one(struct sources *senders, struct team *team, const struct note *note)
+static void note_one(struct sources *sources, struct team *team, const struct note *note)
 {
     uint8_t key[KEY_BYTES];
     hash_identity(&note->identity, key);
@@ -269,7 +269,7 @@ static void note_one(struct sources *senders, struct team *team, const struct no
     if (!sender && note->error && !note->identity.service[0])
         sender = find_only(team, &note->identity);
     if (!sender)
-        sender = add_sender(senders, team, &note->identity, key, note->now_ns);
+        sender = add_sender(sources, team, &note->identity, key, note->now_ns);
     if (!sender)
         return;
     sender->counts.batches += note->counts.batches;
@@ -334,7 +334,7 @@ static const char *error_of(const struct request *request, const struct sources_
 
 void sources_note(const struct request *request, enum err_code code, const struct err *err)
 {
-    struct sources *senders = request->server->senders;
+    struct sources *sources = request->server->sources;
     struct arena *arena = request->arena;
     const char *error = code ? problem_text(err) : request->partial_error;
     struct note note = {
@@ -348,8 +348,8 @@ void sources_note(const struct request *request, enum err_code code, const struc
         .error = error ? clean(arena, span_text(error), ERROR_BYTES) : NULL,
         .now_ns = clock_wall_ns(),
     };
-    pthread_mutex_lock(&senders->mutex);
-    struct team *team = find_team(senders, request->principal.tenant_id, true);
+    pthread_mutex_lock(&sources->mutex);
+    struct team *team = find_team(sources, request->principal.tenant_id, true);
     for (size_t i = 0; i < request->service_count; i++) {
         const struct sources_service *service = &request->services[i];
         note.identity.service = clean(arena, service->name, SERVICE_BYTES);
@@ -361,14 +361,14 @@ void sources_note(const struct request *request, enum err_code code, const struc
             note.counts.errors = own != NULL;
             note.error = own ? clean(arena, span_text(own), ERROR_BYTES) : NULL;
         }
-        note_one(senders, team, &note);
+        note_one(sources, team, &note);
     }
     /* An empty request that succeeds tells of nobody. */
     if (request->service_count == 0 && error) {
         note.identity.service = clean(arena, request->named_service, SERVICE_BYTES);
-        note_one(senders, team, &note);
+        note_one(sources, team, &note);
     }
-    pthread_mutex_unlock(&senders->mutex);
+    pthread_mutex_unlock(&sources->mutex);
 }
 
 /* ---- writing ---- */
@@ -440,26 +440,26 @@ static void append_row(struct writing *writing, int64_t tenant_id, const struct 
 static void collect_team(struct writing *writing, const struct team *team)
 {
     for (uint32_t i = 0; i < team->count && writing->count < WRITE_AT_ONCE; i++) {
-        if (team->senders[i].is_dirty)
-            append_row(writing, team->tenant_id, &team->senders[i]);
+        if (team->sources[i].is_dirty)
+            append_row(writing, team->tenant_id, &team->sources[i]);
     }
 }
 
-static void collect(struct sources *senders, int64_t tenant_id, struct writing *writing)
+static void collect(struct sources *sources, int64_t tenant_id, struct writing *writing)
 {
     writing->count = 0;
     buf_clear(&writing->json);
-    pthread_mutex_lock(&senders->mutex);
+    pthread_mutex_lock(&sources->mutex);
     if (tenant_id != PG_NO_TENANT) {
-        const struct team *team = find_team(senders, tenant_id, false);
+        const struct team *team = find_team(sources, tenant_id, false);
         if (team)
             collect_team(writing, team);
     }
     for (size_t i = 0; tenant_id == PG_NO_TENANT && i < BUCKET_COUNT; i++) {
-        for (const struct team *team = senders->buckets[i]; team; team = team->next)
+        for (const struct team *team = sources->buckets[i]; team; team = team->next)
             collect_team(writing, team);
     }
-    pthread_mutex_unlock(&senders->mutex);
+    pthread_mutex_unlock(&sources->mutex);
     buf_append_text(&writing->json, "]");
 }
 
@@ -470,9 +470,9 @@ static void subtract(uint64_t *count, uint64_t written)
 
 /* What has come meanwhile stays to be written; so does all of a sender that has made room for
  * others meanwhile, and is there anew. */
-static void settle_row(struct sources *senders, const struct written *row)
+static void settle_row(struct sources *sources, const struct written *row)
 {
-    struct team *team = find_team(senders, row->tenant_id, false);
+    struct team *team = find_team(sources, row->tenant_id, false);
     struct sender *sender = team ? find_sender(team, row->key) : NULL;
     if (!sender || sender->first_seen_ns != row->first_seen_ns)
         return;
@@ -489,12 +489,12 @@ static void settle_row(struct sources *senders, const struct written *row)
     sender->last_error_ns = 0;
 }
 
-static void settle(struct sources *senders, const struct writing *writing)
+static void settle(struct sources *sources, const struct writing *writing)
 {
-    pthread_mutex_lock(&senders->mutex);
+    pthread_mutex_lock(&sources->mutex);
     for (uint32_t i = 0; i < writing->count; i++)
-        settle_row(senders, &writing->rows[i]);
-    pthread_mutex_unlock(&senders->mutex);
+        settle_row(sources, &writing->rows[i]);
+    pthread_mutex_unlock(&sources->mutex);
 }
 
 /* Tenants that are being deleted are left out (api/identity/tenant.h). */
@@ -536,20 +536,20 @@ static enum err_code write_some(struct server *server, const struct writing *wri
 
 enum err_code sources_write(struct server *server, int64_t tenant_id, struct err *err)
 {
-    struct sources *senders = server->senders;
+    struct sources *sources = server->sources;
     struct writing *writing = mem_new(struct writing, 1);
     enum err_code code = ERR_NONE;
     int rounds = 0;
     buf_init(&writing->json, WRITE_MAX_BYTES);
-    pthread_mutex_lock(&senders->write_mutex);
+    pthread_mutex_lock(&sources->write_mutex);
     do {
-        collect(senders, tenant_id, writing);
+        collect(sources, tenant_id, writing);
         if (writing->count)
             code = write_some(server, writing, err);
         if (!code)
-            settle(senders, writing);
+            settle(sources, writing);
     } while (!code && writing->count == WRITE_AT_ONCE && ++rounds < WRITE_ROUNDS_MAX);
-    pthread_mutex_unlock(&senders->write_mutex);
+    pthread_mutex_unlock(&sources->write_mutex);
     buf_fini(&writing->json);
     mem_free(writing);
     return code;
@@ -557,29 +557,29 @@ enum err_code sources_write(struct server *server, int64_t tenant_id, struct err
 
 /* ---- upkeep ---- */
 
-static void drop_idle_of(struct sources *senders, struct team *team, int64_t since_ns)
+static void drop_idle_of(struct sources *sources, struct team *team, int64_t since_ns)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < team->count; i++) {
-        struct sender *sender = &team->senders[i];
+        struct sender *sender = &team->sources[i];
         if (sender->is_dirty || sender->last_seen_ns >= since_ns)
-            team->senders[kept++] = *sender;
+            team->sources[kept++] = *sender;
         else
             free_sender(sender);
     }
-    senders->count -= team->count - kept;
+    sources->count -= team->count - kept;
     team->count = kept;
 }
 
-static void drop_idle(struct sources *senders)
+static void drop_idle(struct sources *sources)
 {
     const int64_t since_ns = clock_wall_ns() - SOURCES_IDLE_S * CLOCK_NS_PER_S;
-    pthread_mutex_lock(&senders->mutex);
+    pthread_mutex_lock(&sources->mutex);
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        struct team **place = &senders->buckets[i];
+        struct team **place = &sources->buckets[i];
         while (*place) {
             struct team *team = *place;
-            drop_idle_of(senders, team, since_ns);
+            drop_idle_of(sources, team, since_ns);
             if (team->count) {
                 place = &team->next;
                 continue;
@@ -588,7 +588,7 @@ static void drop_idle(struct sources *senders)
             free_team(team);
         }
     }
-    pthread_mutex_unlock(&senders->mutex);
+    pthread_mutex_unlock(&sources->mutex);
 }
 
 static enum err_code prune(struct server *server, struct err *err)
@@ -608,12 +608,12 @@ static enum err_code prune(struct server *server, struct err *err)
 
 enum err_code sources_jobs_run(struct server *server, struct err *err)
 {
-    struct sources *senders = server->senders;
+    struct sources *sources = server->sources;
     const int64_t now_ns = clock_monotonic_ns();
     enum err_code code = sources_write(server, PG_NO_TENANT, err);
-    if (code || (senders->pruned_ns && now_ns - senders->pruned_ns < PRUNE_S * CLOCK_NS_PER_S))
+    if (code || (sources->pruned_ns && now_ns - sources->pruned_ns < PRUNE_S * CLOCK_NS_PER_S))
         return code;
-    senders->pruned_ns = now_ns;
-    drop_idle(senders);
+    sources->pruned_ns = now_ns;
+    drop_idle(sources);
     return prune(server, err);
 }

@@ -44,7 +44,7 @@ struct sources_service {
 };
 
 struct sources *sources_create(void);
-void sources_destroy(struct sources *senders); /* NULL is a no-op */
+void sources_destroy(struct sources *sources); /* NULL is a no-op */
 
 /* Of a request whose address has these labels: what is refused before it is decoded is told of
  * their service, or of the other where they have none. */

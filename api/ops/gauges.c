@@ -47,7 +47,7 @@ static double kept_query_bytes(void *context)
 {
     const struct gauges *gauges = context;
     const struct server *server = gauges->server;
-    return (double)(report_cache_bytes(server->query_answers) +
+    return (double)(report_cache_bytes(server->report_cache) +
                     (server->store ? store_answer_bytes(server->store) : 0));
 }
 
@@ -72,31 +72,31 @@ static double heavy_limit_bytes(void *context)
 static double query_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)query_memory_used_bytes(gauges->server->question_memory);
+    return (double)query_memory_used_bytes(gauges->server->query_memory);
 }
 
 static double query_limit_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)query_memory_max_bytes(gauges->server->question_memory);
+    return (double)query_memory_max_bytes(gauges->server->query_memory);
 }
 
 static double waiting_questions(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)query_memory_waiting_count(gauges->server->question_memory);
+    return (double)query_memory_waiting_count(gauges->server->query_memory);
 }
 
 static double waiting_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return concurrency_limit_waiting_count(gauges->server->turns);
+    return concurrency_limit_waiting_count(gauges->server->concurrency);
 }
 
 static double running_reports(void *context)
 {
     const struct gauges *gauges = context;
-    return concurrency_limit_held_count(gauges->server->turns);
+    return concurrency_limit_held_count(gauges->server->concurrency);
 }
 
 static double open_connections(void *pool)

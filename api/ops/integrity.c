@@ -223,13 +223,14 @@ enum err_code integrity_open(struct server *server, const struct integrity_objec
 }
 
 enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
-                                    const struct wait_limit *patience, int *ret_fd, struct err *err)
+                                    const struct wait_limit *wait_limit, int *ret_fd,
+                                    struct err *err)
 {
     int fd;
     uint64_t bytes;
     char what[100];
     enum err_code code =
-        object_open_within(server->objects, object->key, patience, &fd, &bytes, err);
+        object_open_within(server->objects, object->key, wait_limit, &fd, &bytes, err);
     if (code == ERR_NOT_FOUND)
         return fail_missing(server, object, err);
     if (code == ERR_CORRUPT)

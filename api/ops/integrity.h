@@ -72,7 +72,7 @@ enum err_code integrity_open(struct server *server, const struct integrity_objec
                              int *ret_fd, struct err *err) MUST_USE;
 /* The same with a deadline: ERR_CANCELLED once the patience is over. */
 enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
-                                    const struct wait_limit *patience, int *ret_fd,
+                                    const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
 
 /* Reads the whole file and compares its digest. Handles: ERR_CORRUPT, ERR_IO. */

@@ -142,9 +142,9 @@ static int most_questions(const struct settings *settings)
 /* What is not a GET is not put aside: without a turn it is told to come again. */
 static enum err_code take_turn(struct request *request, struct err *err)
 {
-    if (request->turn.key) /* handled again, beside a share that has one, or a list */
-        return report_take_turn(request, request->turn.key, err);
-    request->turn.most = most_questions(request->server->settings);
+    if (request->concurrency_slot.key) /* handled again, beside a share that has one, or a list */
+        return report_take_turn(request, request->concurrency_slot.key, err);
+    request->concurrency_slot.most = most_questions(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
     return report_take_turn(request, key, err);
 }
@@ -154,7 +154,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
 {
     struct tenant_limits limits;
     *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
-                                      .patience.is_cancelled = request->is_cancelled};
+                                      .wait_limit.is_cancelled = request->is_cancelled};
     enum err_code code = take_turn(request, err);
     if (!code)
         code = read_window(request, names, ret_query, err);
@@ -165,7 +165,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
     const int64_t *values = limits.values;
     ret_query->cpu_deadline_ns =
         parallel_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
-    ret_query->patience.deadline_ns =
+    ret_query->wait_limit.deadline_ns =
         clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
     ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
     ret_query->max_read_bytes = (uint64_t)values[TENANT_LIMIT_QUERY_READ_BYTES];
@@ -173,7 +173,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
     ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
     ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
     ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
-    query_memory_enter(request->server->question_memory, request->arena, &request->questions,
+    query_memory_enter(request->server->query_memory, request->arena, &request->questions,
                        ret_query);
     return ERR_NONE;
 }
@@ -271,7 +271,7 @@ void query_want_labels(const struct request *request, const struct report *repor
 {
     struct span *label = arena_new(request->arena, struct span, 1);
     *label = report->label_key;
-    query->resolver = symbol_resolver_resolver(request->server->naming, report->names);
+    query->resolver = symbol_resolver_resolver(request->server->symbol_resolver, report->names);
     query->wants_all_labels = report->kind->counts_labels && !label->size;
     if (!label->size && !view_find_label(report->group_by, label))
         return;
@@ -375,12 +375,12 @@ void query_add_fields(struct request *request, struct response *response,
 void query_limit_report(const struct store_query *query, struct report *report)
 {
     report->cpu_deadline_ns = query->cpu_deadline_ns;
-    report->patience = query->patience;
+    report->wait_limit = query->wait_limit;
 }
 
 enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
 {
-    const bool is_late = wait_limit_is_late(&query->patience);
+    const bool is_late = wait_limit_is_late(&query->wait_limit);
     if (code != ERR_TOO_LARGE || (parallel_cpu_ns() < query->cpu_deadline_ns && !is_late))
         return code;
     return err_set(err, ERR_LIMIT,

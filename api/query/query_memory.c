@@ -24,7 +24,7 @@ struct query_memory_slot {
     int64_t tenant_id;
     uint64_t held_bytes;   /* more than 0: it is in memory->held */
     uint64_t needed_bytes; /* at least, of them: who waited holds more in advance */
-    struct wait_limit patience;
+    struct wait_limit wait_limit;
     struct store_memory calls; /* what the store calls */
 };
 
@@ -154,7 +154,7 @@ static bool wait_for_room(struct query_memory_slot *place, uint64_t bytes)
     while (!is_over && !is_in) {
         is_in = find_next(memory) == place && has_room(place, bytes);
         const int64_t now_ns = clock_monotonic_ns();
-        const int64_t left_ms = wait_limit_left_ms(&place->patience, LOOK_MS);
+        const int64_t left_ms = wait_limit_left_ms(&place->wait_limit, LOOK_MS);
         is_over = now_ns >= end_ns || !left_ms;
         const int64_t until_ns = now_ns + left_ms * CLOCK_NS_PER_MS;
         const struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
@@ -238,7 +238,7 @@ static enum err_code wait_whole(void *context, size_t needed, size_t most, struc
         return ERR_NONE;
     if (is_too_much)
         return refuse_for_good(memory, err);
-    if (wait_limit_is_cancelled(&place->patience))
+    if (wait_limit_is_cancelled(&place->wait_limit))
         return err_set(err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     err_set(err, ERR_BUSY,
             "questions of others need the memory for questions at the moment; try again in a few "
@@ -256,7 +256,7 @@ void query_memory_enter(struct query_memory *memory, struct arena *arena,
     place->memory = memory;
     place->beside = *places;
     place->tenant_id = query->tenant_id;
-    place->patience = query->patience;
+    place->wait_limit = query->wait_limit;
     place->calls = (struct store_memory){.grow = grow, .wait = wait_whole, .context = place};
     query->memory = &place->calls;
     *places = place;

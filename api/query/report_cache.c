@@ -67,7 +67,7 @@ size_t report_cache_bytes(struct report_cache *answers)
 
 static struct flight_cache *cache_of(const struct report_request *ask)
 {
-    return ask->request->server->query_answers->cache;
+    return ask->request->server->report_cache->cache;
 }
 
 static void unref(void *entry)
@@ -216,7 +216,7 @@ enum err_code report_request_respond(struct report_request *ask, struct response
     ask->answer = answer;
     const char *key = *answer->identity ? key_of(ask, answer->identity) : NULL;
     if (!ask->entry && key) {
-        enum err_code code = flight_cache_ref_within(cache_of(ask), key, &ask->report->patience,
+        enum err_code code = flight_cache_ref_within(cache_of(ask), key, &ask->report->wait_limit,
                                                      make_finished, ask, &ask->entry, err);
         if (code && ask->has_begun)
             return code;

@@ -110,8 +110,8 @@ static void append_page(const struct request *request, const struct rows *rows, 
  * does not wait until they are done. */
 static void name_turn(struct request *request)
 {
-    if (!request->turn.key)
-        request->turn.key =
+    if (!request->concurrency_slot.key)
+        request->concurrency_slot.key =
             arena_printf(request->arena, "lists of tenant %" PRId64, request->principal.tenant_id);
 }
 

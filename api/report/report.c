@@ -346,7 +346,7 @@ static enum err_code create_filtered(const struct report *report, struct arena *
             report->cpu_deadline_ns
                 ? report->cpu_deadline_ns
                 : parallel_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
-        .patience = report->patience,
+        .wait_limit = report->wait_limit,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
     if (report->share_count == 2)
@@ -553,11 +553,12 @@ static void unref_answer(void *entry)
 
 enum err_code report_take_turn(struct request *request, const char *share_id, struct err *err)
 {
-    if (!request->turn.key) /* others read it as soon as the turn is held or waited for */
-        request->turn.key = share_id;
-    if (concurrency_limit_take(request->server->turns, &request->turn))
+    if (!request->concurrency_slot
+             .key) /* others read it as soon as the turn is held or waited for */
+        request->concurrency_slot.key = share_id;
+    if (concurrency_limit_take(request->server->concurrency, &request->concurrency_slot))
         return ERR_NONE;
-    if (request->turn.source)
+    if (request->concurrency_slot.source)
         err_set(err, ERR_BUSY,
                 "without credentials an address generates one file at a time, and %d of its "
                 "requests may wait: sign in, or try again in a few seconds",
@@ -573,10 +574,10 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
 static enum err_code take_turn(struct request *request, const struct report *report,
                                struct err *err)
 {
-    if (report->is_file && report->is_anonymous && !request->turn.key) {
+    if (report->is_file && report->is_anonymous && !request->concurrency_slot.key) {
         char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
         rate_limiter_subscriber(span_text(request->address), source);
-        request->turn.source = source;
+        request->concurrency_slot.source = source;
     }
     return report_take_turn(request, report->shares[0].id, err);
 }

@@ -87,7 +87,7 @@ struct report {
     enum diff_mode mode;
     /* Of what is made of a query (api/query/query.h); zeros: the setting, and without end. */
     int64_t cpu_deadline_ns;
-    struct wait_limit patience;
+    struct wait_limit wait_limit;
     uint64_t zoom;                    /* hash of the path of the node that is shown alone; 0: all */
     struct span search;               /* of the page, which a picture marks; empty: none */
     struct span marked;               /* likewise, a function's name */

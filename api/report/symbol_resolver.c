@@ -32,7 +32,7 @@ struct seen {
 
 /* One way to call functions, for the store. */
 struct named_by {
-    struct symbol_resolver *naming;
+    struct symbol_resolver *symbol_resolver;
     enum symbol_name_mode mode;
     struct frame_resolver resolver;
 };
@@ -140,7 +140,7 @@ static void table_names_bound(struct table_names *names)
 /* ---- one question ---- */
 
 struct asking {
-    struct symbol_resolver *naming;
+    struct symbol_resolver *symbol_resolver;
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool is_placed; /* mappings are those of a process, not of files */
@@ -285,11 +285,11 @@ static enum err_code answer_from_table(struct question *question,
                                        const struct symbolize_question *asked,
                                        struct symbolize_frames *answers, struct err *err)
 {
-    struct symbol_resolver *naming = question->asking->naming;
+    struct symbol_resolver *symbol_resolver = question->asking->symbol_resolver;
     char key[SYMBOL_TABLES_KEY_BYTES + 16];
     snprintf(key, sizeof(key), "%s %d", question->ref.key, (int)question->asking->mode);
     enum err_code code =
-        flight_cache_ref(naming->names, key, table_names_make, NULL, &question->kept, err);
+        flight_cache_ref(symbol_resolver->names, key, table_names_make, NULL, &question->kept, err);
     if (code)
         return code;
     answer_all(question, asked, answers);
@@ -304,7 +304,7 @@ static enum err_code resolve(void *context, const struct symbolize_question *ask
                              struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     const struct asking *asking = context;
-    struct server *server = asking->naming->server;
+    struct server *server = asking->symbol_resolver->server;
     struct question *question = mem_new(struct question, 1);
     question->asking = asking;
     question->arena = arena;
@@ -333,8 +333,8 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     struct symbol_tables_binary *asked = mem_new(struct symbol_tables_binary, count);
     for (uint32_t i = 0; i < count; i++)
         asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
-    const enum err_code code =
-        symbol_tables_prepare(asking->naming->server, asking->tenant_id, asked, count, err);
+    const enum err_code code = symbol_tables_prepare(asking->symbol_resolver->server,
+                                                     asking->tenant_id, asked, count, err);
     mem_free(asked);
     return code;
 }
@@ -344,7 +344,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
 static uint64_t store_generation(void *context, int64_t tenant_id)
 {
     const struct named_by *by = context;
-    return symbol_tables_generation(by->naming->server, tenant_id) * MODE_COUNT + by->mode;
+    return symbol_tables_generation(by->symbol_resolver->server, tenant_id) * MODE_COUNT + by->mode;
 }
 
 static enum err_code store_prepare(void *context, int64_t tenant_id,
@@ -352,7 +352,7 @@ static enum err_code store_prepare(void *context, int64_t tenant_id,
                                    struct err *err)
 {
     const struct named_by *by = context;
-    struct asking asking = {.naming = by->naming, .tenant_id = tenant_id};
+    struct asking asking = {.symbol_resolver = by->symbol_resolver, .tenant_id = tenant_id};
     return prepare(&asking, binaries, count, err);
 }
 
@@ -361,7 +361,8 @@ static enum err_code store_resolve(void *context, const struct frame_question *a
                                    struct err *err)
 {
     const struct named_by *by = context;
-    struct asking asking = {.naming = by->naming, .tenant_id = asked->tenant_id, .mode = by->mode};
+    struct asking asking = {
+        .symbol_resolver = by->symbol_resolver, .tenant_id = asked->tenant_id, .mode = by->mode};
     const struct symbolize_question question = {.build_id = asked->build_id,
                                                 .file = asked->file,
                                                 .addresses = asked->addresses,
@@ -371,44 +372,47 @@ static enum err_code store_resolve(void *context, const struct frame_question *a
 
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes)
 {
-    struct symbol_resolver *naming = mem_new(struct symbol_resolver, 1);
-    naming->server = server;
-    pthread_mutex_init(&naming->mutex, NULL);
-    naming->names =
+    struct symbol_resolver *symbol_resolver = mem_new(struct symbol_resolver, 1);
+    symbol_resolver->server = server;
+    pthread_mutex_init(&symbol_resolver->mutex, NULL);
+    symbol_resolver->names =
         flight_cache_create(max_bytes ? max_bytes : names_bytes_default, table_names_destroy);
     for (int mode = 0; mode < MODE_COUNT; mode++) {
-        struct named_by *by = &naming->modes[mode];
-        *by = (struct named_by){.naming = naming, .mode = (enum symbol_name_mode)mode};
+        struct named_by *by = &symbol_resolver->modes[mode];
+        *by = (struct named_by){.symbol_resolver = symbol_resolver,
+                                .mode = (enum symbol_name_mode)mode};
         by->resolver = (struct frame_resolver){.context = by,
                                                .generation = store_generation,
                                                .prepare = store_prepare,
                                                .resolve = store_resolve};
     }
-    return naming;
+    return symbol_resolver;
 }
 
-void symbol_resolver_destroy(struct symbol_resolver *naming)
+void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver)
 {
-    if (!naming)
+    if (!symbol_resolver)
         return;
-    flight_cache_destroy(naming->names);
-    pthread_mutex_destroy(&naming->mutex);
-    mem_free(naming);
+    flight_cache_destroy(symbol_resolver->names);
+    pthread_mutex_destroy(&symbol_resolver->mutex);
+    mem_free(symbol_resolver);
 }
 
-const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *naming,
+const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *symbol_resolver,
                                                       enum symbol_name_mode mode)
 {
-    return &naming->modes[mode].resolver;
+    return &symbol_resolver->modes[mode].resolver;
 }
 
-enum err_code symbol_resolver_profile(struct symbol_resolver *naming, int64_t tenant_id,
+enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       struct arena *arena, struct profile *ret_named,
                                       struct err *err)
 {
-    struct asking asking = {
-        .naming = naming, .tenant_id = tenant_id, .mode = mode, .is_placed = true};
+    struct asking asking = {.symbol_resolver = symbol_resolver,
+                            .tenant_id = tenant_id,
+                            .mode = mode,
+                            .is_placed = true};
     const struct symbolize_resolver resolver = {
         .context = &asking, .prepare = prepare, .resolve = resolve};
     struct symbolize_counts counts = {0};
@@ -416,22 +420,23 @@ enum err_code symbol_resolver_profile(struct symbol_resolver *naming, int64_t te
                              err);
 }
 
-static bool was_seen(struct symbol_resolver *naming, int64_t tenant_id, struct span build_id)
+static bool was_seen(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
+                     struct span build_id)
 {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id; /* FNV-1a */
     for (size_t i = 0; i < build_id.size; i++)
         hash = (hash ^ build_id.data[i]) * UINT64_C(1099511628211);
     const int64_t now_ns = clock_monotonic_ns();
-    struct seen *slot = &naming->seen[hash % SEEN_SLOTS];
-    pthread_mutex_lock(&naming->mutex);
+    struct seen *slot = &symbol_resolver->seen[hash % SEEN_SLOTS];
+    pthread_mutex_lock(&symbol_resolver->mutex);
     const bool is_known = slot->at_ns && slot->hash == hash && now_ns - slot->at_ns < seen_ns;
     if (!is_known)
         *slot = (struct seen){.hash = hash, .at_ns = now_ns};
-    pthread_mutex_unlock(&naming->mutex);
+    pthread_mutex_unlock(&symbol_resolver->mutex);
     return is_known;
 }
 
-void symbol_resolver_note(struct symbol_resolver *naming, int64_t tenant_id,
+void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                           const struct profile *tables)
 {
     arena_auto scratch = arena_create();
@@ -441,17 +446,19 @@ void symbol_resolver_note(struct symbol_resolver *naming, int64_t tenant_id,
     struct err ignored;
     uint32_t news_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (binaries[i].build_id.size && !was_seen(naming, tenant_id, binaries[i].build_id))
+        if (binaries[i].build_id.size &&
+            !was_seen(symbol_resolver, tenant_id, binaries[i].build_id))
             news[news_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
                                                                .file = binaries[i].file};
     }
-    if (symbol_tables_prepare(naming->server, tenant_id, news, news_count, &ignored))
+    if (symbol_tables_prepare(symbol_resolver->server, tenant_id, news, news_count, &ignored))
         return;
     for (uint32_t i = 0; i < news_count; i++) {
         struct symbol_tables_ref ref = {0};
-        if (!symbol_tables_ref(naming->server, tenant_id, news[i].build_id, &ref, &ignored) &&
+        if (!symbol_tables_ref(symbol_resolver->server, tenant_id, news[i].build_id, &ref,
+                               &ignored) &&
             !ref.table)
-            symbol_tables_need(naming->server, tenant_id, &news[i], 1);
+            symbol_tables_need(symbol_resolver->server, tenant_id, &news[i], 1);
         symbol_tables_unref(&ref);
     }
 }

@@ -33,10 +33,10 @@ static const enum symbol_name_mode symbol_resolver_mode_default = SYMBOL_NAME_SI
 
 /* server is not used before the first question. max_bytes of names; 0: 64 MiB. */
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes);
-void symbol_resolver_destroy(struct symbol_resolver *naming); /* NULL is a no-op */
+void symbol_resolver_destroy(struct symbol_resolver *symbol_resolver); /* NULL is a no-op */
 
 /* For the store; lives as long as naming. Generations of the modes are never equal. */
-const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *naming,
+const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolver *symbol_resolver,
                                                       enum symbol_name_mode mode);
 
 /*
@@ -44,14 +44,14 @@ const struct frame_resolver *symbol_resolver_resolver(const struct symbol_resolv
  * What came with the profile stays, but names alone make place for lines. Handles: ERR_DATABASE,
  * ERR_BUSY.
  */
-enum err_code symbol_resolver_profile(struct symbol_resolver *naming, int64_t tenant_id,
+enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                                       enum symbol_name_mode mode, const struct profile *profile,
                                       struct arena *arena, struct profile *ret_named,
                                       struct err *err) MUST_USE;
 
 /* Notes which of a profile's binaries need a table, so that it is looked for before anybody looks
  * at the profile. Of what was noted in the last minutes costs a look into memory. */
-void symbol_resolver_note(struct symbol_resolver *naming, int64_t tenant_id,
+void symbol_resolver_note(struct symbol_resolver *symbol_resolver, int64_t tenant_id,
                           const struct profile *tables);
 
 /* What became of names for these binaries, in arena; of SYMBOL_TABLES_STATUS_MAX at most.

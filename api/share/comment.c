@@ -130,7 +130,7 @@ static enum err_code find_to_write(struct request *request, struct share *share,
                        "viewers read comments: ask an owner of your team to make you a member");
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, who->user_id);
-    return rate_limiter_take(request->server->limiter, LIMIT_COMMENT_USER, span_text(key),
+    return rate_limiter_take(request->server->rate_limiter, LIMIT_COMMENT_USER, span_text(key),
                              COMMENT_WRITES_PER_MINUTE, COMMENT_WRITES_PER_MINUTE, err);
 }
 

@@ -19,7 +19,8 @@ static bool has_upper(struct span text)
     return false;
 }
 
-/* Is it a name that the page wrote as an expression (web/src/model/escape_regex.ts)? It means that one.
+/* Is it a name that the page wrote as an expression (web/src/model/escape_regex.ts)? It means that
+ * one.
  */
 static bool is_exact_name(struct span text)
 {

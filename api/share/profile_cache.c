@@ -160,8 +160,9 @@ static enum err_code name_profile(void *context, void **ret_value, size_t *ret_b
     const struct cached *raw = flight_cache_get(*job->raw);
     struct arena *arena = arena_create();
     struct profile *named = arena_new(arena, struct profile, 1);
-    enum err_code code = symbol_resolver_profile(job->server->naming, job->share->tenant_id,
-                                                 job->mode, raw->profile, arena, named, err);
+    enum err_code code =
+        symbol_resolver_profile(job->server->symbol_resolver, job->share->tenant_id, job->mode,
+                                raw->profile, arena, named, err);
     if (code) {
         arena_destroy(arena);
         return code;

@@ -38,7 +38,7 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     if (!code)
         code = read_reason(request, &reason, err);
     if (!code)
-        code = rate_limiter_take(request->server->limiter, LIMIT_REPORT_ADDRESS,
+        code = rate_limiter_take(request->server->rate_limiter, LIMIT_REPORT_ADDRESS,
                                  span_text(request->address), SHARE_REPORTS_PER_MINUTE,
                                  SHARE_REPORTS_PER_MINUTE, err);
     pg_auto connection = NULL;

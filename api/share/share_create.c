@@ -63,7 +63,7 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
 static void keep_profile(struct request *request, struct new_share *share)
 {
     struct server *server = request->server;
-    symbol_resolver_note(server->naming, request->principal.tenant_id, share->profile);
+    symbol_resolver_note(server->symbol_resolver, request->principal.tenant_id, share->profile);
     profile_cache_keep(server->profiles, share->id, share->profile);
     share->profile = NULL;
 }
@@ -102,7 +102,8 @@ static enum err_code prepare_row(struct request *request, const struct share_set
         share->expires_ms = clock_wall_ns() / CLOCK_NS_PER_MS + settings->expires_s * 1000;
     if (settings->visibility != SHARE_PASSWORD)
         return ERR_NONE;
-    return password_hash(request->server->limiter, settings->password, share->password_hash, err);
+    return password_hash(request->server->rate_limiter, settings->password, share->password_hash,
+                         err);
 }
 
 static struct pg_value id_or_null(int64_t id)

@@ -76,14 +76,14 @@ static enum err_code find_path(struct request *request, struct pg_connection *co
 
 static enum err_code take_rate(const struct request *request, struct err *err)
 {
-    struct rate_limiter *limiter = request->server->limiter;
+    struct rate_limiter *rate_limiter = request->server->rate_limiter;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
-        return rate_limiter_take(limiter, LIMIT_LINK_ADDRESS, span_text(request->address),
+        return rate_limiter_take(rate_limiter, LIMIT_LINK_ADDRESS, span_text(request->address),
                                  SHORT_LINK_ADDRESS_MINUTE, SHORT_LINK_ADDRESS_MINUTE, err);
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, request->principal.tenant_id);
-    return rate_limiter_take(limiter, LIMIT_LINK_TENANT, span_text(key), SHORT_LINK_TENANT_MINUTE,
-                             SHORT_LINK_TENANT_MINUTE, err);
+    return rate_limiter_take(rate_limiter, LIMIT_LINK_TENANT, span_text(key),
+                             SHORT_LINK_TENANT_MINUTE, SHORT_LINK_TENANT_MINUTE, err);
 }
 
 /* Writes nothing where the id exists or the share has all the links that it may have. */

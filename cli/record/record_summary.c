@@ -82,7 +82,7 @@ void record_summary_say(struct terminal *terminal, const struct record_summary *
             "perfolio, with which every user of this machine samples everybody's programs");
     if (summary->has_waits)
         terminal_note(terminal, "%s",
-                      value_counted(counts->waits, "wait of a thread", "waits of threads", text));
+                      value_counted(counts->off_cpu, "wait of a thread", "waits of threads", text));
     say_walks(terminal, counts);
     say_interpreters(terminal, counts);
     say_what_is_missing(terminal, counts);

@@ -189,11 +189,11 @@ static struct flight_entry *entry_create(struct flight_cache *cache, const char 
 
 /* Called locked with a reference; keeps it on success. */
 static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *entry,
-                              const struct wait_limit *patience, struct err *err)
+                              const struct wait_limit *wait_limit, struct err *err)
 {
     const int64_t last_ns = clock_monotonic_ns() + FLIGHT_WAIT_S * CLOCK_NS_PER_S;
     while (entry->state == ENTRY_MAKING && clock_monotonic_ns() < last_ns) {
-        const int64_t left_ms = wait_limit_left_ms(patience, LOOK_MS);
+        const int64_t left_ms = wait_limit_left_ms(wait_limit, LOOK_MS);
         if (!left_ms)
             return err_set(err, ERR_CANCELLED, "nobody waits any more for what others prepare");
         const int64_t until_ns = clock_monotonic_ns() + left_ms * CLOCK_NS_PER_MS;
@@ -252,7 +252,7 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
 }
 
 static enum err_code ref_once(struct flight_cache *cache, const char *key,
-                              const struct wait_limit *patience, flight_make *make, void *context,
+                              const struct wait_limit *wait_limit, flight_make *make, void *context,
                               struct flight_entry **ret_entry, bool *ret_is_of_another,
                               struct err *err)
 {
@@ -264,7 +264,7 @@ static enum err_code ref_once(struct flight_cache *cache, const char *key,
     if (entry) {
         entry->reference_count++;
         note_use(cache, entry);
-        code = wait_for(cache, entry, patience, err);
+        code = wait_for(cache, entry, wait_limit, err);
         pthread_mutex_unlock(&cache->mutex);
     } else {
         entry = entry_create(cache, key, hash);
@@ -280,15 +280,15 @@ static enum err_code ref_once(struct flight_cache *cache, const char *key,
 }
 
 enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
-                                      const struct wait_limit *patience, flight_make *make,
+                                      const struct wait_limit *wait_limit, flight_make *make,
                                       void *context, struct flight_entry **ret_entry,
                                       struct err *err)
 {
     enum err_code code;
     bool is_of_another;
     do {
-        code = ref_once(cache, key, patience, make, context, ret_entry, &is_of_another, err);
-    } while (code == ERR_CANCELLED && is_of_another && !wait_limit_is_over(patience));
+        code = ref_once(cache, key, wait_limit, make, context, ret_entry, &is_of_another, err);
+    } while (code == ERR_CANCELLED && is_of_another && !wait_limit_is_over(wait_limit));
     return code;
 }
 

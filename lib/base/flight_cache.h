@@ -52,7 +52,7 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
  * make itself waits for is its own matter; when that was given up by another who made the value,
  * whoever waited for it makes it. */
 enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
-                                      const struct wait_limit *patience, flight_make *make,
+                                      const struct wait_limit *wait_limit, flight_make *make,
                                       void *context, struct flight_entry **ret_entry,
                                       struct err *err) MUST_USE;
 /* The value of key if it is there, without waiting for it: NULL otherwise. */

@@ -40,21 +40,22 @@ int64_t parallel_cpu_ns(void)
     return clock_thread_cpu_ns() + helpers_cpu_ns;
 }
 
-static void do_share(struct crew *crew)
+static void do_share(struct crew *threads)
 {
     for (;;) {
-        const size_t i = atomic_fetch_add_explicit(&crew->next, 1, memory_order_relaxed);
-        if (i >= crew->count)
+        const size_t i = atomic_fetch_add_explicit(&threads->next, 1, memory_order_relaxed);
+        if (i >= threads->count)
             return;
-        crew->do_part(crew->context, i);
+        threads->do_part(threads->context, i);
     }
 }
 
 static void *help(void *argument)
 {
-    struct crew *crew = argument;
-    do_share(crew);
-    atomic_fetch_add(&crew->helpers_cpu_ns, clock_thread_cpu_ns()); /* it has done nothing else */
+    struct crew *threads = argument;
+    do_share(threads);
+    atomic_fetch_add(&threads->helpers_cpu_ns,
+                     clock_thread_cpu_ns()); /* it has done nothing else */
     return NULL;
 }
 
@@ -68,11 +69,11 @@ static bool take_place(size_t most)
     return false;
 }
 
-static bool start_helper(struct crew *crew, pthread_t *ret_thread)
+static bool start_helper(struct crew *threads, pthread_t *ret_thread)
 {
     if (!take_place(parallel_size() - 1))
         return false;
-    if (pthread_create(ret_thread, NULL, help, crew) == 0)
+    if (pthread_create(ret_thread, NULL, help, threads) == 0)
         return true;
     atomic_fetch_sub(&busy_helpers, 1); /* the caller does it */
     return false;
@@ -80,20 +81,20 @@ static bool start_helper(struct crew *crew, pthread_t *ret_thread)
 
 void parallel_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
 {
-    struct crew crew = {.do_part = do_part, .context = context, .count = count};
+    struct crew threads = {.do_part = do_part, .context = context, .count = count};
     pthread_t helpers[PARALLEL_MOST];
     size_t helper_count = 0;
     /* Signals are for the main thread. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (helper_count + 1 < count && start_helper(&crew, &helpers[helper_count]))
+    while (helper_count + 1 < count && start_helper(&threads, &helpers[helper_count]))
         helper_count++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    do_share(&crew);
+    do_share(&threads);
     for (size_t i = 0; i < helper_count; i++) {
         pthread_join(helpers[i], NULL);
         atomic_fetch_sub(&busy_helpers, 1);
     }
-    helpers_cpu_ns += crew.helpers_cpu_ns;
+    helpers_cpu_ns += threads.helpers_cpu_ns;
 }

@@ -15,14 +15,14 @@ struct wait_limit {
     const atomic_bool *is_cancelled; /* nobody waits any more; or NULL */
 };
 
-bool wait_limit_is_cancelled(const struct wait_limit *patience);
-bool wait_limit_is_late(const struct wait_limit *patience); /* past the deadline */
+bool wait_limit_is_cancelled(const struct wait_limit *wait_limit);
+bool wait_limit_is_late(const struct wait_limit *wait_limit); /* past the deadline */
 /* Either of both. */
-bool wait_limit_is_over(const struct wait_limit *patience);
+bool wait_limit_is_over(const struct wait_limit *wait_limit);
 
 /* What is left of it, at most most_ms; 0 when it is over. */
-int64_t wait_limit_left_ms(const struct wait_limit *patience, int64_t most_ms);
+int64_t wait_limit_left_ms(const struct wait_limit *wait_limit, int64_t most_ms);
 /* Sleeps for as long, and ends soon after the patience does. */
-void wait_limit_sleep_ms(const struct wait_limit *patience, int64_t duration_ms);
+void wait_limit_sleep_ms(const struct wait_limit *wait_limit, int64_t duration_ms);
 
 #endif

@@ -84,18 +84,18 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 }
 
 enum err_code object_open_within(struct object_store *store, const char *key,
-                                 const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
-                                 struct err *err)
+                                 const struct wait_limit *wait_limit, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err)
 {
     enum err_code code = check_key(key, err);
-    return code ? code : store->backend->open(store, key, patience, ret_fd, ret_size, err);
+    return code ? code : store->backend->open(store, key, wait_limit, ret_fd, ret_size, err);
 }
 
 enum err_code object_probe(struct object_store *store, const char *key,
-                           const struct wait_limit *patience, struct err *err)
+                           const struct wait_limit *wait_limit, struct err *err)
 {
     enum err_code code = check_key(key, err);
-    return code ? code : store->backend->probe(store, key, patience, err);
+    return code ? code : store->backend->probe(store, key, wait_limit, err);
 }
 
 enum err_code object_store_check(struct object_store *store, const char *key, struct err *err)
@@ -138,7 +138,7 @@ enum err_code object_read_range(struct object_store *store, const char *key, uin
 }
 
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, const struct wait_limit *patience,
+                                       size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err)
 {
     uint64_t end;
@@ -147,7 +147,7 @@ enum err_code object_read_range_within(struct object_store *store, const char *k
         return code;
     if (__builtin_add_overflow(offset, size, &end) || end > INT64_MAX)
         return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it", key);
-    return store->backend->read_range(store, key, offset, size, patience, buf, err);
+    return store->backend->read_range(store, key, offset, size, wait_limit, buf, err);
 }
 
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err)

@@ -78,8 +78,8 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 /* The same for somebody who does not wait for ever: with S3, ERR_CANCELLED once the patience is
  * over. */
 enum err_code object_open_within(struct object_store *store, const char *key,
-                                 const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
-                                 struct err *err) MUST_USE;
+                                 const struct wait_limit *wait_limit, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err) MUST_USE;
 /* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (past buf's
  * maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
@@ -91,12 +91,12 @@ enum err_code object_read_range(struct object_store *store, const char *key, uin
                                 size_t size, struct buf *buf, struct err *err) MUST_USE;
 /* As object_open_within is to object_open. */
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, const struct wait_limit *patience,
+                                       size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err) MUST_USE;
 /* Reads a byte of it, from where it is kept and not from memory. Handles: ERR_NOT_FOUND,
  * ERR_CORRUPT, ERR_CANCELLED. */
 enum err_code object_probe(struct object_store *store, const char *key,
-                           const struct wait_limit *patience, struct err *err) MUST_USE;
+                           const struct wait_limit *wait_limit, struct err *err) MUST_USE;
 /* Can the store be used? S3: reads a byte of key, an object that is there, and writes an object
  * where the last write failed; without another try, within 2 s, or up to 10 s where the server is
  * known to be slow. Folder: does nothing. Handles: any

@@ -23,15 +23,15 @@ struct object_backend {
     enum err_code (*writer_commit)(struct object_writer *writer, struct err *err);
     void (*writer_abort)(struct object_writer *writer);
     enum err_code (*open)(struct object_store *store, const char *key,
-                          const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
+                          const struct wait_limit *wait_limit, int *ret_fd, uint64_t *ret_size,
                           struct err *err);
     enum err_code (*read)(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err);
     enum err_code (*read_range)(struct object_store *store, const char *key, uint64_t offset,
-                                size_t size, const struct wait_limit *patience, struct buf *buf,
+                                size_t size, const struct wait_limit *wait_limit, struct buf *buf,
                                 struct err *err);
     enum err_code (*probe)(struct object_store *store, const char *key,
-                           const struct wait_limit *patience, struct err *err);
+                           const struct wait_limit *wait_limit, struct err *err);
     enum err_code (*check)(struct object_store *store, const char *key,
                            struct err *err); /* NULL: it can always be used */
     enum err_code (*delete_many)(struct object_store *store, const char *const *keys, size_t count,

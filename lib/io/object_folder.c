@@ -326,10 +326,10 @@ static enum err_code open_object(struct folder_store *store, const char *key, in
 }
 
 static enum err_code folder_open(struct object_store *base, const char *key,
-                                 const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
-                                 struct err *err)
+                                 const struct wait_limit *wait_limit, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err)
 {
-    (void)patience; /* a disk answers at once, or not at all */
+    (void)wait_limit; /* a disk answers at once, or not at all */
     struct folder_store *store = folder_of(base);
     take_reader(store);
     const enum err_code code = open_object(store, key, ret_fd, ret_size, err);
@@ -368,12 +368,12 @@ static enum err_code folder_read(struct object_store *store, const char *key, st
 }
 
 static enum err_code folder_read_range(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, const struct wait_limit *patience,
+                                       size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t object_bytes;
-    enum err_code code = folder_open(store, key, patience, &fd, &object_bytes, err);
+    enum err_code code = folder_open(store, key, wait_limit, &fd, &object_bytes, err);
     if (code)
         return code;
     if (offset + size > object_bytes)
@@ -384,12 +384,12 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
 
 /* The page that is read is forgotten first: a disk that is gone still has what is in memory. */
 static enum err_code folder_probe(struct object_store *store, const char *key,
-                                  const struct wait_limit *patience, struct err *err)
+                                  const struct wait_limit *wait_limit, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t size;
     uint8_t byte;
-    enum err_code code = folder_open(store, key, patience, &fd, &size, err);
+    enum err_code code = folder_open(store, key, wait_limit, &fd, &size, err);
     if (code)
         return code;
     posix_fadvise(fd, 0, DIRECT_ALIGNMENT, POSIX_FADV_DONTNEED);

@@ -146,7 +146,7 @@ static enum err_code check_length(void *context, const struct http_client_answer
 }
 
 static enum err_code s3_open(struct object_store *base, const char *key,
-                             const struct wait_limit *patience, int *ret_fd, uint64_t *ret_size,
+                             const struct wait_limit *wait_limit, int *ret_fd, uint64_t *ret_size,
                              struct err *err)
 {
     struct s3_store *store = s3_store_of(base);
@@ -165,7 +165,7 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     request.max_answer_bytes = store->open_max_bytes;
     request.answer_fd = fd;
     request.check = check_length;
-    request.patience = patience;
+    request.wait_limit = wait_limit;
     enum err_code code = s3_client_send(store->client, &request, &answer, err);
     if (!code && lseek(fd, 0, SEEK_SET) != 0)
         code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
@@ -248,8 +248,8 @@ static enum err_code check_range(void *context, const struct http_client_answer 
 }
 
 static enum err_code s3_read_range(struct object_store *base, const char *key, uint64_t offset,
-                                   size_t size, const struct wait_limit *patience, struct buf *buf,
-                                   struct err *err)
+                                   size_t size, const struct wait_limit *wait_limit,
+                                   struct buf *buf, struct err *err)
 {
     struct s3_request request;
     if (size > buf->max_size - buf->size)
@@ -261,16 +261,16 @@ static enum err_code s3_read_range(struct object_store *base, const char *key, u
     request.max_answer_bytes = size;
     request.check = check_range;
     request.check_context = &request;
-    request.patience = patience;
+    request.wait_limit = wait_limit;
     return read_into(s3_store_of(base), &request, buf, err);
 }
 
 static enum err_code s3_probe(struct object_store *base, const char *key,
-                              const struct wait_limit *patience, struct err *err)
+                              const struct wait_limit *wait_limit, struct err *err)
 {
     buf_auto byte;
     buf_init(&byte, 1);
-    return s3_read_range(base, key, 0, 1, patience, &byte, err);
+    return s3_read_range(base, key, 0, 1, wait_limit, &byte, err);
 }
 
 /* As of the watch's probes: whatever is there is nobody's. */

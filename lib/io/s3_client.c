@@ -240,7 +240,7 @@ static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_
     (void)send_total, (void)receive_total;
     struct transfer_watch *watch = context;
     const int64_t now_ns = clock_monotonic_ns();
-    if (wait_limit_is_cancelled(watch->request->patience))
+    if (wait_limit_is_cancelled(watch->request->wait_limit))
         return false;
     if (sent + received != watch->moved_bytes) {
         if (received - watch->noted_bytes >= REPLY_BYTES) {
@@ -330,8 +330,8 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
                            : client->settings.connect_timeout_ms +
                                  3000 * (int64_t)client->settings.read_timeout_s +
                                  (int64_t)(most_bytes / SLOWEST_BYTES_PER_S * 1000);
-    if (request->patience)
-        http.deadline_ms = wait_limit_left_ms(request->patience, http.deadline_ms);
+    if (request->wait_limit)
+        http.deadline_ms = wait_limit_left_ms(request->wait_limit, http.deadline_ms);
     struct transfer_watch watch = {
         .client = client, .request = request, .moved_ns = clock_monotonic_ns()};
     http.progress = is_wanted;
@@ -437,10 +437,10 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
     for (int tries = 1;; tries++) {
         if (breaker_is_open(client->breaker))
             return fail_unresponsive(err);
-        enum err_code code = wait_limit_is_over(request->patience)
+        enum err_code code = wait_limit_is_over(request->wait_limit)
                                  ? ERR_CANCELLED
                                  : try_once(client, request, payload_hash, answer, err);
-        if (code && wait_limit_is_over(request->patience))
+        if (code && wait_limit_is_over(request->wait_limit))
             return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
         const bool is_away = is_long_away(client, is_worth_another_try(code));
@@ -452,7 +452,7 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
         if (is_away || passed_ms + pause > client->retry_ms)
             return err_add(err, "after %d tries, %s %s", tries, request->action,
                            request->key ? request->key : client->settings.bucket);
-        wait_limit_sleep_ms(request->patience, pause);
+        wait_limit_sleep_ms(request->wait_limit, pause);
     }
 }
 
@@ -466,7 +466,7 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
 static bool probe(void *context, int index, int64_t deadline_ms)
 {
     struct s3_client *client = context;
-    const struct wait_limit patience = {.is_cancelled = &client->is_ending};
+    const struct wait_limit wait_limit = {.is_cancelled = &client->is_ending};
     http_client_answer_auto answer;
     struct s3_request request;
     struct err err;
@@ -475,7 +475,7 @@ static bool probe(void *context, int index, int64_t deadline_ms)
     http_client_answer_init(&answer);
     s3_request_init(&request, "probe", "GET", "perfolio-watch");
     request.deadline_ms = deadline_ms;
-    request.patience = &patience;
+    request.wait_limit = &wait_limit;
     request.is_probe = true;
     request.needs_fresh_connection = index > 0;
     digest_sha256(request.body, hash);

@@ -33,8 +33,8 @@ struct s3_request {
     bool has_one_try;    /* it is not repeated */
     bool may_trickle;    /* the server keeps the connection alive by blanks while it works */
     bool needs_fresh_connection;
-    bool is_probe;                     /* of the watch: not given up when the breaker opens */
-    const struct wait_limit *patience; /* whoever waits for the answer; NULL: without end */
+    bool is_probe;                       /* of the watch: not given up when the breaker opens */
+    const struct wait_limit *wait_limit; /* whoever waits for the answer; NULL: without end */
 };
 
 /* Handles: ERR_INVALID (an option). Nothing is sent. */

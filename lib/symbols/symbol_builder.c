@@ -204,7 +204,7 @@ static enum err_code read_report(struct run *run, int process_fd, struct err *er
         int64_t left_ms = deadline_ms - clock_monotonic_ns() / CLOCK_NS_PER_MS;
         int ready =
             left_ms > 0 ? poll(fds, 2, left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms) : 0;
-        if (ready == 0 && wait_limit_is_over(run->options->patience))
+        if (ready == 0 && wait_limit_is_over(run->options->wait_limit))
             return err_set(err, ERR_CANCELLED, "building its symbol table was given up");
         if (ready == 0 && left_ms > POLL_MAX_MS)
             continue;

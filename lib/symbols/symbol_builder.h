@@ -37,7 +37,7 @@ struct symbol_builder_options {
     uint64_t output_bytes;   /* 0: 1 GiB */
     uint32_t cpu_s;          /* 0: 60 */
     int64_t wall_ms;         /* 0: four times cpu_s */
-    const struct wait_limit *patience; /* when it is over, the build is; NULL: without end */
+    const struct wait_limit *wait_limit; /* when it is over, the build is; NULL: without end */
 };
 
 struct symbol_builder_report {

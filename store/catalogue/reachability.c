@@ -4,15 +4,8 @@
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"
-#include "store/maintain/maintenance.h"
 
-struct reachability reachability_of_upkeep(const struct maintenance_options *options)
-{
-    return (struct reachability){
-        .database = options->jobs_database, .tenant_id = PG_NO_TENANT, .objects = options->objects};
-}
-
-bool reachability_is_alone(const struct reachability *witness, const char *object_key,
+bool reachability_is_alone(const struct reachability *reachability, const char *object_key,
                            const struct err *failure)
 {
     arena_auto arena = arena_create();
@@ -20,11 +13,11 @@ bool reachability_is_alone(const struct reachability *witness, const char *objec
     uint32_t count;
     struct err err;
     if (!failure->is_unreadable ||
-        catalogue_list_others(witness->database, arena, witness->tenant_id, object_key, &keys,
-                              &count, &err))
+        catalogue_list_others(reachability->database, arena, reachability->tenant_id, object_key,
+                              &keys, &count, &err))
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (!object_probe(witness->objects, keys[i], witness->patience, &err))
+        if (!object_probe(reachability->objects, keys[i], reachability->wait_limit, &err))
             return true;
     }
     return false;

@@ -24,15 +24,12 @@ struct reachability {
     struct pg_pool *database;
     int64_t tenant_id; /* or PG_NO_TENANT, where the role sees all */
     struct object_store *objects;
-    const struct wait_limit *patience; /* or NULL */
+    const struct wait_limit *wait_limit; /* or NULL */
 };
-
-struct maintenance_options;
-struct reachability reachability_of_upkeep(const struct maintenance_options *options);
 
 /* Whether failure says that this object could not be read, and others can be. Where there is no
  * other, or nobody can say which there are, it is false. */
-bool reachability_is_alone(const struct reachability *witness, const char *object_key,
+bool reachability_is_alone(const struct reachability *reachability, const char *object_key,
                            const struct err *failure);
 
 #endif

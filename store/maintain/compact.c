@@ -71,7 +71,7 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
                           const struct err *failure)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    const struct reachability witness = reachability_of_upkeep(compaction->options);
+    const struct reachability reachability = maintenance_reachability(compaction->options);
     struct open_block opened;
     struct err err = {0};
     if (!failure->is_unreadable)
@@ -82,7 +82,8 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
         code = block_verify(opened.block, &err);
         block_cache_give(&opened);
     }
-    return code == ERR_IO && reachability_is_alone(&witness, claim->places[place].object_key, &err);
+    return code == ERR_IO &&
+           reachability_is_alone(&reachability, claim->places[place].object_key, &err);
 }
 
 static enum err_code open_inputs(struct compaction *compaction)
@@ -406,9 +407,10 @@ static enum err_code merge_inputs(struct compaction *compaction)
 static enum err_code check_losses(const struct compaction *compaction)
 {
     const struct block_losses *losses = compaction->plan->losses;
-    const struct reachability witness = reachability_of_upkeep(compaction->options);
+    const struct reachability reachability = maintenance_reachability(compaction->options);
     if (!losses || !losses->failure.is_unreadable ||
-        reachability_is_alone(&witness, compaction->claim->places[0].object_key, &losses->failure))
+        reachability_is_alone(&reachability, compaction->claim->places[0].object_key,
+                              &losses->failure))
         return ERR_NONE;
     *compaction->err = losses->failure;
     return ERR_IO;

@@ -4,6 +4,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
+#include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/compact.h"
@@ -35,24 +36,24 @@ struct maintenance {
     bool should_stop;
 };
 
-static bool should_stop(struct maintenance *upkeep)
+static bool should_stop(struct maintenance *maintenance)
 {
-    pthread_mutex_lock(&upkeep->mutex);
-    const bool stops = upkeep->should_stop;
-    pthread_mutex_unlock(&upkeep->mutex);
+    pthread_mutex_lock(&maintenance->mutex);
+    const bool stops = maintenance->should_stop;
+    pthread_mutex_unlock(&maintenance->mutex);
     return stops;
 }
 
-static void report(struct maintenance *upkeep, const char *work, const struct err *err)
+static void report(struct maintenance *maintenance, const char *work, const struct err *err)
 {
-    if (upkeep->options.report)
-        upkeep->options.report(upkeep->options.report_context, work, err);
+    if (maintenance->options.report)
+        maintenance->options.report(maintenance->options.report_context, work, err);
 }
 
 /* ---- what dead servers left ---- */
 
 struct orphans {
-    struct maintenance *upkeep;
+    struct maintenance *maintenance;
     struct arena *arena;
     const char *keys[KEYS_AT_ONCE];
     uint32_t count;
@@ -62,8 +63,8 @@ static enum err_code discard(struct orphans *orphans, struct err *err)
 {
     const uint32_t count = orphans->count;
     orphans->count = 0;
-    return count ? catalogue_discard_unknown(orphans->upkeep->options.jobs_database, orphans->arena,
-                                             orphans->keys, count, err)
+    return count ? catalogue_discard_unknown(orphans->maintenance->options.jobs_database,
+                                             orphans->arena, orphans->keys, count, err)
                  : ERR_NONE;
 }
 
@@ -77,27 +78,27 @@ static enum err_code visit(void *context, const char *key, uint64_t size, int64_
     return orphans->count == KEYS_AT_ONCE ? discard(orphans, err) : ERR_NONE;
 }
 
-static enum err_code find_orphans(struct maintenance *upkeep, struct err *err)
+static enum err_code find_orphans(struct maintenance *maintenance, struct err *err)
 {
     static const char *const kinds[] = {"segment", "block"};
     arena_auto arena = arena_create();
-    struct orphans orphans = {.upkeep = upkeep, .arena = arena};
+    struct orphans orphans = {.maintenance = maintenance, .arena = arena};
     const int64_t *writers;
     uint32_t count;
     enum err_code code =
-        catalogue_list_ended(upkeep->options.jobs_database, arena, &writers, &count, err);
+        catalogue_list_ended(maintenance->options.jobs_database, arena, &writers, &count, err);
     for (uint32_t i = 0; i < count && !code; i++) {
         for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]) && !code; kind++) {
             char prefix[KEY_ROOM];
             snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kinds[kind], writers[i]);
-            code = object_list(upkeep->options.objects, prefix, visit, &orphans, err);
+            code = object_list(maintenance->options.objects, prefix, visit, &orphans, err);
         }
     }
     if (!code)
         code = discard(&orphans, err);
-    return code || !count
-               ? code
-               : catalogue_mark_swept(upkeep->options.jobs_database, arena, writers, count, err);
+    return code || !count ? code
+                          : catalogue_mark_swept(maintenance->options.jobs_database, arena, writers,
+                                                 count, err);
 }
 
 /* ---- by the clock ---- */
@@ -112,27 +113,27 @@ static bool is_time(int64_t *due_ns, int64_t every_s)
 }
 
 /* What is not claimed. It comes between merges, too, of which there may always be one more. */
-static void do_timed(struct maintenance *upkeep)
+static void do_timed(struct maintenance *maintenance)
 {
-    const struct maintenance_options *options = &upkeep->options;
+    const struct maintenance_options *options = &maintenance->options;
     struct err err;
-    if (is_time(&upkeep->tidy_ns, TIDY_S) &&
+    if (is_time(&maintenance->tidy_ns, TIDY_S) &&
         catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
                        &err))
-        report(upkeep, "catalogue", &err);
-    if (is_time(&upkeep->expire_ns, EXPIRE_S) &&
+        report(maintenance, "catalogue", &err);
+    if (is_time(&maintenance->expire_ns, EXPIRE_S) &&
         catalogue_expire(options->jobs_database, options->retention_s, &err))
-        report(upkeep, "retention", &err);
-    if (is_time(&upkeep->orphans_ns, ORPHANS_S) && find_orphans(upkeep, &err))
-        report(upkeep, "orphans", &err);
+        report(maintenance, "retention", &err);
+    if (is_time(&maintenance->orphans_ns, ORPHANS_S) && find_orphans(maintenance, &err))
+        report(maintenance, "orphans", &err);
 }
 
 /* ---- the thread ---- */
 
 /* One merge; false when there was none to do. */
-static enum err_code compact_once(struct maintenance *upkeep, bool *ret_did, struct err *err)
+static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did, struct err *err)
 {
-    const struct maintenance_options *options = &upkeep->options;
+    const struct maintenance_options *options = &maintenance->options;
     arena_auto arena = arena_create();
     struct catalogue_claim claim;
     int64_t writer_id;
@@ -140,7 +141,7 @@ static enum err_code compact_once(struct maintenance *upkeep, bool *ret_did, str
     enum err_code code = writer_get(options->writer, &writer_id, err);
     if (!code)
         code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
-                               upkeep->turn++, &claim, err);
+                               maintenance->turn++, &claim, err);
     if (code || !claim.count)
         return code;
     *ret_did = true;
@@ -151,79 +152,86 @@ static enum err_code compact_once(struct maintenance *upkeep, bool *ret_did, str
 }
 
 /* Until nothing is due. */
-static void run_round(struct maintenance *upkeep)
+static void run_round(struct maintenance *maintenance)
 {
     bool did = true;
-    while (did && !should_stop(upkeep)) {
+    while (did && !should_stop(maintenance)) {
         struct err err;
-        do_timed(upkeep);
-        enum err_code code = compact_once(upkeep, &did, &err);
+        do_timed(maintenance);
+        enum err_code code = compact_once(maintenance, &did, &err);
         if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
-            writer_lose(upkeep->options.writer, writer_peek(upkeep->options.writer));
+            writer_lose(maintenance->options.writer, writer_peek(maintenance->options.writer));
             return;
         }
         if (code) {
-            report(upkeep, "compaction", &err);
+            report(maintenance, "compaction", &err);
             return;
         }
     }
 }
 
-static bool wait_for_round(struct maintenance *upkeep)
+static bool wait_for_round(struct maintenance *maintenance)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += ROUND_MS * CLOCK_NS_PER_MS;
     until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
     until.tv_nsec %= CLOCK_NS_PER_S;
-    pthread_mutex_lock(&upkeep->mutex);
-    while (!upkeep->should_stop)
-        if (pthread_cond_timedwait(&upkeep->wake, &upkeep->mutex, &until) != 0)
+    pthread_mutex_lock(&maintenance->mutex);
+    while (!maintenance->should_stop)
+        if (pthread_cond_timedwait(&maintenance->wake, &maintenance->mutex, &until) != 0)
             break;
-    const bool goes_on = !upkeep->should_stop;
-    pthread_mutex_unlock(&upkeep->mutex);
+    const bool goes_on = !maintenance->should_stop;
+    pthread_mutex_unlock(&maintenance->mutex);
     return goes_on;
 }
 
 static void *upkeep_main(void *context)
 {
-    struct maintenance *upkeep = context;
-    while (wait_for_round(upkeep))
-        run_round(upkeep);
+    struct maintenance *maintenance = context;
+    while (wait_for_round(maintenance))
+        run_round(maintenance);
     return NULL;
+}
+
+struct reachability maintenance_reachability(const struct maintenance_options *options)
+{
+    return (struct reachability){
+        .database = options->jobs_database, .tenant_id = PG_NO_TENANT, .objects = options->objects};
 }
 
 enum err_code maintenance_create(const struct maintenance_options *options,
                                  struct maintenance **ret_upkeep, struct err *err)
 {
-    struct maintenance *upkeep = mem_new(struct maintenance, 1);
+    struct maintenance *maintenance = mem_new(struct maintenance, 1);
     pthread_condattr_t attributes;
-    upkeep->options = *options;
-    digest_random(&upkeep->turn, sizeof(upkeep->turn)); /* servers that live short take all turns */
-    upkeep->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
-    pthread_mutex_init(&upkeep->mutex, NULL);
+    maintenance->options = *options;
+    digest_random(&maintenance->turn,
+                  sizeof(maintenance->turn)); /* servers that live short take all turns */
+    maintenance->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
+    pthread_mutex_init(&maintenance->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&upkeep->wake, &attributes);
+    pthread_cond_init(&maintenance->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (pthread_create(&upkeep->thread, NULL, upkeep_main, upkeep) != 0) {
-        mem_free(upkeep);
+    if (pthread_create(&maintenance->thread, NULL, upkeep_main, maintenance) != 0) {
+        mem_free(maintenance);
         return err_set(err, ERR_INTERNAL, "cannot start the thread that compacts");
     }
-    *ret_upkeep = upkeep;
+    *ret_upkeep = maintenance;
     return ERR_NONE;
 }
 
-void maintenance_destroy(struct maintenance *upkeep)
+void maintenance_destroy(struct maintenance *maintenance)
 {
-    if (!upkeep)
+    if (!maintenance)
         return;
-    pthread_mutex_lock(&upkeep->mutex);
-    upkeep->should_stop = true;
-    pthread_cond_signal(&upkeep->wake);
-    pthread_mutex_unlock(&upkeep->mutex);
-    pthread_join(upkeep->thread, NULL);
-    pthread_cond_destroy(&upkeep->wake);
-    pthread_mutex_destroy(&upkeep->mutex);
-    mem_free(upkeep);
+    pthread_mutex_lock(&maintenance->mutex);
+    maintenance->should_stop = true;
+    pthread_cond_signal(&maintenance->wake);
+    pthread_mutex_unlock(&maintenance->mutex);
+    pthread_join(maintenance->thread, NULL);
+    pthread_cond_destroy(&maintenance->wake);
+    pthread_mutex_destroy(&maintenance->mutex);
+    mem_free(maintenance);
 }

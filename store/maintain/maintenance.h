@@ -11,6 +11,7 @@
 #define STORE_MAINTAIN_MAINTENANCE_H
 
 #include "lib/base/err.h"
+#include "store/catalogue/reachability.h"
 
 #include <stdint.h>
 
@@ -32,9 +33,12 @@ struct maintenance_options {
     void *report_context;
 };
 
+/* For background work: whether other objects than a failed one can be read. */
+struct reachability maintenance_reachability(const struct maintenance_options *options);
+
 enum err_code maintenance_create(const struct maintenance_options *options,
                                  struct maintenance **ret_upkeep, struct err *err) MUST_USE;
 /* Ends the thread once what it merges is done. NULL is a no-op. */
-void maintenance_destroy(struct maintenance *upkeep);
+void maintenance_destroy(struct maintenance *maintenance);
 
 #endif

@@ -61,10 +61,10 @@ static enum err_code read_piece(struct mending *mending, uint32_t i, struct err 
 static bool is_of_piece(const struct mending *mending, uint32_t i, enum err_code code,
                         const struct err *err)
 {
-    const struct reachability witness = reachability_of_upkeep(mending->options);
+    const struct reachability reachability = maintenance_reachability(mending->options);
     return code == ERR_CORRUPT || code == ERR_NOT_FOUND ||
            (code == ERR_IO &&
-            reachability_is_alone(&witness, mending->claim->places[i].object_key, err));
+            reachability_is_alone(&reachability, mending->claim->places[i].object_key, err));
 }
 
 static enum err_code examine(struct mending *mending, uint32_t i)

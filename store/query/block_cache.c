@@ -46,7 +46,7 @@ struct origin {
 struct request {
     struct block_cache *blocks;
     const struct catalogue_place *place;
-    const struct wait_limit *patience;
+    const struct wait_limit *wait_limit;
     const char *key;
     int64_t tenant_id;
 };
@@ -148,14 +148,14 @@ static enum err_code open_origin(struct origin *origin, const struct request *re
     const struct catalogue_place *place = request->place;
     struct object_store *objects = request->blocks->objects;
     if (!place->bytes)
-        return object_open_within(objects, place->object_key, request->patience, &origin->fd,
+        return object_open_within(objects, place->object_key, request->wait_limit, &origin->fd,
                                   &origin->size, err);
     origin->size = place->bytes;
     origin->written = flight_cache_try(request->blocks->written, request->key);
     if (origin->written)
         return ERR_NONE;
     return object_read_range_within(objects, place->object_key, place->offset, (size_t)place->bytes,
-                                    request->patience, &origin->bytes, err);
+                                    request->wait_limit, &origin->bytes, err);
 }
 
 typedef enum err_code open_function(struct block_source source, int64_t tenant_id, uint64_t seed,
@@ -210,7 +210,7 @@ static enum err_code make_stacks(void *context, void **ret_value, size_t *ret_by
     struct flight_entry *series;
     struct block *block;
     enum err_code code = block_cache_ref(request->blocks, request->tenant_id, request->place,
-                                         request->patience, &series, err);
+                                         request->wait_limit, &series, err);
     if (!code)
         code = block_open_stacks(block_cache_get(series), give_series_back, series, &block, err);
     if (code)
@@ -230,15 +230,18 @@ static void write_key(char key[KEY_BYTES], int64_t tenant_id, const char *object
 
 enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
                               const struct catalogue_place *place,
-                              const struct wait_limit *patience, struct flight_entry **ret_entry,
+                              const struct wait_limit *wait_limit, struct flight_entry **ret_entry,
                               struct err *err)
 {
     char key[KEY_BYTES];
-    struct request request = {
-        .blocks = blocks, .place = place, .patience = patience, .key = key, .tenant_id = tenant_id};
+    struct request request = {.blocks = blocks,
+                              .place = place,
+                              .wait_limit = wait_limit,
+                              .key = key,
+                              .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
-    return flight_cache_ref_within(blocks->series, key, patience, make_series, &request, ret_entry,
-                                   err);
+    return flight_cache_ref_within(blocks->series, key, wait_limit, make_series, &request,
+                                   ret_entry, err);
 }
 
 /* Of stacks there may be as much as there is of nothing else. */
@@ -250,16 +253,16 @@ static void bound_stacks(struct block_cache *blocks)
 
 enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_id,
                                      const struct catalogue_place *place,
-                                     const struct wait_limit *patience,
+                                     const struct wait_limit *wait_limit,
                                      struct flight_entry **ret_entry, struct err *err)
 {
     char key[KEY_BYTES];
     struct request request = {
-        .blocks = blocks, .place = place, .patience = patience, .tenant_id = tenant_id};
+        .blocks = blocks, .place = place, .wait_limit = wait_limit, .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
     bound_stacks(blocks);
-    return flight_cache_ref_within(blocks->stacks, key, patience, make_stacks, &request, ret_entry,
-                                   err);
+    return flight_cache_ref_within(blocks->stacks, key, wait_limit, make_stacks, &request,
+                                   ret_entry, err);
 }
 
 struct block *block_cache_get(const struct flight_entry *entry)
@@ -274,7 +277,7 @@ struct several {
     int64_t tenant_id;
     const struct catalogue_place *const *places;
     enum open_part part;
-    const struct wait_limit *patience;
+    const struct wait_limit *wait_limit;
     struct open_outcome *outcomes;
     size_t *missing; /* which of them are not open */
     size_t missing_count;
@@ -300,7 +303,7 @@ static void open_missing(void *context, size_t i)
     const size_t index = several->missing[i];
     struct open_outcome *outcome = &several->outcomes[index];
     outcome->code = (several->part == OPEN_SERIES ? block_cache_ref : block_cache_ref_stacks)(
-        several->blocks, several->tenant_id, several->places[index], several->patience,
+        several->blocks, several->tenant_id, several->places[index], several->wait_limit,
         &outcome->entry, &outcome->err);
     if (!outcome->code && several->part == OPEN_HASHES)
         block_hashes(block_cache_get(outcome->entry));
@@ -308,14 +311,14 @@ static void open_missing(void *context, size_t i)
 
 void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct wait_limit *patience,
+                             enum open_part part, const struct wait_limit *wait_limit,
                              struct open_outcome *outcomes)
 {
     struct several several = {.blocks = blocks,
                               .tenant_id = tenant_id,
                               .places = places,
                               .part = part,
-                              .patience = patience,
+                              .wait_limit = wait_limit,
                               .outcomes = outcomes,
                               .missing = mem_new(size_t, count)};
     for (size_t i = 0; i < count; i++) {

@@ -34,12 +34,12 @@ void block_cache_destroy(struct block_cache *blocks); /* NULL is a no-op */
  */
 enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
                               const struct catalogue_place *place,
-                              const struct wait_limit *patience, struct flight_entry **ret_entry,
+                              const struct wait_limit *wait_limit, struct flight_entry **ret_entry,
                               struct err *err) MUST_USE;
 /* The same block with its stacks, of one that is open for its series. */
 enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_id,
                                      const struct catalogue_place *place,
-                                     const struct wait_limit *patience,
+                                     const struct wait_limit *wait_limit,
                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *block_cache_get(const struct flight_entry *entry);
 
@@ -56,7 +56,7 @@ struct open_outcome {
  * written per place. */
 void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct wait_limit *patience,
+                             enum open_part part, const struct wait_limit *wait_limit,
                              struct open_outcome *outcomes);
 
 /* A block with its stacks for who reads it once and no more, as merging does: opened, if it is not

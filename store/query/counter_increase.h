@@ -20,8 +20,8 @@
 struct block;
 struct block_rows;
 
-#define COUNTER_INCREASE_LEFT_OUT UINT32_MAX /* a row's key: it tells only when the process began  \
-                                              */
+/* Key of a row that only shows when its process began. */
+#define COUNTER_INCREASE_LEFT_OUT UINT32_MAX
 
 /* All rows of one series; zeros are ready. */
 struct counter_increase {

@@ -34,7 +34,7 @@ struct known_frame {
 
 struct export
 {
-    struct scan *walk;
+    struct scan *scan;
     struct row_labels *labels;
     struct export_columns columns;
     struct parquet_writer *writer;
@@ -98,8 +98,8 @@ static void find_series(struct export *export, uint32_t number)
     const uint32_t epoch = parquet_epoch(export->writer);
     if (export->series_epoch == epoch && export->series == number)
         return;
-    const struct store_series *series = &export->walk->series[number];
-    const struct store_type *type = &export->walk->types[series->type];
+    const struct store_series *series = &export->scan->series[number];
+    const struct store_type *type = &export->scan->types[series->type];
     export->series = number;
     export->series_epoch = epoch;
     export->type[0] = add_text(export, EXPORT_TYPE, span_text(type->name));
@@ -144,7 +144,7 @@ static void append_profile(struct export *export, const struct block_profile *pr
 
 static enum err_code begin_block(struct export *export, const struct block *block)
 {
-    struct scan *walk = export->walk;
+    struct scan *scan = export->scan;
     if (export->block == block)
         return ERR_NONE;
     arena_destroy(export->block_arena);
@@ -152,8 +152,8 @@ static enum err_code begin_block(struct export *export, const struct block *bloc
     export->block = block;
     export->stack_epoch = export->label_set_epoch = 0;
     enum err_code code = frame_resolution_resolve(
-        walk->resolver, walk->query->tenant_id, block_dictionary(block)->tables,
-        export->block_arena, &export->tables, &walk->statistics.names, walk->err);
+        scan->resolver, scan->query->tenant_id, block_dictionary(block)->tables,
+        export->block_arena, &export->tables, &scan->statistics.names, scan->err);
     if (code)
         return code;
     export->of_line = arena_new(export->block_arena, struct known_frame, export->tables.line_count);
@@ -339,8 +339,8 @@ static enum err_code append_row(struct export *export, const struct block_rows *
              add_number(export, EXPORT_SEEN_AT, rows->timestamps[first_timestamp + i]));
     parquet_append(export->writer, number_of(export, EXPORT_SEEN_AT), export->seen_at.entries,
                    export->seen_at.count);
-    export->walk->statistics.row_count++;
-    return parquet_end_row(export->writer, export->walk->err);
+    export->scan->statistics.row_count++;
+    return parquet_end_row(export->writer, export->scan->err);
 }
 
 static enum err_code append_rows(struct export *export, const struct scan_task *task,
@@ -360,7 +360,7 @@ static enum err_code append_rows(struct export *export, const struct scan_task *
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         timestamp += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
         if (i % CHECK_ROWS == 0)
-            code = scan_check_limits(export->walk, parquet_memory(export->writer) +
+            code = scan_check_limits(export->scan, parquet_memory(export->writer) +
                                                        row_labels_memory(export->labels));
         if (!code && rows->ordinals[i] >= task->first && rows->ordinals[i] < task->end &&
             row_labels_stays(row_labels_group(export->labels, set)))
@@ -371,16 +371,16 @@ static enum err_code append_rows(struct export *export, const struct scan_task *
 
 static enum err_code add_task(struct export *export, struct scan_task *task)
 {
-    struct scan *walk = export->walk;
+    struct scan *scan = export->scan;
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
     enum err_code code = begin_block(export, task->block);
     if (code)
         return code;
     row_labels_begin(export->labels, task->block, task->granule);
-    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
     const bool is_read = !code;
-    code = scan_note_read(walk, task, 0,
+    code = scan_note_read(scan, task, 0,
                           bytes[BLOCK_PROFILES] + bytes[BLOCK_TOTALS] + bytes[BLOCK_ROWS] +
                               bytes[BLOCK_DETAILS],
                           code);
@@ -401,21 +401,21 @@ struct job {
 
 static enum err_code write_all(struct export *export)
 {
-    struct scan *walk = export->walk;
+    struct scan *scan = export->scan;
     const struct parquet_note notes[] = {
         {"perfolio.query",
-         walk->query->selector_count ? walk->query->selectors[0] : SPAN_LITERAL("{}")},
+         scan->query->selector_count ? scan->query->selectors[0] : SPAN_LITERAL("{}")},
         {"perfolio.start_ns",
-         span_text(arena_printf(walk->arena, "%" PRId64, walk->query->start_ns))},
-        {"perfolio.end_ns", span_text(arena_printf(walk->arena, "%" PRId64, walk->query->end_ns))},
+         span_text(arena_printf(scan->arena, "%" PRId64, scan->query->start_ns))},
+        {"perfolio.end_ns", span_text(arena_printf(scan->arena, "%" PRId64, scan->query->end_ns))},
     };
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < walk->task_count && !code; i++)
-        code = add_task(export, &walk->tasks[i]);
+    for (uint32_t i = 0; i < scan->task_count && !code; i++)
+        code = add_task(export, &scan->tasks[i]);
     if (!code)
-        code = row_labels_check(export->labels, walk->err);
+        code = row_labels_check(export->labels, scan->err);
     return code ? code
-                : parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), walk->err);
+                : parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), scan->err);
 }
 
 static void export_fini(struct export *export)
@@ -431,26 +431,26 @@ static void export_fini(struct export *export)
     buf_fini(&export->text);
 }
 
-static enum err_code answer(struct scan *walk, void *context)
+static enum err_code answer(struct scan *scan, void *context)
 {
     enum { TEXT_MAX_BYTES = 1 << 24 };
     const struct job *job = context;
-    struct export export = {.walk = walk};
-    enum err_code code = scan_open_all_stacks(walk, false);
+    struct export export = {.scan = scan};
+    enum err_code code = scan_open_all_stacks(scan, false);
     if (!code)
-        code = job->sink->begin(job->sink->context, walk->err);
+        code = job->sink->begin(job->sink->context, scan->err);
     if (!code)
-        code = export_columns_make(walk, &export.columns, walk->err);
+        code = export_columns_make(scan, &export.columns, scan->err);
     if (code)
         return code;
     buf_init(&export.text, TEXT_MAX_BYTES);
-    export.labels = row_labels_create(walk->arena, walk->query->label_filter, walk->row_selectors,
+    export.labels = row_labels_create(scan->arena, scan->query->label_filter, scan->row_selectors,
                                       NULL, 0, ROW_LABELS_EXACT);
     export.writer = parquet_writer_create(
         export.columns.columns, export.columns.count, (struct parquet_limits){0},
         (struct parquet_sink){.append = job->sink->append, .context = job->sink->context});
     code = write_all(&export);
-    *job->statistics = walk->statistics;
+    *job->statistics = scan->statistics;
     export_fini(&export);
     return code;
 }

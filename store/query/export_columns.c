@@ -42,15 +42,15 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Of all series, sorted. */
-static enum err_code find_labels(const struct scan *walk, struct export_columns *columns,
+static enum err_code find_labels(const struct scan *scan, struct export_columns *columns,
                                  struct err *err)
 {
     struct map_bytes known = {0};
-    struct span *names = arena_new(walk->arena, struct span, STORE_EXPORT_LABELS_MAX);
+    struct span *names = arena_new(scan->arena, struct span, STORE_EXPORT_LABELS_MAX);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < walk->series_count; i++) {
-        for (uint32_t j = 0; j < walk->series[i].label_count; j++) {
-            const struct span name = walk->series[i].labels[j].name;
+    for (uint32_t i = 0; i < scan->series_count; i++) {
+        for (uint32_t j = 0; j < scan->series[i].label_count; j++) {
+            const struct span name = scan->series[i].labels[j].name;
             if (map_bytes_add(&known, name, count) != count)
                 continue;
             if (count < STORE_EXPORT_LABELS_MAX)
@@ -100,21 +100,21 @@ static struct span name_column(struct arena *arena, struct span label, struct ma
     return span_of(arena_strndup(arena, text.data, text.size), text.size);
 }
 
-enum err_code export_columns_make(const struct scan *walk, struct export_columns *ret_columns,
+enum err_code export_columns_make(const struct scan *scan, struct export_columns *ret_columns,
                                   struct err *err)
 {
     struct export_columns columns = {0};
     struct map_bytes taken = {0};
-    enum err_code code = find_labels(walk, &columns, err);
+    enum err_code code = find_labels(scan, &columns, err);
     if (code)
         return code;
     columns.count = EXPORT_FIXED_COUNT + columns.label_count;
-    columns.columns = arena_new(walk->arena, struct parquet_column, columns.count);
+    columns.columns = arena_new(scan->arena, struct parquet_column, columns.count);
     for (uint32_t i = 0; i < EXPORT_FIXED_COUNT; i++)
         columns.columns[export_column_number(&columns, (enum export_column)i)] = fixed[i];
     for (uint32_t i = 0; i < columns.label_count; i++)
         columns.columns[export_label_column(i)] = (struct parquet_column){
-            .name = name_column(walk->arena, columns.label_names[i], &taken),
+            .name = name_column(scan->arena, columns.label_names[i], &taken),
             .shape = PARQUET_OPTIONAL,
             .fields = {{"", PARQUET_TEXT}},
             .field_count = 1,

@@ -46,7 +46,7 @@ struct export_columns {
 };
 
 /* In the walk's arena. Handles: ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names). */
-enum err_code export_columns_make(const struct scan *walk, struct export_columns *ret_columns,
+enum err_code export_columns_make(const struct scan *scan, struct export_columns *ret_columns,
                                   struct err *err) MUST_USE;
 
 static inline uint32_t export_column_number(const struct export_columns *columns,

@@ -1,5 +1,6 @@
 #include "store/query/merge_query.h"
 
+#include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
@@ -18,7 +19,7 @@
 #include <math.h>
 
 struct merge {
-    struct scan *walk;
+    struct scan *scan;
     struct row_labels *labels;
     struct stack_union *stacks;
     struct weights weights; /* of gauges */
@@ -40,12 +41,12 @@ static enum err_code note_read(struct merge *merge, struct scan_task *task, uint
 {
     if (code && task->parts) /* what its granules say themselves may be whole */
         return add_parts(merge, task);
-    return scan_note_read(merge->walk, task, task->granule->row_count, bytes, code);
+    return scan_note_read(merge->scan, task, task->granule->row_count, bytes, code);
 }
 
 static enum err_code check_limits(const struct merge *merge, size_t bytes)
 {
-    return scan_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
+    return scan_check_limits(merge->scan, bytes + stack_union_memory(merge->stacks) +
                                               row_labels_memory(merge->labels));
 }
 
@@ -55,8 +56,8 @@ static enum err_code read_rows(struct merge *merge, const struct scan_task *task
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     *ret_bytes = bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0);
-    return block_read_rows(task->block, task->granule, merge->walk->cursor, wants_labels, ret_rows,
-                           merge->walk->err);
+    return block_read_rows(task->block, task->granule, merge->scan->cursor, wants_labels, ret_rows,
+                           merge->scan->err);
 }
 
 /* Rows that do not stay are together in the union: those that are left out count in the whole. */
@@ -70,7 +71,7 @@ static uint32_t number_row(struct merge *merge, const struct scan_task *task, ui
 /* No row of the task is of the answer: what its profiles add up to is kept with them. */
 static enum err_code add_left_out(struct merge *merge, struct scan_task *task, uint32_t group)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     const struct block_granule *granule = task->granule;
     const uint32_t number = number_row(merge, task, 0, group);
     int64_t *sum = &stack_union_sums(merge->stacks, number)[0];
@@ -82,10 +83,10 @@ static enum err_code add_left_out(struct merge *merge, struct scan_task *task, u
         return ERR_NONE;
     }
     enum err_code code =
-        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     for (uint32_t i = task->first; !code && i < task->end; i++)
         *sum += profiles[i].total;
-    return scan_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(scan, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
 static enum err_code add_rows(struct merge *merge, struct scan_task *task)
@@ -122,12 +123,12 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
 /* Each of the granule's stacks goes to the union by itself: nothing costs what the block has. */
 static enum err_code add_entries(struct merge *merge, struct scan_task *task, uint32_t group)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     const struct block_granule *granule = task->granule;
     struct block_totals totals;
     if (task->is_broken)
         return ERR_NONE;
-    enum err_code code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
+    enum err_code code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
     for (uint32_t i = 0; !code && i < totals.count; i++) {
         if (totals.sums[i])
             stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i], group))[0] +=
@@ -157,9 +158,9 @@ struct kind {
 
 struct adding {
     struct merge *merge;
-    struct kind last;          /* of the granule before */
-    struct partial_sums *pile; /* NULL: none is begun */
-    struct kind kind;          /* of the pile */
+    struct kind last;              /* of the granule before */
+    struct partial_sums *partials; /* NULL: none is begun */
+    struct kind kind;              /* of the pile */
 };
 
 static bool is_same(const struct kind *a, const struct kind *b)
@@ -177,22 +178,22 @@ static enum err_code note_added(void *context, struct scan_task *task, enum err_
 static enum err_code add_pile(struct adding *adding)
 {
     struct merge *merge = adding->merge;
-    enum err_code code = check_limits(merge, partial_sums_memory(adding->pile));
-    return code ? code : partial_sums_add(adding->pile, merge->walk, note_added, merge);
+    enum err_code code = check_limits(merge, partial_sums_memory(adding->partials));
+    return code ? code : partial_sums_add(adding->partials, merge->scan, note_added, merge);
 }
 
 static enum err_code end_pile(struct adding *adding)
 {
     struct merge *merge = adding->merge;
-    if (!adding->pile)
+    if (!adding->partials)
         return ERR_NONE;
     enum err_code code = add_pile(adding);
     if (code)
         return code;
-    stack_union_add(merge->stacks, adding->kind.block, partial_sums_sums(adding->pile), 0,
+    stack_union_add(merge->stacks, adding->kind.block, partial_sums_sums(adding->partials), 0,
                     adding->kind.group);
-    partial_sums_destroy(adding->pile);
-    adding->pile = NULL;
+    partial_sums_destroy(adding->partials);
+    adding->partials = NULL;
     return check_limits(merge, 0);
 }
 
@@ -221,10 +222,10 @@ static enum err_code add_to_pile(struct adding *adding, struct scan_task *task, 
         code = end_pile(adding);
     if (code)
         return code;
-    if (!adding->pile)
-        adding->pile = partial_sums_create(task->block);
+    if (!adding->partials)
+        adding->partials = partial_sums_create(task->block);
     adding->kind = kind;
-    return partial_sums_put(adding->pile, task) ? add_pile(adding) : ERR_NONE;
+    return partial_sums_put(adding->partials, task) ? add_pile(adding) : ERR_NONE;
 }
 
 /* The tasks from `at` on that series totals take the place of: all granules that the series has in
@@ -232,8 +233,8 @@ static enum err_code add_to_pile(struct adding *adding, struct scan_task *task, 
 static uint32_t count_parts(const struct merge *merge, uint32_t at,
                             const struct block_granule **ret_totals)
 {
-    const struct scan *walk = merge->walk;
-    const struct scan_task *first = &walk->tasks[at];
+    const struct scan *scan = merge->scan;
+    const struct scan_task *first = &scan->tasks[at];
     const struct block_granule *totals = block_series_totals(first->block, first->granule->series);
     uint64_t profile_count = 0;
     uint32_t end = at;
@@ -242,8 +243,8 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     row_labels_begin(merge->labels, first->block, totals);
     if (row_labels_wants_rows(merge->labels, totals))
         return 0;
-    for (; end < walk->task_count; end++) {
-        const struct scan_task *task = &walk->tasks[end];
+    for (; end < scan->task_count; end++) {
+        const struct scan_task *task = &scan->tasks[end];
         if (task->block != first->block || task->granule->series != totals->series)
             break;
         if (task->is_broken || !scan_is_whole(task))
@@ -254,15 +255,15 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     return profile_count == totals->profile_count ? end - at : 0;
 }
 
-static struct scan_task *make_joined(struct scan *walk, uint32_t at, uint32_t count,
+static struct scan_task *make_joined(struct scan *scan, uint32_t at, uint32_t count,
                                      const struct block_granule *totals)
 {
-    struct scan_task *task = arena_new(walk->arena, struct scan_task, 1);
-    *task = walk->tasks[at];
+    struct scan_task *task = arena_new(scan->arena, struct scan_task, 1);
+    *task = scan->tasks[at];
     task->granule = totals;
     task->first = 0;
     task->end = totals->profile_count;
-    task->parts = &walk->tasks[at];
+    task->parts = &scan->tasks[at];
     task->part_count = count;
     return task;
 }
@@ -270,15 +271,15 @@ static struct scan_task *make_joined(struct scan *walk, uint32_t at, uint32_t co
 /* The tasks as they are added up; how many. */
 static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < walk->task_count;) {
-        struct scan_task *task = &walk->tasks[i];
+    for (uint32_t i = 0; i < scan->task_count;) {
+        struct scan_task *task = &scan->tasks[i];
         const struct block_granule *totals = NULL;
         const bool is_first = i == 0 || task->block != task[-1].block ||
                               task->granule->series != task[-1].granule->series;
         const uint32_t part_count = is_first ? count_parts(merge, i, &totals) : 0;
-        joined[count++] = part_count ? make_joined(walk, i, part_count, totals) : task;
+        joined[count++] = part_count ? make_joined(scan, i, part_count, totals) : task;
         i += part_count ? part_count : 1;
     }
     return count;
@@ -286,14 +287,14 @@ static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
 
 static enum err_code add_tasks(struct merge *merge)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct adding adding = {.merge = merge};
-    struct scan_task **tasks = arena_new_raw(walk->arena, struct scan_task *, walk->task_count);
+    struct scan_task **tasks = arena_new_raw(scan->arena, struct scan_task *, scan->task_count);
     const uint32_t count = join_tasks(merge, tasks);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < count && !code; i++) {
         struct scan_task *task = tasks[i];
-        scan_read_ahead_of(walk, tasks, count, i);
+        scan_read_ahead_of(scan, tasks, count, i);
         if (!task->granule->row_count) { /* its series was idle */
             code = task->is_broken ? ERR_NONE : note_read(merge, task, 0, ERR_NONE);
             continue;
@@ -309,7 +310,7 @@ static enum err_code add_tasks(struct merge *merge)
     }
     if (!code)
         code = end_pile(&adding);
-    partial_sums_destroy(adding.pile);
+    partial_sums_destroy(adding.partials);
     return code;
 }
 
@@ -362,10 +363,10 @@ static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
 static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
                                   const struct weight *weight, uint32_t group)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct block_totals totals;
     enum err_code code =
-        block_read_totals(task->block, task->granule, walk->cursor, &totals, walk->err);
+        block_read_totals(task->block, task->granule, scan->cursor, &totals, scan->err);
     for (uint32_t i = 0; !code && i < totals.count; i++)
         add_weighed(merge, task, totals.stacks[i], group,
                     weigh(merge, totals.sums[i], weight->mean_ns));
@@ -378,7 +379,7 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
 {
     if (task->is_broken || weight->first == weight->end)
         return ERR_NONE;
-    enum err_code code = scan_open_stacks(merge->walk, task);
+    enum err_code code = scan_open_stacks(merge->scan, task);
     if (code || task->is_broken)
         return code;
     if (!task->granule->row_count) /* all of it is 0 */
@@ -401,17 +402,17 @@ static int64_t round_scaled(int64_t sum, int scale_bits)
 
 static enum err_code add_means_once(struct merge *merge)
 {
-    struct scan *walk = merge->walk;
-    enum err_code code = weights_find(walk, &merge->weights);
+    struct scan *scan = merge->scan;
+    enum err_code code = weights_find(scan, &merge->weights);
     merge->answer.wanted_reach_ns = merge->weights.wanted_reach_ns;
     if (code || !merge->weights.covered_ns)
         return code;
     choose_unit(merge);
     stack_union_destroy(merge->stacks);
     merge->stacks = stack_union_create(1);
-    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        scan_read_ahead(walk, i);
-        code = weigh_task(merge, &walk->tasks[i], &merge->weights.tasks[i]);
+    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
+        scan_read_ahead(scan, i);
+        code = weigh_task(merge, &scan->tasks[i], &merge->weights.tasks[i]);
     }
     for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
         int64_t *sum = stack_union_sums(merge->stacks, i);
@@ -423,7 +424,7 @@ static enum err_code add_means_once(struct merge *merge)
 /* Again without what could not be read. */
 static enum err_code add_means(struct merge *merge)
 {
-    struct store_statistics *statistics = &merge->walk->statistics;
+    struct store_statistics *statistics = &merge->scan->statistics;
     const uint64_t opening_bytes = statistics->bytes_read;
     enum err_code code;
     uint32_t broken_count;
@@ -489,7 +490,7 @@ static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
 static void add_gain(void *context, const struct counter_gain *gained)
 {
     struct merge *merge = context;
-    const struct store_query *query = merge->walk->query;
+    const struct store_query *query = merge->scan->query;
     const int64_t duration_ns = cadence_distance(gained->since_ns, gained->time_ns);
     const int64_t from_ns = gained->since_ns > query->start_ns
                                 ? 0
@@ -509,14 +510,14 @@ static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_
                                     bool is_before, struct counter_increase *differences,
                                     struct neighbours *neighbours)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct scan_task *task;
     enum err_code code;
     do {
-        code = neighbours_next(neighbours, walk->tasks, begin, end, is_before, &task);
+        code = neighbours_next(neighbours, scan->tasks, begin, end, is_before, &task);
         if (code || !task || task->first == task->end)
             continue;
-        code = scan_open_stacks(walk, task);
+        code = scan_open_stacks(scan, task);
         if (!code && !task->is_broken)
             code = add_snapshots(merge, task, differences, neighbours);
     } while (!code && task);
@@ -526,15 +527,15 @@ static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_
 static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint32_t end,
                                       struct neighbours *neighbours)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct counter_increase differences = {0};
     uint32_t count;
     enum err_code code = ERR_NONE;
     neighbours_begin_series(neighbours);
     for (uint32_t i = begin; i < end && !code; i++) {
-        scan_read_ahead(walk, i);
-        if (!walk->tasks[i].is_neighbour)
-            code = add_snapshots(merge, &walk->tasks[i], &differences, neighbours);
+        scan_read_ahead(scan, i);
+        if (!scan->tasks[i].is_neighbour)
+            code = add_snapshots(merge, &scan->tasks[i], &differences, neighbours);
     }
     if (!code)
         code = add_neighbours(merge, begin, end, true, &differences, neighbours);
@@ -552,13 +553,13 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
 /* Series by series. */
 static enum err_code add_differences(struct merge *merge)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct neighbours neighbours;
     enum err_code code = ERR_NONE;
-    neighbours_init(&neighbours, walk);
-    scan_sort_by_series(walk);
-    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
-        for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
+    neighbours_init(&neighbours, scan);
+    scan_sort_by_series(scan);
+    for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
+        for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
         code = add_series_gains(merge, i, end, &neighbours);
     }
@@ -568,56 +569,56 @@ static enum err_code add_differences(struct merge *merge)
 
 /* ---- the answer ---- */
 
-static const char *text_of(struct scan *walk, struct span text)
+static const char *text_of(struct scan *scan, struct span text)
 {
-    return arena_strndup(walk->arena, text.data, text.size);
+    return arena_strndup(scan->arena, text.data, text.size);
 }
 
 /* Of what was found, else as the question names it: into named. */
-static const struct span *find_type(struct scan *walk, struct span *named)
+static const struct span *find_type(struct scan *scan, struct span *named)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     struct selector *selector;
     struct err err;
-    if (walk->type_count)
-        return walk->types[0].parts;
+    if (scan->type_count)
+        return scan->types[0].parts;
     const bool is_one = query->selector_count == 1 &&
-                        !selector_parse(walk->arena, query->selectors[0], &selector, &err);
+                        !selector_parse(scan->arena, query->selectors[0], &selector, &err);
     return is_one && selector_find_type(selector, named) ? named : NULL;
 }
 
 static enum err_code make_profile(struct merge *merge)
 {
-    struct scan *walk = merge->walk;
+    struct scan *scan = merge->scan;
     struct store_answer *answer = &merge->answer;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
     struct span named[SELECTOR_TYPE_PARTS];
-    const struct span *parts = find_type(walk, named);
+    const struct span *parts = find_type(scan, named);
     if (parts) {
         type = (struct stack_union_type){
-            .sample_type = text_of(walk, parts[STORE_TYPE_SAMPLE_TYPE]),
-            .sample_unit = text_of(walk, parts[STORE_TYPE_SAMPLE_UNIT]),
-            .period_type = text_of(walk, parts[STORE_TYPE_PERIOD_TYPE]),
-            .period_unit = text_of(walk, parts[STORE_TYPE_PERIOD_UNIT]),
+            .sample_type = text_of(scan, parts[STORE_TYPE_SAMPLE_TYPE]),
+            .sample_unit = text_of(scan, parts[STORE_TYPE_SAMPLE_UNIT]),
+            .period_type = text_of(scan, parts[STORE_TYPE_PERIOD_TYPE]),
+            .period_unit = text_of(scan, parts[STORE_TYPE_PERIOD_UNIT]),
         };
     }
-    const bool has_own = walk->first_ns <= walk->last_ns; /* not only neighbours */
-    if (walk->type_count) {
-        type.time_ns = has_own ? walk->first_ns : walk->query->start_ns;
-        type.duration_ns = has_own ? walk->last_ns - walk->first_ns
-                                   : cadence_distance(walk->query->start_ns, walk->query->end_ns);
+    const bool has_own = scan->first_ns <= scan->last_ns; /* not only neighbours */
+    if (scan->type_count) {
+        type.time_ns = has_own ? scan->first_ns : scan->query->start_ns;
+        type.duration_ns = has_own ? scan->last_ns - scan->first_ns
+                                   : cadence_distance(scan->query->start_ns, scan->query->end_ns);
     }
     type.labels = merge->labels;
     const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
-    answer->type = walk->type_count && has_data ? walk->types[0].name : "";
+    answer->type = scan->type_count && has_data ? scan->types[0].name : "";
     struct profile *profile;
-    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, walk->err);
+    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, scan->err);
     if (code)
         return code;
-    code = frame_resolution_resolve(walk->resolver, walk->query->tenant_id, profile, profile->arena,
-                                    profile, &walk->statistics.names, walk->err);
-    answer->statistics = walk->statistics;
+    code = frame_resolution_resolve(scan->resolver, scan->query->tenant_id, profile, profile->arena,
+                                    profile, &scan->statistics.names, scan->err);
+    answer->statistics = scan->statistics;
     if (code)
         profile_destroy(profile);
     else
@@ -626,22 +627,22 @@ static enum err_code make_profile(struct merge *merge)
 }
 
 /* A single profile is shown as it is, whatever several would become. */
-static enum store_rule rule_of_answer(const struct scan *walk)
+static enum store_rule rule_of_answer(const struct scan *scan)
 {
-    return walk->type_count && !walk->query->profile ? walk->types[0].rule : STORE_SUM;
+    return scan->type_count && !scan->query->profile ? scan->types[0].rule : STORE_SUM;
 }
 
 static enum err_code add_all(struct merge *merge)
 {
     enum err_code code = ERR_NONE;
-    merge->answer.rule = rule_of_answer(merge->walk);
+    merge->answer.rule = rule_of_answer(merge->scan);
     merge->stacks = stack_union_create(1);
     if (merge->answer.rule == STORE_MEAN)
         code = add_means(merge);
     else
         code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
     if (!code)
-        code = row_labels_check(merge->labels, merge->walk->err);
+        code = row_labels_check(merge->labels, merge->scan->err);
     uint32_t count;
     merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
     if (!code && count)
@@ -649,14 +650,14 @@ static enum err_code add_all(struct merge *merge)
     return code ? code : make_profile(merge);
 }
 
-static enum err_code make_answer(struct scan *walk, struct store_answer *ret_answer)
+static enum err_code make_answer(struct scan *scan, struct store_answer *ret_answer)
 {
-    const struct store_query *query = walk->query;
-    struct merge merge = {.walk = walk};
-    merge.labels = row_labels_create(walk->arena, query->label_filter, walk->row_selectors,
+    const struct store_query *query = scan->query;
+    struct merge merge = {.scan = scan};
+    merge.labels = row_labels_create(scan->arena, query->label_filter, scan->row_selectors,
                                      query->label_names, query->label_name_count,
                                      query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
-    enum err_code code = scan_open_all_stacks(walk, true);
+    enum err_code code = scan_open_all_stacks(scan, true);
     if (!code)
         code = add_all(&merge);
     *ret_answer = merge.answer;
@@ -673,46 +674,46 @@ struct asking {
 };
 
 /* Snapshots count with what they have in the window, wherever they are. */
-static bool lacks_neighbours(const struct scan *walk)
+static bool lacks_neighbours(const struct scan *scan)
 {
-    return !walk->query->ahead_ns && !walk->query->profile && !walk->query->is_of_profiles &&
-           (!walk->type_count || walk->types[0].rule != STORE_SUM);
+    return !scan->query->ahead_ns && !scan->query->profile && !scan->query->is_of_profiles &&
+           (!scan->type_count || scan->types[0].rule != STORE_SUM);
 }
 
 /* Deltas are those of the window, so that neighbours alone are none. */
-static void forget_deltas_outside(struct scan *walk)
+static void forget_deltas_outside(struct scan *scan)
 {
-    if (walk->query->ahead_ns && walk->type_count && walk->types[0].rule == STORE_SUM)
-        walk->task_count = walk->type_count = 0;
+    if (scan->query->ahead_ns && scan->type_count && scan->types[0].rule == STORE_SUM)
+        scan->task_count = scan->type_count = 0;
 }
 
-static enum err_code answer_question(struct scan *walk, void *context)
+static enum err_code answer_question(struct scan *scan, void *context)
 {
     struct asking *asking = context;
     struct store_answer *answer = &asking->answer;
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     char identity[STORE_IDENTITY_BYTES];
     *answer = (struct store_answer){0};
-    enum err_code code = scan_check_types(walk);
+    enum err_code code = scan_check_types(scan);
     if (!code)
-        code = scan_check_magnitude(walk);
+        code = scan_check_magnitude(scan);
     if (code)
         return code;
-    asking->lacks_neighbours = lacks_neighbours(walk);
+    asking->lacks_neighbours = lacks_neighbours(scan);
     if (asking->lacks_neighbours)
         return ERR_NONE;
-    forget_deltas_outside(walk);
-    scan_count_unlabelled(walk, query->label_names, query->label_name_count);
-    result_cache_identify(walk, identity);
+    forget_deltas_outside(scan);
+    scan_count_unlabelled(scan, query->label_names, query->label_name_count);
+    result_cache_identify(scan, identity);
     if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
         answer->is_known = true;
-        answer->type = walk->types[0].name;
+        answer->type = scan->types[0].name;
         return ERR_NONE;
     }
     code = *identity && !query->wants_own_profile
                ? scan_explain_wait(
-                     walk, result_cache_ref(asking->answers, walk, identity, make_answer, answer))
-               : make_answer(walk, answer);
+                     scan, result_cache_ref(asking->answers, scan, identity, make_answer, answer))
+               : make_answer(scan, answer);
     if (!code && !answer->statistics.broken_count && !answer->statistics.oversized_count)
         memcpy(answer->identity, identity, sizeof(identity));
     return code;
@@ -743,4 +744,12 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
     else
         *ret_answer = asking.answer;
     return code;
+}
+
+void store_answer_fini(struct store_answer *answer)
+{
+    profile_destroy(answer->own_profile);
+    flight_cache_unref(answer->kept);
+    answer->profile = answer->own_profile = NULL;
+    answer->kept = NULL;
 }

@@ -2,9 +2,9 @@
 
 #include "lib/base/mem.h"
 
-void neighbours_init(struct neighbours *neighbours, struct scan *walk)
+void neighbours_init(struct neighbours *neighbours, struct scan *scan)
 {
-    *neighbours = (struct neighbours){.walk = walk};
+    *neighbours = (struct neighbours){.scan = scan};
 }
 
 void neighbours_begin_series(struct neighbours *neighbours)
@@ -32,7 +32,7 @@ static void note_in_edge(struct neighbours_edge *edge, int64_t time_ns, bool is_
 
 void neighbours_note(struct neighbours *neighbours, int64_t time_ns)
 {
-    const struct store_query *query = neighbours->walk->query;
+    const struct store_query *query = neighbours->scan->query;
     if (time_ns < query->start_ns)
         note_in_edge(&neighbours->before, time_ns, true);
     else if (time_ns >= query->end_ns)
@@ -47,7 +47,7 @@ static struct scan_task *find_nearest(const struct neighbours *neighbours, struc
     for (uint32_t i = begin; i < end; i++) {
         const struct block_granule *granule = tasks[i].granule;
         if (!tasks[i].is_neighbour || tasks[i].is_needed || tasks[i].is_broken ||
-            is_before != (granule->end_ns < neighbours->walk->query->start_ns))
+            is_before != (granule->end_ns < neighbours->scan->query->start_ns))
             continue;
         if (!nearest || (is_before ? granule->end_ns > nearest->granule->end_ns
                                    : granule->begin_ns < nearest->granule->begin_ns))
@@ -57,14 +57,14 @@ static struct scan_task *find_nearest(const struct neighbours *neighbours, struc
 }
 
 /* Its profiles that are needed; those beyond the reach are none. */
-static enum err_code take_profiles(struct scan *walk, struct scan_task *task, bool is_before)
+static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bool is_before)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     const uint32_t count = task->granule->profile_count;
     const struct block_profile *profiles;
     enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
-    code = scan_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
+    code = scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
     if (code || task->is_broken)
         return code;
     task->first = is_before ? scan_find_before(profiles, count) : 0;
@@ -76,7 +76,7 @@ static enum err_code take_profiles(struct scan *walk, struct scan_task *task, bo
            cadence_distance(query->end_ns, profiles[task->end - 1].time_ns) >= query->ahead_ns)
         task->end--;
     struct block_profile *kept =
-        arena_new_raw(walk->arena, struct block_profile, task->end - task->first);
+        arena_new_raw(scan->arena, struct block_profile, task->end - task->first);
     for (uint32_t i = task->first; i < task->end; i++)
         kept[i - task->first] = profiles[i];
     task->profiles = kept;
@@ -95,7 +95,7 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
         if (edge->count == CADENCE_NEIGHBOURS &&
             !is_nearer(time_ns, edge->times_ns[CADENCE_NEIGHBOURS - 1], is_before))
             return ERR_NONE;
-        enum err_code code = take_profiles(neighbours->walk, task, is_before);
+        enum err_code code = take_profiles(neighbours->scan, task, is_before);
         if (code)
             return code;
         if (task->is_broken)
@@ -114,7 +114,7 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
 {
     const int64_t next_ns = interval_ns ? cadence_longest(interval_ns) : NEIGHBOURS_REACH_NS;
     if (edge->count == CADENCE_NEIGHBOURS ||
-        distance_ns + next_ns <= neighbours->walk->query->ahead_ns)
+        distance_ns + next_ns <= neighbours->scan->query->ahead_ns)
         return;
     __int128 wanted_ns = interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2)
                                      : (__int128)NEIGHBOURS_REACH_NS;
@@ -127,7 +127,7 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
 /* Nothing lies in the future. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
-    const struct store_query *query = neighbours->walk->query;
+    const struct store_query *query = neighbours->scan->query;
     if (!count || !query->ahead_ns)
         return;
     note_hidden(neighbours, &neighbours->before, (__int128)query->start_ns - times_ns[0],

@@ -25,12 +25,12 @@ struct neighbours_edge {
 };
 
 struct neighbours {
-    struct scan *walk;
+    struct scan *scan;
     int64_t wanted_reach_ns;              /* of all series so far; 0: the reach was enough */
     struct neighbours_edge before, after; /* of the series in hand */
 };
 
-void neighbours_init(struct neighbours *neighbours, struct scan *walk);
+void neighbours_init(struct neighbours *neighbours, struct scan *scan);
 void neighbours_begin_series(struct neighbours *neighbours);
 
 /* A profile of the series was read, in the window or outside. */

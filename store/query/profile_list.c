@@ -9,7 +9,7 @@
 
 struct listing {
     const struct store_profile_query *query;
-    struct scan *walk;
+    struct scan *scan;
     struct row_labels *labels;           /* which samples match where series do not have a label */
     struct store_profile_entry *entries; /* room for twice as many as are wanted */
     uint32_t count;
@@ -69,7 +69,7 @@ static bool is_too_old(const struct listing *listing, int64_t time_ns)
 static void add(struct listing *listing, uint32_t series, const struct block_profile *profile)
 {
     const struct store_profile_entry entry = {
-        .id = {.time_ns = profile->time_ns, .series = listing->walk->series[series].hash},
+        .id = {.time_ns = profile->time_ns, .series = listing->scan->series[series].hash},
         .series = series,
         .duration_ns = profile->duration_ns,
         .total = profile->total,
@@ -84,16 +84,16 @@ static void add(struct listing *listing, uint32_t series, const struct block_pro
 
 static enum err_code read_profiles(struct listing *listing, struct scan_task *task)
 {
-    struct scan *walk = listing->walk;
+    struct scan *scan = listing->scan;
     const struct block_profile *profiles;
     enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
     for (uint32_t i = task->end; !code && i > task->first; i--) {
         if (is_too_old(listing, profiles[i - 1].time_ns))
             break;
         add(listing, task->series, &profiles[i - 1]);
     }
-    return scan_note_read(walk, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
 static bool is_match(const struct listing *listing, uint32_t label_set)
@@ -104,16 +104,16 @@ static bool is_match(const struct listing *listing, uint32_t label_set)
 /* Those with a sample whose labels match. */
 static enum err_code read_rows(struct listing *listing, struct scan_task *task)
 {
-    struct scan *walk = listing->walk;
+    struct scan *scan = listing->scan;
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
-    enum err_code code = scan_open_stacks(walk, task);
+    enum err_code code = scan_open_stacks(scan, task);
     if (code || task->is_broken)
         return code;
     row_labels_begin(listing->labels, task->block, task->granule); /* the block is opened anew */
-    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
     if (code)
-        return scan_note_read(walk, task, 0, 0, code);
+        return scan_note_read(scan, task, 0, 0, code);
     /* A snapshot of nothing is as a row without labels. */
     enum found { NO_ROW, OTHER_ROWS, MATCH };
     const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
@@ -127,7 +127,7 @@ static enum err_code read_rows(struct listing *listing, struct scan_task *task)
             add(listing, task->series, &rows.profiles[i - 1]);
     }
     mem_free(found);
-    return scan_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+    return scan_note_read(scan, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
 static enum err_code read_task(struct listing *listing, struct scan_task *task)
@@ -147,13 +147,13 @@ static int compare_tasks(const void *a, const void *b)
 
 static void make_list(struct listing *listing)
 {
-    const struct scan *walk = listing->walk;
-    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
-    struct store_series *series = arena_new(walk->arena, struct store_series, walk->series_count);
-    for (uint32_t i = 0; i < walk->type_count; i++)
-        types[i] = walk->types[i];
-    for (uint32_t i = 0; i < walk->series_count; i++)
-        series[i] = walk->series[i];
+    const struct scan *scan = listing->scan;
+    struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
+    struct store_series *series = arena_new(scan->arena, struct store_series, scan->series_count);
+    for (uint32_t i = 0; i < scan->type_count; i++)
+        types[i] = scan->types[i];
+    for (uint32_t i = 0; i < scan->series_count; i++)
+        series[i] = scan->series[i];
     const bool has_more = listing->count == listing->wanted;
     listing->list = (struct store_profile_list){
         .types = types,
@@ -161,33 +161,33 @@ static void make_list(struct listing *listing)
         .profiles = listing->entries,
         .profile_count = listing->count - has_more,
         .has_more = has_more,
-        .statistics = walk->statistics,
+        .statistics = scan->statistics,
     };
 }
 
-static enum err_code answer_list(struct scan *walk, void *context)
+static enum err_code answer_list(struct scan *scan, void *context)
 {
     struct listing *listing = context;
     enum err_code code = ERR_NONE;
-    listing->walk = walk;
+    listing->scan = scan;
     listing->labels =
-        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+        row_labels_create(scan->arena, NULL, scan->row_selectors, NULL, 0, ROW_LABELS_EXACT);
     listing->count = 0;
     listing->is_full = false;
     listing->entries =
-        arena_new(walk->arena, struct store_profile_entry, 2 * (size_t)listing->wanted);
-    if (walk->task_count)
-        qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
-    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        if (is_too_old(listing, walk->tasks[i].granule->end_ns))
+        arena_new(scan->arena, struct store_profile_entry, 2 * (size_t)listing->wanted);
+    if (scan->task_count)
+        qsort(scan->tasks, scan->task_count, sizeof(*scan->tasks), compare_tasks);
+    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
+        if (is_too_old(listing, scan->tasks[i].granule->end_ns))
             break;
-        code = read_task(listing, &walk->tasks[i]);
+        code = read_task(listing, &scan->tasks[i]);
         if (!code)
-            code = scan_check_limits(walk, 2 * listing->wanted * sizeof(*listing->entries) +
+            code = scan_check_limits(scan, 2 * listing->wanted * sizeof(*listing->entries) +
                                                row_labels_memory(listing->labels));
     }
     if (!code)
-        code = row_labels_check(listing->labels, walk->err);
+        code = row_labels_check(listing->labels, scan->err);
     row_labels_destroy(listing->labels);
     cut(listing);
     if (!code)

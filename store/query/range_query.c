@@ -43,7 +43,7 @@ struct hour_sum {
 };
 
 struct range {
-    struct scan *walk;
+    struct scan *scan;
     const struct store_range_query *query;
     enum store_rule rule;
     struct spread_steps steps;
@@ -90,7 +90,7 @@ static size_t memory_of(const struct range *range)
 {
     return range_groups_memory(range->groups) + range->keeps_bytes +
            row_labels_memory(range->labels) +
-           range->walk->series_count *
+           range->scan->series_count *
                (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
            spread_memory(&range->spread) + range->value_capacity * sizeof(*range->values) +
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
@@ -101,7 +101,7 @@ static size_t memory_of(const struct range *range)
 
 static enum err_code check_limits(const struct range *range)
 {
-    return scan_check_limits(range->walk, memory_of(range));
+    return scan_check_limits(range->scan, memory_of(range));
 }
 
 /* Between two tasks the limits are checked anyway; a profile can be in thousands of steps. */
@@ -126,12 +126,12 @@ static enum err_code find_keeps(struct range *range, const struct scan_task *tas
     enum err_code code = ERR_NONE;
     if (!*keeps) {
         code = stack_filters_ref(range->filters, &range->question, task->block,
-                                 &range->walk->statistics.names,
-                                 &range->keeps_entries[task->block_index], keeps, range->walk->err);
+                                 &range->scan->statistics.names,
+                                 &range->keeps_entries[task->block_index], keeps, range->scan->err);
         range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
     *ret_keeps = *keeps;
-    return scan_explain_wait(range->walk, code);
+    return scan_explain_wait(range->scan, code);
 }
 
 /* All that the granule's profiles cover lies in one step. */
@@ -165,7 +165,7 @@ static bool is_cut(const struct range *range, const struct scan_task *task)
 
 static enum err_code read_whole(struct range *range, struct scan_task *task, uint32_t group)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const bool *keeps = NULL;
     struct block_totals totals = {0};
@@ -175,7 +175,7 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
         code = find_keeps(range, task, &keeps);
         if (code)
             return code;
-        code = block_read_totals(task->block, granule, walk->cursor, &totals, walk->err);
+        code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
         value = 0;
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
@@ -186,7 +186,7 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
     }
-    return scan_note_read(walk, task, keeps ? granule->row_count : 0,
+    return scan_note_read(scan, task, keeps ? granule->row_count : 0,
                           keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
@@ -206,8 +206,8 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
     struct block_rows rows;
     enum err_code code = find_keeps(range, task, &keeps);
     if (!code)
-        code = block_read_rows(task->block, granule, range->walk->cursor, false, &rows,
-                               range->walk->err);
+        code = block_read_rows(task->block, granule, range->scan->cursor, false, &rows,
+                               range->scan->err);
     if (code)
         return code;
     reserve_values(range, granule->profile_count);
@@ -347,14 +347,14 @@ static enum err_code add_profiles(struct range *range, const struct scan_task *t
 static enum err_code find_profiles(struct range *range, const struct scan_task *task,
                                    const struct block_profile **ret_profiles)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const struct block_profile *profiles;
     if (task->profiles) {
         *ret_profiles = task->profiles;
         return ERR_NONE;
     }
     enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
     if (!code)
         *ret_profiles = profiles + task->first;
     return code;
@@ -362,14 +362,14 @@ static enum err_code find_profiles(struct range *range, const struct scan_task *
 
 static enum err_code read_profiles(struct range *range, struct scan_task *task, uint32_t group)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const bool has_filter = range->query->filter != NULL;
     const struct block_profile *profiles = NULL;
     enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
     if (!code)
         code = find_profiles(range, task, &profiles);
-    code = scan_note_read(walk, task, has_filter ? granule->row_count : 0,
+    code = scan_note_read(scan, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
                           code);
@@ -382,18 +382,18 @@ static enum err_code read_profiles(struct range *range, struct scan_task *task, 
 /* It has no rows, or the labels of none are wanted: the time that its profiles cover counts. */
 static enum err_code read_times(struct range *range, struct scan_task *task)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles = NULL;
     if (is_enough(range, task)) {
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
-        return scan_note_read(walk, task, 0, 0, ERR_NONE);
+        return scan_note_read(scan, task, 0, 0, ERR_NONE);
     }
     enum err_code code = find_profiles(range, task, &profiles);
     if (!code)
         cover_profiles(range, task, profiles);
-    return scan_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+    return scan_note_read(scan, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
 }
 
 /* ---- row by row ---- */
@@ -539,7 +539,7 @@ static void add_gauges(struct range *range, const struct scan_task *task,
 static enum err_code read_rows(struct range *range, struct scan_task *task, bool wants_labels,
                                bool wants_moments)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const uint32_t *bytes = granule->extent_bytes;
     const bool *keeps = NULL;
@@ -548,10 +548,10 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     if (code)
         return code;
     const bool wants_details = wants_labels || wants_moments;
-    code = block_read_rows(task->block, granule, walk->cursor, wants_details, &rows, walk->err);
+    code = block_read_rows(task->block, granule, scan->cursor, wants_details, &rows, scan->err);
     if (!wants_labels)
         rows.label_sets = NULL;
-    code = scan_note_read(walk, task, granule->row_count,
+    code = scan_note_read(scan, task, granule->row_count,
                           bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
     if (code || task->is_broken)
         return code;
@@ -575,7 +575,7 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
 {
     if (is_cut(range, task)) {
         if (!range->is_second_pass)
-            scan_note_cut(range->walk, task);
+            scan_note_cut(range->scan, task);
         if (range->rule != STORE_DIFFERENCE)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
@@ -591,7 +591,7 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
                                (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
     const bool wants_rows = wants_labels || wants_moments || range->rule == STORE_DIFFERENCE;
     if (wants_rows || range->query->filter) {
-        enum err_code code = scan_open_stacks(range->walk, task);
+        enum err_code code = scan_open_stacks(range->scan, task);
         if (code || task->is_broken)
             return code;
     }
@@ -763,7 +763,7 @@ static enum err_code read_tasks(struct range *range, struct scan_task *tasks, ui
         if (neighbours_is_unread(&tasks[i]))
             continue;
         if (range->query->filter)
-            scan_read_ahead(range->walk, i);
+            scan_read_ahead(range->scan, i);
         code = read_task(range, &tasks[i]);
         if (!code)
             code = check_limits(range);
@@ -791,7 +791,7 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
 /* Deltas without a duration are found when they are read. */
 static bool lacks_neighbours(const struct range *range)
 {
-    return !range->walk->query->ahead_ns && range->walk->type_count &&
+    return !range->scan->query->ahead_ns && range->scan->type_count &&
            (range->rule != STORE_SUM || range->spread.unknown_count);
 }
 
@@ -804,14 +804,14 @@ static bool is_needed(const struct range *range, uint32_t series)
 
 static enum err_code read_pass(struct range *range)
 {
-    const struct scan *walk = range->walk;
+    const struct scan *scan = range->scan;
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0, end; i < walk->task_count && !code && !lacks_neighbours(range); i = end) {
-        const uint32_t series = walk->tasks[i].series;
-        for (end = i; end < walk->task_count && walk->tasks[end].series == series;)
+    for (uint32_t i = 0, end; i < scan->task_count && !code && !lacks_neighbours(range); i = end) {
+        const uint32_t series = scan->tasks[i].series;
+        for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
             end++;
         if (is_needed(range, series))
-            code = read_series(range, walk->tasks, i, end);
+            code = read_series(range, scan->tasks, i, end);
     }
     return code ? code : check_limits(range);
 }
@@ -841,7 +841,7 @@ static int compare_groups(void *context, uint32_t one, uint32_t other)
 /* Data that is read again counts once, in the statistics and against the limit of bytes. */
 static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 {
-    struct store_statistics *statistics = &range->walk->statistics;
+    struct store_statistics *statistics = &range->scan->statistics;
     const struct store_statistics first = *statistics;
     range->is_second_pass = true;
     statistics->bytes_read = opening_bytes;
@@ -854,8 +854,8 @@ static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 
 static enum err_code read_all(struct range *range)
 {
-    const uint64_t opening_bytes = range->walk->statistics.bytes_read;
-    scan_sort_by_series(range->walk);
+    const uint64_t opening_bytes = range->scan->statistics.bytes_read;
+    scan_sort_by_series(range->scan);
     enum err_code code = read_pass(range);
     range->unknown_count = range->rule == STORE_SUM ? range->spread.unknown_count : 0;
     if (code || lacks_neighbours(range) ||
@@ -928,7 +928,7 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rest
 {
     const struct coverage *covered = range_groups_covered(range->groups, group);
     struct store_point *points =
-        arena_new_raw(range->walk->arena, struct store_point, range->step_count);
+        arena_new_raw(range->scan->arena, struct store_point, range->step_count);
     const bool are_levels = range->rule == STORE_MEAN;
     __int128 running = 0, total = 0;
     uint32_t cursor = 0;
@@ -953,7 +953,7 @@ static int64_t *make_rest(const struct range *range)
 {
     if (range->rule == STORE_MEAN)
         return NULL;
-    int64_t *rest = arena_new(range->walk->arena, int64_t, range->step_count);
+    int64_t *rest = arena_new(range->scan->arena, int64_t, range->step_count);
     __int128 running = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
         __int128 sum = 0;
@@ -969,8 +969,8 @@ static void give_rest(const struct range *range, const int64_t *rest,
                       struct store_range_series *series, uint32_t count)
 {
     struct store_point **largest =
-        arena_new(range->walk->arena, struct store_point *, range->step_count);
-    uint32_t *owners = arena_new(range->walk->arena, uint32_t, range->step_count);
+        arena_new(range->scan->arena, struct store_point *, range->step_count);
+    uint32_t *owners = arena_new(range->scan->arena, uint32_t, range->step_count);
     for (uint32_t i = 0; i < count; i++) {
         struct store_point *points = series[i].points;
         for (uint32_t j = 0; j < series[i].point_count; j++) {
@@ -995,7 +995,7 @@ static void make_other(const struct range *range, const int64_t *rest,
 {
     const struct coverage *covered = range_groups_all_covered(range->groups);
     struct store_point *points =
-        arena_new_raw(range->walk->arena, struct store_point, range->step_count);
+        arena_new_raw(range->scan->arena, struct store_point, range->step_count);
     __int128 total = 0;
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
@@ -1016,7 +1016,7 @@ static void make_labels(const struct range *range, uint32_t group,
 {
     const struct store_range_query *query = range->query;
     struct store_label *labels =
-        arena_new(range->walk->arena, struct store_label, query->group_by_count);
+        arena_new(range->scan->arena, struct store_label, query->group_by_count);
     for (size_t i = 0; i < query->group_by_count; i++)
         labels[i] = (struct store_label){.name = query->group_by[i],
                                          .value = find_text(range, group, query->group_by[i])};
@@ -1045,21 +1045,21 @@ static void describe_intervals(const struct range *range, struct store_range *an
 /* Neighbours alone are no data. */
 static bool has_data(const struct range *range)
 {
-    const struct store_statistics *statistics = &range->walk->statistics;
-    return range->walk->type_count && (statistics->profile_count || statistics->cut_count ||
+    const struct store_statistics *statistics = &range->scan->statistics;
+    return range->scan->type_count && (statistics->profile_count || statistics->cut_count ||
                                        range_groups_count(range->groups));
 }
 
 static void make_answer(struct range *range)
 {
-    struct scan *walk = range->walk;
+    struct scan *scan = range->scan;
     const uint32_t *chosen;
     const uint32_t count = range_groups_chosen(range->groups, &chosen);
     const uint32_t other_count = range_groups_count(range->groups) - count;
-    struct store_type *type = has_data(range) ? arena_new(walk->arena, struct store_type, 1) : NULL;
+    struct store_type *type = has_data(range) ? arena_new(scan->arena, struct store_type, 1) : NULL;
     if (type)
-        *type = walk->types[0];
-    struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
+        *type = scan->types[0];
+    struct store_range_series *series = arena_new(scan->arena, struct store_range_series, count);
     int64_t *rest = make_rest(range);
     for (uint32_t i = 0; i < count; i++) {
         make_labels(range, chosen[i], &series[i]);
@@ -1068,7 +1068,7 @@ static void make_answer(struct range *range)
     if (rest && !other_count)
         give_rest(range, rest, series, count);
     struct store_range_series *other =
-        other_count ? arena_new(walk->arena, struct store_range_series, 1) : NULL;
+        other_count ? arena_new(scan->arena, struct store_range_series, 1) : NULL;
     if (other)
         make_other(range, rest, other);
     range->answer = (struct store_range){.type = type,
@@ -1077,7 +1077,7 @@ static void make_answer(struct range *range)
                                          .other = other,
                                          .other_count = other_count,
                                          .unknown_count = range->unknown_count,
-                                         .statistics = walk->statistics};
+                                         .statistics = scan->statistics};
     describe_intervals(range, &range->answer);
 }
 
@@ -1101,47 +1101,47 @@ static void range_fini(struct range *range)
     counter_increase_fini(&range->differences);
 }
 
-static enum err_code answer_range(struct scan *walk, void *context)
+static enum err_code answer_range(struct scan *scan, void *context)
 {
     struct range *range = context;
-    enum err_code code = scan_check_types(walk);
+    enum err_code code = scan_check_types(scan);
     if (!code)
-        code = scan_check_magnitude(walk);
+        code = scan_check_magnitude(scan);
     if (code)
         return code;
-    scan_count_unlabelled(walk, range->query->group_by, range->query->group_by_count);
-    range->walk = walk;
-    range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
+    scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
+    range->scan = scan;
+    range->rule = scan->type_count ? scan->types[0].rule : STORE_SUM;
     if (range->query->is_by_moments && range->rule != STORE_SUM)
-        return err_set(walk->err, ERR_INVALID,
+        return err_set(scan->err, ERR_INVALID,
                        "moments: %s is no delta: what it tells is of its profiles' begins",
-                       walk->types[0].name);
+                       scan->types[0].name);
     if (range->query->is_rate && range->rule == STORE_MEAN)
-        return err_set(walk->err, ERR_INVALID, "rate: %s is a level, which has none",
-                       walk->types[0].name);
+        return err_set(scan->err, ERR_INVALID, "rate: %s is a level, which has none",
+                       scan->types[0].name);
     range_fini(range); /* of another try */
     spread_init(&range->spread, &range->steps);
     range->spread.are_levels = range->rule == STORE_MEAN;
     range->checked_at = 0;
-    neighbours_init(&range->neighbours, walk);
-    range->intervals_ns = arena_new_raw(walk->arena, int64_t, walk->series_count);
+    neighbours_init(&range->neighbours, scan);
+    range->intervals_ns = arena_new_raw(scan->arena, int64_t, scan->series_count);
     range->interval_count = 0;
-    range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
-    range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
-    range->keeps_count = walk->block_count;
+    range->keeps = arena_new(scan->arena, const bool *, scan->block_count);
+    range->keeps_entries = arena_new(scan->arena, struct flight_entry *, scan->block_count);
+    range->keeps_count = scan->block_count;
     range->keeps_bytes = 0;
     range->groups =
         range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
-    range->groups_of_series = arena_new_raw(walk->arena, uint32_t, walk->series_count);
-    memset(range->groups_of_series, 0xff, walk->series_count * sizeof(*range->groups_of_series));
+    range->groups_of_series = arena_new_raw(scan->arena, uint32_t, scan->series_count);
+    memset(range->groups_of_series, 0xff, scan->series_count * sizeof(*range->groups_of_series));
     range->is_second_pass = false;
     range->labels =
-        row_labels_create(walk->arena, range->query->query.label_filter, walk->row_selectors,
+        row_labels_create(scan->arena, range->query->query.label_filter, scan->row_selectors,
                           range->query->group_by, range->query->group_by_count, ROW_LABELS_TEXTS);
     code = read_all(range);
     range->lacks_neighbours = lacks_neighbours(range);
     if (!code && !range->lacks_neighbours)
-        code = row_labels_check(range->labels, walk->err);
+        code = row_labels_check(range->labels, scan->err);
     if (!code && !range->lacks_neighbours)
         make_answer(range);
     return code;
@@ -1209,7 +1209,7 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
         .question = {.filter = query->filter,
                      .resolver = source->resolver,
                      .tenant_id = query->query.tenant_id,
-                     .patience = &query->query.patience},
+                     .wait_limit = &query->query.wait_limit},
     };
     if (query->filter)
         range.question.rules = stack_filter_tell(arena, query->filter);

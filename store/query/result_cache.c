@@ -54,12 +54,12 @@ static void append_word(struct buf *words, struct span word)
 }
 
 /* All but the tasks. */
-static void append_question(const struct scan *walk, struct buf *words)
+static void append_question(const struct scan *scan, struct buf *words)
 {
-    const struct store_query *query = walk->query;
-    buf_append_u64(words, walk->statistics.names.generation);
+    const struct store_query *query = scan->query;
+    buf_append_u64(words, scan->statistics.names.generation);
     buf_append_u32(words, query->profile != NULL);
-    buf_append_u32(words, walk->statistics.cut_count); /* which the answer tells */
+    buf_append_u32(words, scan->statistics.cut_count); /* which the answer tells */
     buf_append_u32(words, query->wants_all_labels);
     buf_append_u64(words, query->label_name_count);
     for (size_t i = 0; i < query->label_name_count; i++)
@@ -71,17 +71,17 @@ static void append_question(const struct scan *walk, struct buf *words)
     }
     if (query->label_filter)
         label_filter_append_rules(query->label_filter, words);
-    for (size_t i = 0; walk->row_selectors && i < walk->row_selectors->count; i++)
-        selector_append_canonical(walk->row_selectors->selectors[i], words);
+    for (size_t i = 0; scan->row_selectors && i < scan->row_selectors->count; i++)
+        selector_append_canonical(scan->row_selectors->selectors[i], words);
 }
 
 /* A block by its name when it changes, else which of a granule's profiles. */
-static void append_tasks(const struct scan *walk, struct digest_stream *stream)
+static void append_tasks(const struct scan *scan, struct digest_stream *stream)
 {
     const struct block *block = NULL;
     uint32_t count;
-    for (uint32_t i = 0; i < walk->task_count; i++) {
-        const struct scan_task *task = &walk->tasks[i];
+    for (uint32_t i = 0; i < scan->task_count; i++) {
+        const struct scan_task *task = &scan->tasks[i];
         const char *name = block_name(task->block);
         const struct block_granule *first = block_granules(task->block, &count);
         const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
@@ -96,34 +96,34 @@ static void append_tasks(const struct scan *walk, struct digest_stream *stream)
     }
 }
 
-void result_cache_identify(const struct scan *walk, char ret_identity[STORE_IDENTITY_BYTES])
+void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDENTITY_BYTES])
 {
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
     buf_auto words;
     buf_init(&words, WORDS_MAX_BYTES);
-    append_question(walk, &words);
+    append_question(scan, &words);
     ret_identity[0] = '\0';
-    if (!walk->task_count || walk->statistics.broken_count || walk->statistics.oversized_count ||
+    if (!scan->task_count || scan->statistics.broken_count || scan->statistics.oversized_count ||
         buf_failed(&words))
         return;
     struct digest_stream *stream = digest_stream_create();
     const uint64_t size = words.size;
     digest_stream_append(stream, span_of(&size, sizeof(size)));
     digest_stream_append(stream, buf_span(&words));
-    append_tasks(walk, stream);
+    append_tasks(scan, stream);
     digest_stream_finish(stream, hash);
     digest_stream_destroy(stream);
     digest_hex(span_of(hash, DIGEST_BYTES), hex);
-    snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", walk->query->tenant_id, hex);
+    snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", scan->query->tenant_id, hex);
 }
 
 /* ---- answers ---- */
 
 struct making {
-    struct scan *walk;
+    struct scan *scan;
     bool has_begun; /* by this question, not by others */
-    enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer);
+    enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer);
 };
 
 /* Its texts outlive the question that it was made for. */
@@ -147,10 +147,10 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     struct making *making = context;
     making->has_begun = true;
     struct store_answer *answer = mem_new(struct store_answer, 1);
-    enum err_code code = making->make(making->walk, answer);
+    enum err_code code = making->make(making->scan, answer);
     if (code) {
-        if (err != making->walk->err)
-            *err = *making->walk->err;
+        if (err != making->scan->err)
+            *err = *making->scan->err;
         mem_free(answer);
         return code;
     }
@@ -163,20 +163,20 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
 }
 
 enum err_code
-result_cache_ref(struct result_cache *answers, struct scan *walk, const char *identity,
-                 enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer),
+result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
+                 enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer),
                  struct store_answer *ret_answer)
 {
-    const struct wait_limit *patience = &walk->query->patience;
-    struct making making = {.walk = walk, .make = make};
+    const struct wait_limit *wait_limit = &scan->query->wait_limit;
+    struct making making = {.scan = scan, .make = make};
     struct flight_entry *entry;
     enum err_code code;
     /* Who made it may have gone away, had no room or other limits: what became of that is not this
      * question's. Of those who waited one makes it then, and the others wait for that one. */
     do {
-        code = flight_cache_ref_within(answers->cache, identity, patience, make_answer, &making,
-                                       &entry, walk->err);
-    } while (code && !making.has_begun && !wait_limit_is_over(patience));
+        code = flight_cache_ref_within(answers->cache, identity, wait_limit, make_answer, &making,
+                                       &entry, scan->err);
+    } while (code && !making.has_begun && !wait_limit_is_over(wait_limit));
     if (code)
         return making.has_begun ? code : ERR_CANCELLED;
     *ret_answer = *(const struct store_answer *)flight_cache_get(entry);

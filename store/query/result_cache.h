@@ -24,15 +24,15 @@ void result_cache_destroy(
 size_t result_cache_bytes(struct result_cache *answers);
 
 /* What the answer to a walk's question is known by; empty: it is like no other. */
-void result_cache_identify(const struct scan *walk, char ret_identity[STORE_IDENTITY_BYTES]);
+void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDENTITY_BYTES]);
 
 /*
  * The answer of that identity, made by make if it is absent. Handles: what make does,
  * ERR_CANCELLED (the query's patience is over while others make it; scan_explain_wait says why).
  */
 enum err_code
-result_cache_ref(struct result_cache *answers, struct scan *walk, const char *identity,
-                 enum err_code (*make)(struct scan *walk, struct store_answer *ret_answer),
+result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
+                 enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer),
                  struct store_answer *ret_answer) MUST_USE;
 
 #endif

@@ -59,43 +59,43 @@ struct scan_state {
 };
 
 /* Where one other can be read, that is so for all of the question. */
-static bool is_alone(struct scan *walk, const char *object_key)
+static bool is_alone(struct scan *scan, const char *object_key)
 {
-    struct scan_state *state = walk->state;
-    const struct reachability witness = {.database = state->source->database,
-                                         .tenant_id = walk->query->tenant_id,
-                                         .objects = block_cache_objects(state->source->blocks),
-                                         .patience = &walk->query->patience};
-    if (walk->err->is_unreadable && !state->has_witness)
-        state->has_witness = reachability_is_alone(&witness, object_key, walk->err);
-    return walk->err->is_unreadable && state->has_witness;
+    struct scan_state *state = scan->state;
+    const struct reachability reachability = {.database = state->source->database,
+                                              .tenant_id = scan->query->tenant_id,
+                                              .objects = block_cache_objects(state->source->blocks),
+                                              .wait_limit = &scan->query->wait_limit};
+    if (scan->err->is_unreadable && !state->has_witness)
+        state->has_witness = reachability_is_alone(&reachability, object_key, scan->err);
+    return scan->err->is_unreadable && state->has_witness;
 }
 
 /* Is it something of this object that cannot be read, and not the disk? */
-static bool is_broken(struct scan *walk, const char *object_key, enum err_code code)
+static bool is_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
-    return code == ERR_CORRUPT || (code == ERR_IO && is_alone(walk, object_key));
+    return code == ERR_CORRUPT || (code == ERR_IO && is_alone(scan, object_key));
 }
 
-static void report_damage(const struct scan *walk, const char *object_key)
+static void report_damage(const struct scan *scan, const char *object_key)
 {
-    const struct scan_source *source = walk->state->source;
-    const struct store_damage damage = {.tenant_id = walk->query->tenant_id,
+    const struct scan_source *source = scan->state->source;
+    const struct store_damage damage = {.tenant_id = scan->query->tenant_id,
                                         .object_key = object_key,
-                                        .code = walk->err->code,
-                                        .message = walk->err->message};
+                                        .code = scan->err->code,
+                                        .message = scan->err->message};
     if (source->damaged)
         source->damaged(source->damaged_context, &damage);
 }
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
-static enum err_code pass_over(struct scan *walk, const char *object_key, enum err_code code)
+static enum err_code pass_over(struct scan *scan, const char *object_key, enum err_code code)
 {
-    if (!is_broken(walk, object_key, code))
+    if (!is_broken(scan, object_key, code))
         return code;
-    report_damage(walk, object_key);
-    if (walk->statistics.broken_count++ == 0)
-        walk->statistics.broken_message = arena_strdup(walk->arena, walk->err->message);
+    report_damage(scan, object_key);
+    if (scan->statistics.broken_count++ == 0)
+        scan->statistics.broken_message = arena_strdup(scan->arena, scan->err->message);
     return ERR_NONE;
 }
 
@@ -114,10 +114,10 @@ static size_t max_memory(const struct store_query *query)
 
 /* ---- which series ---- */
 
-static struct span keep_text(struct scan *walk, struct span text)
+static struct span keep_text(struct scan *scan, struct span text)
 {
-    walk->state->text_bytes += text.size + 1;
-    return span_of(arena_strndup(walk->arena, text.data, text.size), text.size);
+    scan->state->text_bytes += text.size + 1;
+    return span_of(arena_strndup(scan->arena, text.data, text.size), text.size);
 }
 
 static struct span string_of(const struct dictionary *dictionary, uint32_t string)
@@ -125,26 +125,26 @@ static struct span string_of(const struct dictionary *dictionary, uint32_t strin
     return dictionary->tables->strings[string];
 }
 
-static uint32_t number_type(struct scan *walk, const struct dictionary *dictionary, uint32_t index,
+static uint32_t number_type(struct scan *scan, const struct dictionary *dictionary, uint32_t index,
                             struct span name)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const struct batch_type *type = &dictionary->series[index].type;
     const uint32_t known = map_bytes_find(&state->type_numbers, name);
     if (known != MAP_ABSENT)
         return known;
-    name = keep_text(walk, name);
-    walk->types = grow(walk->types, walk->type_count, &state->type_capacity, sizeof(*walk->types));
+    name = keep_text(scan, name);
+    scan->types = grow(scan->types, scan->type_count, &state->type_capacity, sizeof(*scan->types));
     const uint32_t strings[STORE_TYPE_PARTS] = {type->name, type->sample_type.type,
                                                 type->sample_type.unit, type->period_type.type,
                                                 type->period_type.unit};
-    struct store_type *made = &walk->types[walk->type_count];
+    struct store_type *made = &scan->types[scan->type_count];
     *made = (struct store_type){.name = (const char *)name.data,
                                 .is_delta = type->is_delta,
                                 .rule = aggregation_of_type(dictionary, index)};
     for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
-        made->parts[i] = keep_text(walk, string_of(dictionary, strings[i]));
-    return map_bytes_add(&state->type_numbers, name, walk->type_count++);
+        made->parts[i] = keep_text(scan, string_of(dictionary, strings[i]));
+    return map_bytes_add(&state->type_numbers, name, scan->type_count++);
 }
 
 static struct span take_sized(const uint8_t **at)
@@ -157,51 +157,51 @@ static struct span take_sized(const uint8_t **at)
 }
 
 /* Its type and labels were found to be no longer than they may. */
-static uint32_t number_series(struct scan *walk, const struct dictionary *dictionary,
+static uint32_t number_series(struct scan *scan, const struct dictionary *dictionary,
                               uint32_t index)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     buf_clear(&state->text);
     const size_t type_size = series_hash_append_text(dictionary, index, &state->text);
     assert(!buf_failed(&state->text));
     const uint32_t known = map_bytes_find(&state->series_numbers, buf_span(&state->text));
     if (known != MAP_ABSENT)
         return known;
-    const struct span text = keep_text(walk, buf_span(&state->text));
+    const struct span text = keep_text(scan, buf_span(&state->text));
     const uint32_t label_count = dictionary->series[index].label_count;
-    struct store_label *labels = arena_new(walk->arena, struct store_label, label_count);
+    struct store_label *labels = arena_new(scan->arena, struct store_label, label_count);
     const uint8_t *at = text.data + type_size + 1;
     for (uint32_t i = 0; i < label_count; i++) {
         labels[i].name = take_sized(&at);
         labels[i].value = take_sized(&at);
     }
     state->text_bytes += label_count * sizeof(*labels);
-    walk->series =
-        grow(walk->series, walk->series_count, &state->series_capacity, sizeof(*walk->series));
-    walk->series[walk->series_count] = (struct store_series){
+    scan->series =
+        grow(scan->series, scan->series_count, &state->series_capacity, sizeof(*scan->series));
+    scan->series[scan->series_count] = (struct store_series){
         .labels = labels,
         .label_count = label_count,
-        .type = number_type(walk, dictionary, index, span_of(text.data, type_size)),
+        .type = number_type(scan, dictionary, index, span_of(text.data, type_size)),
         .hash = series_hash_of(text),
     };
-    walk->statistics.series_count++;
-    return map_bytes_add(&state->series_numbers, text, walk->series_count++);
+    scan->statistics.series_count++;
+    return map_bytes_add(&state->series_numbers, text, scan->series_count++);
 }
 
-static enum err_code refuse_cost(const struct scan *walk, const char *what, const char *limit)
+static enum err_code refuse_cost(const struct scan *scan, const char *what, const char *limit)
 {
-    return err_set(walk->err, ERR_LIMIT,
+    return err_set(scan->err, ERR_LIMIT,
                    "this question %s: ask for fewer series or less time%s%s%s", what,
                    limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
 }
 
 /* Names the series of the largest block, where that has a good part of the memory. */
-static enum err_code refuse_memory(const struct scan *walk, size_t max_bytes)
+static enum err_code refuse_memory(const struct scan *scan, size_t max_bytes)
 {
     enum { PART_WORTH_NAMING = 8 };
-    const struct scan_state *state = walk->state;
+    const struct scan_state *state = scan->state;
     const struct block *largest = NULL;
-    for (uint32_t i = 0; i < walk->block_count; i++) {
+    for (uint32_t i = 0; i < scan->block_count; i++) {
         struct flight_entry *entry = state->stacks[i] ? state->stacks[i] : state->entries[i];
         const struct block *block = entry ? block_cache_get(entry) : NULL;
         if (block && (!largest || block_memory(block) > block_memory(largest)))
@@ -209,66 +209,66 @@ static enum err_code refuse_memory(const struct scan *walk, size_t max_bytes)
     }
     const char *what = "needs more memory than it may";
     if (largest && block_memory(largest) > max_bytes / PART_WORTH_NAMING)
-        what = arena_printf(walk->arena, "%s, of which one block takes %s", what,
-                            oversized_describe(walk->arena, largest, block_memory(largest)));
-    return refuse_cost(walk, what, walk->query->texts.memory);
+        what = arena_printf(scan->arena, "%s, of which one block takes %s", what,
+                            oversized_describe(scan->arena, largest, block_memory(largest)));
+    return refuse_cost(scan, what, scan->query->texts.memory);
 }
 
-static enum err_code check_cpu(const struct scan *walk)
+static enum err_code check_cpu(const struct scan *scan)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     if (query->cpu_deadline_ns && parallel_cpu_ns() > query->cpu_deadline_ns)
-        return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
+        return refuse_cost(scan, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
 
 /* A series that no selector finds: would its samples' labels be enough for one? */
-static enum err_code note_samples(struct scan *walk, const struct dictionary *dictionary,
+static enum err_code note_samples(struct scan *scan, const struct dictionary *dictionary,
                                   uint32_t series)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     enum err_code code = ERR_NONE;
     if (state->are_known_enough || !state->is_block_of_samples)
         return code;
     for (size_t i = 0; !state->is_of_samples && !code && i < state->set.count; i++)
         code = selector_matches_known(state->set.selectors[i], dictionary, series,
-                                      &state->is_of_samples, walk->err);
+                                      &state->is_of_samples, scan->err);
     return code;
 }
 
-static enum err_code find_match(struct scan *walk, const struct dictionary *dictionary,
+static enum err_code find_match(struct scan *scan, const struct dictionary *dictionary,
                                 uint32_t series, bool *ret_matches)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const struct selector_set *set = &state->set;
     /* An expression may take long where a block holds many series. */
-    enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(walk);
+    enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(scan);
     *ret_matches = set->count == 0;
     for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
         code = (state->are_known_enough ? selector_matches_known : selector_matches)(
-            set->selectors[i], dictionary, series, ret_matches, walk->err);
+            set->selectors[i], dictionary, series, ret_matches, scan->err);
         state->is_open |= *ret_matches && selector_is_open(set->selectors[i], dictionary, series);
     }
     if (code || !*ret_matches)
-        return code ? code : note_samples(walk, dictionary, series);
+        return code ? code : note_samples(scan, dictionary, series);
     buf_clear(&state->text);
     series_hash_append_text(dictionary, series, &state->text);
     if (buf_failed(&state->text))
-        return err_set(walk->err, ERR_TOO_LARGE,
+        return err_set(scan->err, ERR_TOO_LARGE,
                        "the type and labels of a stored series are longer than %d bytes",
                        SERIES_TEXT_MAX);
-    if (!walk->query->profile)
+    if (!scan->query->profile)
         return ERR_NONE;
-    *ret_matches = series_hash_of(buf_span(&state->text)) == walk->query->profile->series;
+    *ret_matches = series_hash_of(buf_span(&state->text)) == scan->query->profile->series;
     return ERR_NONE;
 }
 
 /* ---- which granules ---- */
 
-static void note_time(struct scan *walk, int64_t first_ns, int64_t last_ns)
+static void note_time(struct scan *scan, int64_t first_ns, int64_t last_ns)
 {
-    walk->first_ns = first_ns < walk->first_ns ? first_ns : walk->first_ns;
-    walk->last_ns = last_ns > walk->last_ns ? last_ns : walk->last_ns;
+    scan->first_ns = first_ns < scan->first_ns ? first_ns : scan->first_ns;
+    scan->last_ns = last_ns > scan->last_ns ? last_ns : scan->last_ns;
 }
 
 /* The first ordinal whose profile begins at moment or later. */
@@ -346,10 +346,10 @@ static void add_neighbours(const struct series_in_hand *hand, const struct block
     found->end = end < latest ? end : latest;
 }
 
-static struct found_profiles find_range(const struct scan *walk, const struct series_in_hand *hand,
+static struct found_profiles find_range(const struct scan *scan, const struct series_in_hand *hand,
                                         const struct block_profile *profiles, uint32_t count)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     const uint32_t start = find_ordinal(profiles, count, query->start_ns);
     uint32_t first = hand->rule == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
     while (first < start && end_of(&profiles[first]) <= query->start_ns)
@@ -365,20 +365,20 @@ static struct found_profiles find_range(const struct scan *walk, const struct se
 
 /* Values over time read the profiles of granules that the window cuts: so they are not read twice.
  */
-static void keep_profiles(struct scan *walk, struct scan_task *task,
+static void keep_profiles(struct scan *scan, struct scan_task *task,
                           const struct block_profile *profiles)
 {
     const uint32_t count = task->end - task->first;
-    if (!walk->query->reach_ns || walk->state->kind != SCAN_TASKS)
+    if (!scan->query->reach_ns || scan->state->kind != SCAN_TASKS)
         return;
-    struct block_profile *kept = arena_new_raw(walk->arena, struct block_profile, count);
+    struct block_profile *kept = arena_new_raw(scan->arena, struct block_profile, count);
     memcpy(kept, profiles + task->first, count * sizeof(*kept));
-    walk->state->text_bytes += count * sizeof(*kept);
+    scan->state->text_bytes += count * sizeof(*kept);
     task->profiles = kept;
 }
 
 /* The profiles first <= ordinal < end of those that were found are the task's. */
-static void take_found(struct scan *walk, const struct found_profiles *found, uint32_t first,
+static void take_found(struct scan *scan, const struct found_profiles *found, uint32_t first,
                        uint32_t end, struct scan_task *task, const struct block_profile *profiles)
 {
     const uint32_t own_first = first > found->own_first ? first : found->own_first;
@@ -388,16 +388,16 @@ static void take_found(struct scan *walk, const struct found_profiles *found, ui
     task->end = end;
     task->outside_count = end - first - own_count;
     if (own_count)
-        note_time(walk, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
+        note_time(scan, profiles[own_first].time_ns, profiles[own_end - 1].time_ns);
     if (first < end)
-        keep_profiles(walk, task, profiles);
+        keep_profiles(scan, task, profiles);
 }
 
 /* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
-static bool is_neighbour(const struct scan *walk, const struct series_in_hand *hand,
+static bool is_neighbour(const struct scan *scan, const struct series_in_hand *hand,
                          const struct block_granule *granule)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     if (!query->ahead_ns)
         return false;
     if (granule->begin_ns >= query->end_ns)
@@ -408,47 +408,47 @@ static bool is_neighbour(const struct scan *walk, const struct series_in_hand *h
 }
 
 /* Which of the granule's profiles are of the window: none is first == end. */
-static enum err_code find_profiles(struct scan *walk, const struct series_in_hand *hand,
+static enum err_code find_profiles(struct scan *scan, const struct series_in_hand *hand,
                                    struct scan_task *task)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     const struct block_granule *granule = task->granule;
-    const char *object_key = walk->state->places[task->block_index]->object_key;
+    const char *object_key = scan->state->places[task->block_index]->object_key;
     task->first = task->end = task->outside_count = 0;
     task->profiles = NULL;
-    task->is_neighbour = is_neighbour(walk, hand, granule);
+    task->is_neighbour = is_neighbour(scan, hand, granule);
     if (task->is_neighbour) {
         task->end = granule->profile_count;
         return ERR_NONE;
     }
     if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
-        note_time(walk, granule->begin_ns, granule->end_ns);
+        note_time(scan, granule->begin_ns, granule->end_ns);
         task->end = granule->profile_count;
         return ERR_NONE;
     }
     const struct block_profile *profiles;
     enum err_code code =
-        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     if (code)
-        return pass_over(walk, object_key, code);
-    const struct found_profiles found = find_range(walk, hand, profiles, granule->profile_count);
-    take_found(walk, &found, found.first, found.end, task, profiles);
+        return pass_over(scan, object_key, code);
+    const struct found_profiles found = find_range(scan, hand, profiles, granule->profile_count);
+    take_found(scan, &found, found.first, found.end, task, profiles);
     return ERR_NONE;
 }
 
-static void add_task(struct scan *walk, struct series_in_hand *hand, struct scan_task *task)
+static void add_task(struct scan *scan, struct series_in_hand *hand, struct scan_task *task)
 {
     if (!hand->has_number)
-        hand->number = number_series(walk, block_dictionary(task->block), hand->index);
+        hand->number = number_series(scan, block_dictionary(task->block), hand->index);
     hand->has_number = true;
     task->series = hand->number;
-    walk->statistics.profile_count += scan_profile_count(task);
-    if (walk->state->kind == SCAN_SERIES)
+    scan->statistics.profile_count += scan_profile_count(task);
+    if (scan->state->kind == SCAN_SERIES)
         return;
-    walk->statistics.totals_count += task->are_totals;
-    walk->tasks =
-        grow(walk->tasks, walk->task_count, &walk->state->task_capacity, sizeof(*walk->tasks));
-    walk->tasks[walk->task_count++] = *task;
+    scan->statistics.totals_count += task->are_totals;
+    scan->tasks =
+        grow(scan->tasks, scan->task_count, &scan->state->task_capacity, sizeof(*scan->tasks));
+    scan->tasks[scan->task_count++] = *task;
 }
 
 static bool has_label(const struct store_series *series, struct span name)
@@ -470,37 +470,37 @@ static bool has_labels(const struct store_series *series, const struct span *nam
 }
 
 /* Series that match with labels of samples lack one that the only selector requires. */
-static bool has_required(const struct scan *walk, const struct store_series *series)
+static bool has_required(const struct scan *scan, const struct store_series *series)
 {
     struct span names[SELECTOR_MAX_MATCHERS];
-    const struct scan_state *state = walk->state;
+    const struct scan_state *state = scan->state;
     if (!state->are_known_enough || state->set.count != 1)
         return true;
     return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
 }
 
-void scan_count_unlabelled(struct scan *walk, const struct span *names, size_t name_count)
+void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t name_count)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     struct span keys[LABEL_RULES_MAX];
     const size_t key_count = query->label_filter ? label_filter_keys(query->label_filter, keys) : 0;
-    walk->statistics.unlabelled_count = 0;
-    for (uint32_t i = 0; i < walk->task_count && walk->statistics.totals_count; i++) {
-        const struct scan_task *task = &walk->tasks[i];
-        const struct store_series *series = &walk->series[task->series];
+    scan->statistics.unlabelled_count = 0;
+    for (uint32_t i = 0; i < scan->task_count && scan->statistics.totals_count; i++) {
+        const struct scan_task *task = &scan->tasks[i];
+        const struct store_series *series = &scan->series[task->series];
         const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
                                  has_labels(series, names, name_count) &&
-                                 has_required(walk, series);
-        walk->statistics.unlabelled_count += task->are_totals && !is_complete;
+                                 has_required(scan, series);
+        scan->statistics.unlabelled_count += task->are_totals && !is_complete;
     }
 }
 
 /* A task for each run of profiles in the window that are not deleted. */
-static void add_runs(struct scan *walk, struct series_in_hand *hand, struct scan_task *task,
+static void add_runs(struct scan *scan, struct series_in_hand *hand, struct scan_task *task,
                      const struct block_profile *profiles)
 {
     const uint32_t count = task->granule->profile_count;
-    const struct found_profiles found = find_range(walk, hand, profiles, count);
+    const struct found_profiles found = find_range(scan, hand, profiles, count);
     uint32_t at = found.first;
     task->is_neighbour = false;
     for (uint32_t i = 0; at < found.end; i++) {
@@ -509,8 +509,8 @@ static void add_runs(struct scan *walk, struct series_in_hand *hand, struct scan
         uint32_t stop = is_last ? found.end : find_ordinal(profiles, count, window->start_ns);
         stop = stop < found.end ? stop : found.end;
         if (at < stop) {
-            take_found(walk, &found, at, stop, task, profiles);
-            add_task(walk, hand, task);
+            take_found(scan, &found, at, stop, task, profiles);
+            add_task(scan, hand, task);
         }
         const uint32_t next = is_last ? found.end : find_ordinal(profiles, count, window->end_ns);
         at = next > at ? next : at;
@@ -518,7 +518,7 @@ static void add_runs(struct scan *walk, struct series_in_hand *hand, struct scan
 }
 
 /* Some of the granule's profiles may be deleted. */
-static enum err_code look_at_rest(struct scan *walk, struct series_in_hand *hand,
+static enum err_code look_at_rest(struct scan *scan, struct series_in_hand *hand,
                                   struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
@@ -526,19 +526,19 @@ static enum err_code look_at_rest(struct scan *walk, struct series_in_hand *hand
     if (deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
         return ERR_NONE;
     enum err_code code =
-        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     if (code)
-        return pass_over(walk, walk->state->places[task->block_index]->object_key, code);
-    add_runs(walk, hand, task, profiles);
+        return pass_over(scan, scan->state->places[task->block_index]->object_key, code);
+    add_runs(scan, hand, task, profiles);
     return ERR_NONE;
 }
 
 /* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
  * a part of it; that there are any is told of all the time from a block's first to its last. */
-static enum err_code look_at_totals(struct scan *walk, struct series_in_hand *hand,
+static enum err_code look_at_totals(struct scan *scan, struct series_in_hand *hand,
                                     struct scan_task *task)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     const struct block_granule *granule = task->granule;
     int64_t first_ns, last_ns;
     scan_find_hour(granule, &first_ns, &last_ns);
@@ -549,18 +549,18 @@ static enum err_code look_at_totals(struct scan *walk, struct series_in_hand *ha
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
                    deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
         return ERR_NONE;
-    if (walk->state->kind == SCAN_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
-        walk->statistics.cut_count++;
+    if (scan->state->kind == SCAN_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
+        scan->statistics.cut_count++;
         return ERR_NONE;
     }
     if (is_cut)
-        return look_at_rest(walk, hand, task);
-    note_time(walk, granule->begin_ns, granule->end_ns);
+        return look_at_rest(scan, hand, task);
+    note_time(scan, granule->begin_ns, granule->end_ns);
     task->first = task->outside_count = 0;
     task->end = granule->profile_count;
     task->is_neighbour = false;
     task->profiles = NULL;
-    add_task(walk, hand, task);
+    add_task(scan, hand, task);
     return ERR_NONE;
 }
 
@@ -578,10 +578,10 @@ static int64_t reach_ahead(const struct store_query *query)
 
 /* It lies beyond the reach, or ends before the window begins, by what the block says of its
  * durations. A neighbour may be one without a duration: not where none lacks one. */
-static bool is_outside(const struct scan *walk, const struct series_in_hand *hand,
+static bool is_outside(const struct scan *scan, const struct series_in_hand *hand,
                        const struct block_granule *granule)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     if (granule->end_ns < hand->from_ns || granule->begin_ns >= hand->until_ns)
         return true;
     if (hand->rule != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
@@ -591,94 +591,94 @@ static bool is_outside(const struct scan *walk, const struct series_in_hand *han
             granule->reach_ns <= query->start_ns);
 }
 
-static enum err_code take_in_hand(struct scan *walk, const struct deletion_set_ids *deletions,
+static enum err_code take_in_hand(struct scan *scan, const struct deletion_set_ids *deletions,
                                   const struct scan_task *task, struct series_in_hand *hand)
 {
     const struct dictionary *dictionary = block_dictionary(task->block);
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     *hand = (struct series_in_hand){.index = task->granule->series,
                                     .rule = aggregation_of_type(dictionary, task->granule->series),
                                     .from_ns = query->start_ns,
                                     .until_ns = reach_ahead(query)};
-    enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
+    enum err_code code = find_match(scan, dictionary, hand->index, &hand->matches);
     if (hand->rule == STORE_SUM || query->ahead_ns)
         hand->from_ns = reach_back(query);
     if (code || !hand->matches ||
-        !deletion_set_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
+        !deletion_set_can_have(scan->state->deleted, deletions, task->granule->begin_ns))
         return code;
-    return deletion_set_find(walk->state->deleted, deletions, dictionary, hand->index,
-                             &hand->deleted, walk->err);
+    return deletion_set_find(scan->state->deleted, deletions, dictionary, hand->index,
+                             &hand->deleted, scan->err);
 }
 
-static enum err_code look_at_granule(struct scan *walk, const struct deletion_set_ids *deletions,
+static enum err_code look_at_granule(struct scan *scan, const struct deletion_set_ids *deletions,
                                      struct series_in_hand *hand, struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     enum err_code code = ERR_NONE;
     if (granule->series != hand->index)
-        code = take_in_hand(walk, deletions, task, hand);
-    if (code || !hand->matches || (walk->state->kind == SCAN_SERIES && hand->has_number) ||
-        is_outside(walk, hand, granule))
+        code = take_in_hand(scan, deletions, task, hand);
+    if (code || !hand->matches || (scan->state->kind == SCAN_SERIES && hand->has_number) ||
+        is_outside(scan, hand, granule))
         return code;
     task->are_totals = deletion_set_leaves_totals(&hand->deleted, granule);
     if (task->are_totals)
-        return look_at_totals(walk, hand, task);
+        return look_at_totals(scan, hand, task);
     if (deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
-        return look_at_rest(walk, hand, task);
-    code = find_profiles(walk, hand, task);
+        return look_at_rest(scan, hand, task);
+    code = find_profiles(scan, hand, task);
     if (!code && task->first < task->end)
-        add_task(walk, hand, task);
+        add_task(scan, hand, task);
     return code;
 }
 
-static void note_sample_labels(struct scan *walk, const struct dictionary *dictionary)
+static void note_sample_labels(struct scan *scan, const struct dictionary *dictionary)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     state->is_block_of_samples = false;
     for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
         state->is_block_of_samples =
             selector_is_of_samples(state->set.selectors[i], dictionary, true);
-    walk->may_be_of_samples |= state->is_block_of_samples && state->kind == SCAN_SERIES;
+    scan->may_be_of_samples |= state->is_block_of_samples && state->kind == SCAN_SERIES;
 }
 
-static enum err_code look_at_block(struct scan *walk, const struct block *block,
+static enum err_code look_at_block(struct scan *scan, const struct block *block,
                                    const struct deletion_set_ids *deletions)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     struct series_in_hand hand = {.index = UINT32_MAX};
-    struct scan_task task = {.block = block, .block_index = walk->block_count};
+    struct scan_task task = {.block = block, .block_index = scan->block_count};
     uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
     const int64_t from_ns = reach_back(query), until_ns = reach_ahead(query);
-    note_sample_labels(walk, block_dictionary(block));
+    note_sample_labels(scan, block_dictionary(block));
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
         if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
-            code = look_at_granule(walk, deletions, &hand, &task);
+            code = look_at_granule(scan, deletions, &hand, &task);
     }
-    return code ? code : scan_check_limits(walk, 0);
+    return code ? code : scan_check_limits(scan, 0);
 }
 
-static void note_left_out(struct scan *walk, uint32_t index)
+static void note_left_out(struct scan *scan, uint32_t index)
 {
-    struct scan_state *state = walk->state;
-    struct store_statistics *statistics = &walk->statistics;
+    struct scan_state *state = scan->state;
+    struct store_statistics *statistics = &scan->statistics;
     const struct block *block = block_cache_get(state->entries[index]);
     const size_t string_bytes = block_dictionary(block)->string_bytes;
     if (string_bytes > state->largest_left_out) {
         state->largest_left_out = string_bytes;
-        statistics->oversized_message = oversized_describe(walk->arena, block, string_bytes);
+        statistics->oversized_message = oversized_describe(scan->arena, block, string_bytes);
     }
     statistics->oversized_count++;
     statistics->block_count--;
 }
 
 /* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
-static bool take_oversized(struct scan *walk, size_t bytes)
+static bool take_oversized(struct scan *scan, size_t bytes)
 {
-    const size_t most = max_memory(walk->query) / OVERSIZED_QUERY_PART;
-    size_t *taken = &walk->state->oversized_bytes;
+    const size_t most = max_memory(scan->query) / OVERSIZED_QUERY_PART;
+    size_t *taken = &scan->state->oversized_bytes;
     if (*taken + bytes > most)
         return false;
     *taken += bytes;
@@ -686,53 +686,53 @@ static bool take_oversized(struct scan *walk, size_t bytes)
 }
 
 /* A block whose strings do not fit is not opened with its stacks. */
-static bool leaves_out_stacks(struct scan *walk, uint32_t index)
+static bool leaves_out_stacks(struct scan *scan, uint32_t index)
 {
-    const struct block *block = block_cache_get(walk->state->entries[index]);
-    if (!oversized_in_query(block) || take_oversized(walk, block_dictionary(block)->string_bytes))
+    const struct block *block = block_cache_get(scan->state->entries[index]);
+    if (!oversized_in_query(block) || take_oversized(scan, block_dictionary(block)->string_bytes))
         return false;
-    walk->state->have_no_stacks[index] = true;
-    note_left_out(walk, index);
+    scan->state->have_no_stacks[index] = true;
+    note_left_out(scan, index);
     return true;
 }
 
 /* What cannot be opened is told of once. */
-static enum err_code accept_stacks(struct scan *walk, uint32_t index,
+static enum err_code accept_stacks(struct scan *scan, uint32_t index,
                                    const struct open_outcome *outcome)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const enum err_code code = outcome->code;
     if (code)
-        *walk->err = outcome->err;
+        *scan->err = outcome->err;
     if (code == ERR_CANCELLED)
-        return scan_explain_wait(walk, code);
+        return scan_explain_wait(scan, code);
     if (code) {
         state->have_no_stacks[index] = true;
-        walk->statistics.block_count--;
-        return pass_over(walk, state->places[index]->object_key,
+        scan->statistics.block_count--;
+        return pass_over(scan, state->places[index]->object_key,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     }
     state->stacks[index] = outcome->entry;
     state->block_bytes += block_memory(block_cache_get(outcome->entry));
-    walk->statistics.bytes_read += block_opening_bytes(block_cache_get(outcome->entry));
-    return scan_check_limits(walk, 0);
+    scan->statistics.bytes_read += block_opening_bytes(block_cache_get(outcome->entry));
+    return scan_check_limits(scan, 0);
 }
 
 /* Of the blocks of these numbers, PARALLEL_MOST at most. */
-static enum err_code open_stacks(struct scan *walk, const uint32_t *indexes, size_t count,
+static enum err_code open_stacks(struct scan *scan, const uint32_t *indexes, size_t count,
                                  enum open_part part)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const struct catalogue_place *places[PARALLEL_MOST] = {0};
     struct open_outcome outcomes[PARALLEL_MOST];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
-    block_cache_ref_several(state->source->blocks, walk->query->tenant_id, places, count, part,
-                            &walk->query->patience, outcomes);
+    block_cache_ref_several(state->source->blocks, scan->query->tenant_id, places, count, part,
+                            &scan->query->wait_limit, outcomes);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < count; i++) {
         if (!code)
-            code = accept_stacks(walk, indexes[i], &outcomes[i]);
+            code = accept_stacks(scan, indexes[i], &outcomes[i]);
         else if (!outcomes[i].code)
             flight_cache_unref(outcomes[i].entry);
     }
@@ -740,29 +740,29 @@ static enum err_code open_stacks(struct scan *walk, const uint32_t *indexes, siz
 }
 
 /* The next blocks of tasks from `at` on that are not open with their stacks. */
-static size_t find_unopened(struct scan *walk, uint32_t at, uint32_t *indexes, size_t most)
+static size_t find_unopened(struct scan *scan, uint32_t at, uint32_t *indexes, size_t most)
 {
-    const struct scan_state *state = walk->state;
+    const struct scan_state *state = scan->state;
     size_t count = 0;
-    for (; at < walk->task_count && count < most; at++) {
-        const uint32_t index = walk->tasks[at].block_index;
-        if (walk->tasks[at].is_neighbour)
+    for (; at < scan->task_count && count < most; at++) {
+        const uint32_t index = scan->tasks[at].block_index;
+        if (scan->tasks[at].is_neighbour)
             continue;
         const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
         if (!is_known && !state->stacks[index] && !state->have_no_stacks[index] &&
-            !leaves_out_stacks(walk, index))
+            !leaves_out_stacks(scan, index))
             indexes[count++] = index;
     }
     return count;
 }
 
-enum err_code scan_open_stacks(struct scan *walk, struct scan_task *task)
+enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
-    if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(walk, index))
-        code = open_stacks(walk, &index, 1, OPEN_STACKS);
+    if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(scan, index))
+        code = open_stacks(scan, &index, 1, OPEN_STACKS);
     if (code)
         return code;
     if (state->stacks[index]) {
@@ -773,156 +773,156 @@ enum err_code scan_open_stacks(struct scan *walk, struct scan_task *task)
         return ERR_NONE;
     }
     task->is_broken = true;
-    walk->statistics.profile_count -= scan_profile_count(task);
-    walk->statistics.totals_count -= task->are_totals;
+    scan->statistics.profile_count -= scan_profile_count(task);
+    scan->statistics.totals_count -= task->are_totals;
     return ERR_NONE;
 }
 
 /* With the task's block those that come next, as many as a crew has in hand at once: what they take
  * is known, and may be too much, when they are open. */
-static enum err_code open_stacks_from(struct scan *walk, uint32_t at, enum open_part part)
+static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum open_part part)
 {
-    const uint32_t index = walk->tasks[at].block_index;
+    const uint32_t index = scan->tasks[at].block_index;
     uint32_t indexes[PARALLEL_MOST];
-    if (walk->state->stacks[index] || walk->state->have_no_stacks[index])
+    if (scan->state->stacks[index] || scan->state->have_no_stacks[index])
         return ERR_NONE;
-    const size_t count = find_unopened(walk, at, indexes, parallel_size());
-    return count ? open_stacks(walk, indexes, count, part) : ERR_NONE;
+    const size_t count = find_unopened(scan, at, indexes, parallel_size());
+    return count ? open_stacks(scan, indexes, count, part) : ERR_NONE;
 }
 
-enum err_code scan_open_all_stacks(struct scan *walk, bool wants_hashes)
+enum err_code scan_open_all_stacks(struct scan *scan, bool wants_hashes)
 {
     uint32_t kept = 0;
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        struct scan_task *task = &walk->tasks[i];
+    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
+        struct scan_task *task = &scan->tasks[i];
         if (task->is_neighbour) { /* few of them are needed */
-            walk->tasks[kept++] = *task;
+            scan->tasks[kept++] = *task;
             continue;
         }
         if (i == 0 || task[-1].is_neighbour || task->block_index != task[-1].block_index)
-            code = open_stacks_from(walk, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
+            code = open_stacks_from(scan, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
         if (!code)
-            code = scan_open_stacks(walk, task);
+            code = scan_open_stacks(scan, task);
         if (!task->is_broken)
-            walk->tasks[kept++] = *task;
+            scan->tasks[kept++] = *task;
     }
-    walk->task_count = kept;
+    scan->task_count = kept;
     return code;
 }
 
 /* ---- blocks that are left out ---- */
 
-static void leave_out(struct scan *walk, uint32_t index)
+static void leave_out(struct scan *scan, uint32_t index)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     state->block_bytes -= block_memory(block_cache_get(state->entries[index]));
     state->are_left_out[index] = true;
-    note_left_out(walk, index);
+    note_left_out(scan, index);
     flight_cache_unref(state->entries[index]);
     state->entries[index] = NULL;
 }
 
-static void remove_tasks_of_left_out(struct scan *walk)
+static void remove_tasks_of_left_out(struct scan *scan)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < walk->task_count && walk->statistics.oversized_count; i++) {
-        const struct scan_task *task = &walk->tasks[i];
-        if (!walk->state->are_left_out[task->block_index]) {
-            walk->tasks[kept++] = *task;
+    for (uint32_t i = 0; i < scan->task_count && scan->statistics.oversized_count; i++) {
+        const struct scan_task *task = &scan->tasks[i];
+        if (!scan->state->are_left_out[task->block_index]) {
+            scan->tasks[kept++] = *task;
             continue;
         }
-        walk->statistics.profile_count -= scan_profile_count(task);
-        walk->statistics.totals_count -= task->are_totals;
+        scan->statistics.profile_count -= scan_profile_count(task);
+        scan->statistics.totals_count -= task->are_totals;
     }
-    if (walk->statistics.oversized_count)
-        walk->task_count = kept;
+    if (scan->statistics.oversized_count)
+        scan->task_count = kept;
 }
 
-static enum err_code look_at_place(struct scan *walk, const struct catalogue_place *place,
+static enum err_code look_at_place(struct scan *scan, const struct catalogue_place *place,
                                    const struct open_outcome *outcome)
 {
-    struct scan_state *state = walk->state;
-    const uint32_t index = walk->block_count;
+    struct scan_state *state = scan->state;
+    const uint32_t index = scan->block_count;
     struct flight_entry *entry = outcome->entry;
     enum err_code code = outcome->code;
     if (code)
-        *walk->err = outcome->err;
+        *scan->err = outcome->err;
     if (code == ERR_CANCELLED)
-        return scan_explain_wait(walk, code);
+        return scan_explain_wait(scan, code);
     if (code)
-        return pass_over(walk, place->object_key,
+        return pass_over(scan, place->object_key,
                          code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     state->places[index] = place;
-    walk->statistics.bytes_read += block_opening_bytes(block_cache_get(entry));
-    const uint64_t profiles_before = walk->statistics.profile_count;
-    const uint32_t tasks_before = walk->task_count;
-    code = look_at_block(walk, block_cache_get(entry), &place->deletions);
+    scan->statistics.bytes_read += block_opening_bytes(block_cache_get(entry));
+    const uint64_t profiles_before = scan->statistics.profile_count;
+    const uint32_t tasks_before = scan->task_count;
+    code = look_at_block(scan, block_cache_get(entry), &place->deletions);
     const bool is_used =
-        walk->statistics.profile_count > profiles_before || walk->task_count > tasks_before;
-    walk->statistics.block_count += is_used;
+        scan->statistics.profile_count > profiles_before || scan->task_count > tasks_before;
+    scan->statistics.block_count += is_used;
     if (!is_used || state->kind != SCAN_TASKS) {
         flight_cache_unref(entry);
         return code;
     }
-    state->entries[walk->block_count++] = entry;
+    state->entries[scan->block_count++] = entry;
     state->block_bytes += block_memory(block_cache_get(entry));
     if (oversized_in_query(block_cache_get(entry)) &&
-        !take_oversized(walk, block_memory(block_cache_get(entry))))
-        leave_out(walk, index);
-    return code ? code : scan_check_limits(walk, 0);
+        !take_oversized(scan, block_memory(block_cache_get(entry))))
+        leave_out(scan, index);
+    return code ? code : scan_check_limits(scan, 0);
 }
 
 /* PARALLEL_MOST at most. */
-static enum err_code look_at_several(struct scan *walk, const struct catalogue_place *places,
+static enum err_code look_at_several(struct scan *scan, const struct catalogue_place *places,
                                      size_t count)
 {
-    struct scan_state *state = walk->state;
+    struct scan_state *state = scan->state;
     const struct catalogue_place *wanted[PARALLEL_MOST] = {0};
     struct open_outcome outcomes[PARALLEL_MOST];
-    enum err_code code = scan_check_limits(walk, 0);
+    enum err_code code = scan_check_limits(scan, 0);
     if (code)
         return code;
     for (size_t i = 0; i < count; i++)
         wanted[i] = &places[i];
-    block_cache_ref_several(state->source->blocks, walk->query->tenant_id, wanted, count,
-                            OPEN_SERIES, &walk->query->patience, outcomes);
+    block_cache_ref_several(state->source->blocks, scan->query->tenant_id, wanted, count,
+                            OPEN_SERIES, &scan->query->wait_limit, outcomes);
     for (size_t i = 0; i < count; i++) {
         if (!code)
-            code = look_at_place(walk, wanted[i], &outcomes[i]);
+            code = look_at_place(scan, wanted[i], &outcomes[i]);
         else if (!outcomes[i].code)
             flight_cache_unref(outcomes[i].entry);
     }
     return code;
 }
 
-static enum err_code look_at_places(struct scan *walk)
+static enum err_code look_at_places(struct scan *scan)
 {
-    const struct store_query *query = walk->query;
+    const struct store_query *query = scan->query;
     struct catalogue_found found;
     struct retention *retention = NULL;
-    const struct scan_source *source = walk->state->source;
+    const struct scan_source *source = scan->state->source;
     enum err_code code =
-        catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
-                       reach_back(query), reach_ahead(query), &found, walk->err);
+        catalogue_find(source->database, scan->arena, query->tenant_id, source->retention_s,
+                       reach_back(query), reach_ahead(query), &found, scan->err);
     if (!code)
-        code = retention_create(walk->arena, &found.rules, &retention, walk->err);
+        code = retention_create(scan->arena, &found.rules, &retention, scan->err);
     if (!code)
-        code = deletion_set_create(walk->arena, found.deletions, found.deletion_count, retention,
-                                   &walk->state->deleted, walk->err);
+        code = deletion_set_create(scan->arena, found.deletions, found.deletion_count, retention,
+                                   &scan->state->deleted, scan->err);
     if (code)
         return code;
-    walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
-    walk->state->stacks = arena_new(walk->arena, struct flight_entry *, found.count);
-    walk->state->have_no_stacks = arena_new(walk->arena, bool, found.count);
-    walk->state->are_left_out = arena_new(walk->arena, bool, found.count);
-    walk->state->places = arena_new(walk->arena, const struct catalogue_place *, found.count);
+    scan->state->entries = arena_new(scan->arena, struct flight_entry *, found.count);
+    scan->state->stacks = arena_new(scan->arena, struct flight_entry *, found.count);
+    scan->state->have_no_stacks = arena_new(scan->arena, bool, found.count);
+    scan->state->are_left_out = arena_new(scan->arena, bool, found.count);
+    scan->state->places = arena_new(scan->arena, const struct catalogue_place *, found.count);
     const uint32_t at_once = (uint32_t)parallel_size();
     for (uint32_t i = 0; i < found.count && !code; i += at_once) {
         const uint32_t left = found.count - i;
-        code = look_at_several(walk, &found.places[i], left < at_once ? left : at_once);
+        code = look_at_several(scan, &found.places[i], left < at_once ? left : at_once);
     }
-    remove_tasks_of_left_out(walk);
+    remove_tasks_of_left_out(scan);
     return code;
 }
 
@@ -932,15 +932,15 @@ static enum err_code look_at_places(struct scan *walk)
  * the walk begins again, and takes the series that match but for such labels. Others that match by
  * their own labels stay as they are.
  */
-static enum err_code look(struct scan *walk)
+static enum err_code look(struct scan *scan)
 {
-    struct scan_state *state = walk->state;
-    walk->statistics.bytes_read = state->bytes_read;
-    enum err_code code = look_at_places(walk);
+    struct scan_state *state = scan->state;
+    scan->statistics.bytes_read = state->bytes_read;
+    enum err_code code = look_at_places(scan);
     state->looks_again = !code && state->is_of_samples && state->kind == SCAN_TASKS;
-    state->bytes_read = walk->statistics.bytes_read;
+    state->bytes_read = scan->statistics.bytes_read;
     if (state->is_open)
-        walk->row_selectors = &state->set;
+        scan->row_selectors = &state->set;
     return code;
 }
 
@@ -952,145 +952,145 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The types by name, as many as a message holds. */
-static const char *list_types(const struct scan *walk)
+static const char *list_types(const struct scan *scan)
 {
     enum { ROOM = ERR_MESSAGE_BYTES / 2 };
-    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
     buf_auto list;
     buf_init(&list, SERIES_TEXT_MAX);
-    for (uint32_t i = 0; i < walk->type_count; i++)
-        types[i] = walk->types[i];
-    if (walk->type_count)
-        qsort(types, walk->type_count, sizeof(*types), compare_names);
+    for (uint32_t i = 0; i < scan->type_count; i++)
+        types[i] = scan->types[i];
+    if (scan->type_count)
+        qsort(types, scan->type_count, sizeof(*types), compare_names);
     uint32_t shown = 0;
-    for (; shown < walk->type_count; shown++) {
+    for (; shown < scan->type_count; shown++) {
         if (shown && list.size + strlen(types[shown].name) > ROOM)
             break;
         buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
     }
-    if (shown < walk->type_count)
-        buf_printf(&list, " and %" PRIu32 " more", walk->type_count - shown);
-    return arena_strndup(walk->arena, list.data, list.size);
+    if (shown < scan->type_count)
+        buf_printf(&list, " and %" PRIu32 " more", scan->type_count - shown);
+    return arena_strndup(scan->arena, list.data, list.size);
 }
 
 /* Which types have a profile before the window's end. Those that begin later, and were found as
  * neighbours of the window, have no value in it. */
-static bool *find_types_there(const struct scan *walk, bool *ret_are_all)
+static bool *find_types_there(const struct scan *scan, bool *ret_are_all)
 {
-    bool *are_there = arena_new(walk->arena, bool, walk->type_count);
-    for (uint32_t i = 0; i < walk->task_count; i++) {
-        const struct scan_task *task = &walk->tasks[i];
-        are_there[walk->series[task->series].type] |= task->granule->begin_ns < walk->query->end_ns;
+    bool *are_there = arena_new(scan->arena, bool, scan->type_count);
+    for (uint32_t i = 0; i < scan->task_count; i++) {
+        const struct scan_task *task = &scan->tasks[i];
+        are_there[scan->series[task->series].type] |= task->granule->begin_ns < scan->query->end_ns;
     }
     *ret_are_all = true;
-    for (uint32_t i = 0; i < walk->type_count; i++)
+    for (uint32_t i = 0; i < scan->type_count; i++)
         *ret_are_all &= are_there[i];
     return are_there;
 }
 
 /* Numbers of series and types that stay change; series that go have UINT32_MAX. */
-static uint32_t *keep_series(struct scan *walk, const bool *are_there)
+static uint32_t *keep_series(struct scan *scan, const bool *are_there)
 {
-    uint32_t *types = arena_new(walk->arena, uint32_t, walk->type_count);
-    uint32_t *numbers = arena_new(walk->arena, uint32_t, walk->series_count);
+    uint32_t *types = arena_new(scan->arena, uint32_t, scan->type_count);
+    uint32_t *numbers = arena_new(scan->arena, uint32_t, scan->series_count);
     uint32_t type_count = 0, series_count = 0;
-    for (uint32_t i = 0; i < walk->type_count; i++) {
+    for (uint32_t i = 0; i < scan->type_count; i++) {
         types[i] = type_count;
         if (are_there[i])
-            walk->types[type_count++] = walk->types[i];
+            scan->types[type_count++] = scan->types[i];
     }
-    for (uint32_t i = 0; i < walk->series_count; i++) {
-        struct store_series series = walk->series[i];
+    for (uint32_t i = 0; i < scan->series_count; i++) {
+        struct store_series series = scan->series[i];
         numbers[i] = are_there[series.type] ? series_count : UINT32_MAX;
         series.type = types[series.type];
         if (numbers[i] != UINT32_MAX)
-            walk->series[series_count++] = series;
+            scan->series[series_count++] = series;
     }
-    walk->type_count = type_count;
-    walk->series_count = walk->statistics.series_count = series_count;
+    scan->type_count = type_count;
+    scan->series_count = scan->statistics.series_count = series_count;
     return numbers;
 }
 
-static void drop_later_types(struct scan *walk)
+static void drop_later_types(struct scan *scan)
 {
     bool are_all;
-    const bool *are_there = find_types_there(walk, &are_all);
+    const bool *are_there = find_types_there(scan, &are_all);
     if (are_all)
         return;
-    const uint32_t *numbers = keep_series(walk, are_there);
+    const uint32_t *numbers = keep_series(scan, are_there);
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < walk->task_count; i++) {
-        struct scan_task *task = &walk->tasks[i];
+    for (uint32_t i = 0; i < scan->task_count; i++) {
+        struct scan_task *task = &scan->tasks[i];
         task->series = numbers[task->series];
         if (task->series != UINT32_MAX)
-            walk->tasks[kept++] = *task;
+            scan->tasks[kept++] = *task;
     }
-    walk->task_count = kept;
+    scan->task_count = kept;
 }
 
-enum err_code scan_check_types(struct scan *walk)
+enum err_code scan_check_types(struct scan *scan)
 {
-    if (walk->type_count > 1)
-        drop_later_types(walk);
-    if (walk->type_count <= 1)
+    if (scan->type_count > 1)
+        drop_later_types(scan);
+    if (scan->type_count <= 1)
         return ERR_NONE;
-    return err_set(walk->err, ERR_INVALID,
+    return err_set(scan->err, ERR_INVALID,
                    "query: %" PRIu32 " profile types match, ask for one of them: %s",
-                   walk->type_count, list_types(walk));
+                   scan->type_count, list_types(scan));
 }
 
-enum err_code scan_check_magnitude(const struct scan *walk)
+enum err_code scan_check_magnitude(const struct scan *scan)
 {
     uint64_t magnitude = 0;
-    for (uint32_t i = 0; i < walk->task_count; i++) {
-        magnitude += walk->tasks[i].granule->magnitude;
+    for (uint32_t i = 0; i < scan->task_count; i++) {
+        magnitude += scan->tasks[i].granule->magnitude;
         if (magnitude >= INT64_MAX)
             return err_set(
-                walk->err, ERR_TOO_LARGE,
+                scan->err, ERR_TOO_LARGE,
                 "the values add up to more than 2^63: ask for fewer series or less time");
     }
     return ERR_NONE;
 }
 
 /* What it may hold was asked for before, or is asked for now. */
-static enum err_code take_memory(const struct scan *walk, size_t bytes)
+static enum err_code take_memory(const struct scan *scan, size_t bytes)
 {
-    const struct store_memory *memory = walk->query->memory;
-    struct scan_state *state = walk->state;
+    const struct store_memory *memory = scan->query->memory;
+    struct scan_state *state = scan->state;
     if (!memory || bytes <= state->granted_bytes)
         return ERR_NONE;
     state->granted_bytes = memory->grow(memory->context, bytes);
     if (bytes <= state->granted_bytes)
         return ERR_NONE;
     state->needed_bytes = bytes;
-    return err_set(walk->err, ERR_BUSY, "other questions need the memory");
+    return err_set(scan->err, ERR_BUSY, "other questions need the memory");
 }
 
-enum err_code scan_check_limits(const struct scan *walk, size_t bytes)
+enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
 {
-    const struct store_query *query = walk->query;
-    const struct scan_state *state = walk->state;
+    const struct store_query *query = scan->query;
+    const struct scan_state *state = scan->state;
     bytes += state->block_bytes + state->text_bytes +
-             state->series_capacity * sizeof(*walk->series) +
-             state->task_capacity * sizeof(*walk->tasks);
-    if (wait_limit_is_cancelled(&query->patience))
-        return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
+             state->series_capacity * sizeof(*scan->series) +
+             state->task_capacity * sizeof(*scan->tasks);
+    if (wait_limit_is_cancelled(&query->wait_limit))
+        return err_set(scan->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > max_memory(query))
-        return refuse_memory(walk, max_memory(query));
-    if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
-        return refuse_cost(walk, "reads more than it may", query->texts.read);
-    enum err_code code = check_cpu(walk);
+        return refuse_memory(scan, max_memory(query));
+    if (query->max_read_bytes && scan->statistics.bytes_read > query->max_read_bytes)
+        return refuse_cost(scan, "reads more than it may", query->texts.read);
+    enum err_code code = check_cpu(scan);
     if (code)
         return code;
-    if (wait_limit_is_late(&query->patience))
-        return refuse_cost(walk, "is not answered within the time that it may take",
+    if (wait_limit_is_late(&query->wait_limit))
+        return refuse_cost(scan, "is not answered within the time that it may take",
                            query->texts.time);
-    return take_memory(walk, bytes);
+    return take_memory(scan, bytes);
 }
 
-enum err_code scan_explain_wait(const struct scan *walk, enum err_code code)
+enum err_code scan_explain_wait(const struct scan *scan, enum err_code code)
 {
-    const enum err_code why = code == ERR_CANCELLED ? scan_check_limits(walk, 0) : ERR_NONE;
+    const enum err_code why = code == ERR_CANCELLED ? scan_check_limits(scan, 0) : ERR_NONE;
     return why ? why : code;
 }
 
@@ -1104,52 +1104,52 @@ void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
                        : (granule->hour + INT64_C(1)) * hour_ns - 1;
 }
 
-void scan_note_cut(struct scan *walk, const struct scan_task *task)
+void scan_note_cut(struct scan *scan, const struct scan_task *task)
 {
-    walk->statistics.cut_count++;
-    walk->statistics.totals_count--;
-    walk->statistics.profile_count -= scan_profile_count(task);
+    scan->statistics.cut_count++;
+    scan->statistics.totals_count--;
+    scan->statistics.profile_count -= scan_profile_count(task);
 }
 
-enum err_code scan_note_read(struct scan *walk, struct scan_task *task, uint64_t row_count,
+enum err_code scan_note_read(struct scan *scan, struct scan_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code)
 {
-    const char *object_key = walk->state->places[task->block_index]->object_key;
-    struct store_statistics *statistics = &walk->statistics;
+    const char *object_key = scan->state->places[task->block_index]->object_key;
+    struct store_statistics *statistics = &scan->statistics;
     if (!code) {
         statistics->granule_count++;
         statistics->row_count += row_count;
         statistics->bytes_read += bytes;
-    } else if (is_broken(walk, object_key, code)) {
+    } else if (is_broken(scan, object_key, code)) {
         task->is_broken = true;
         statistics->profile_count -= scan_profile_count(task);
     }
-    return pass_over(walk, object_key, code);
+    return pass_over(scan, object_key, code);
 }
 
 /* tasks NULL: the walk's. */
-static void read_ahead(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
+static void read_ahead(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
                        uint32_t at)
 {
-    uint32_t *next = &walk->state->ahead;
+    uint32_t *next = &scan->state->ahead;
     *next = *next > at ? *next : at;
     for (; *next < task_count && *next < at + TASKS_AHEAD; ++*next) {
-        const struct scan_task *task = tasks ? tasks[*next] : &walk->tasks[*next];
+        const struct scan_task *task = tasks ? tasks[*next] : &scan->tasks[*next];
         const bool is_whole = scan_is_whole(task);
         block_read_ahead(task->block, task->granule, is_whole ? BLOCK_TOTALS : BLOCK_PROFILES,
                          is_whole ? BLOCK_TOTALS : BLOCK_ROWS);
     }
 }
 
-void scan_read_ahead(struct scan *walk, uint32_t at)
+void scan_read_ahead(struct scan *scan, uint32_t at)
 {
-    read_ahead(walk, NULL, walk->task_count, at);
+    read_ahead(scan, NULL, scan->task_count, at);
 }
 
-void scan_read_ahead_of(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
+void scan_read_ahead_of(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
                         uint32_t at)
 {
-    read_ahead(walk, tasks, task_count, at);
+    read_ahead(scan, tasks, task_count, at);
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -1164,54 +1164,54 @@ static int compare_tasks(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-void scan_sort_by_series(struct scan *walk)
+void scan_sort_by_series(struct scan *scan)
 {
-    if (walk->task_count)
-        qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
+    if (scan->task_count)
+        qsort(scan->tasks, scan->task_count, sizeof(*scan->tasks), compare_tasks);
 }
 
 /* ---- from beginning to end ---- */
 
-static enum err_code parse_selectors(struct scan *walk)
+static enum err_code parse_selectors(struct scan *scan)
 {
-    const struct store_query *query = walk->query;
-    struct scan_state *state = walk->state;
+    const struct store_query *query = scan->query;
+    struct scan_state *state = scan->state;
     enum err_code code = ERR_NONE;
-    struct selector **selectors = arena_new(walk->arena, struct selector *, query->selector_count);
+    struct selector **selectors = arena_new(scan->arena, struct selector *, query->selector_count);
     state->set = (struct selector_set){.selectors = selectors, .count = query->selector_count};
     for (size_t i = 0; i < query->selector_count && !code; i++) {
         const char *name = query->selectors_name
-                               ? arena_printf(walk->arena, "%s %zu", query->selectors_name, i + 1)
+                               ? arena_printf(scan->arena, "%s %zu", query->selectors_name, i + 1)
                                : "query";
         code =
-            selector_parse_named(walk->arena, name, query->selectors[i], &selectors[i], walk->err);
+            selector_parse_named(scan->arena, name, query->selectors[i], &selectors[i], scan->err);
     }
     return code;
 }
 
-static void walk_fini(struct scan *walk)
+static void walk_fini(struct scan *scan)
 {
-    for (uint32_t i = walk->block_count; i > 0; i--) { /* not all may stay: those merged last do */
-        flight_cache_unref(walk->state->stacks[i - 1]);
-        flight_cache_unref(walk->state->entries[i - 1]);
+    for (uint32_t i = scan->block_count; i > 0; i--) { /* not all may stay: those merged last do */
+        flight_cache_unref(scan->state->stacks[i - 1]);
+        flight_cache_unref(scan->state->entries[i - 1]);
     }
-    map_bytes_fini(&walk->state->type_numbers);
-    map_bytes_fini(&walk->state->series_numbers);
-    buf_fini(&walk->state->text);
-    mem_free(walk->types);
-    mem_free(walk->series);
-    mem_free(walk->tasks);
-    block_cursor_destroy(walk->cursor);
+    map_bytes_fini(&scan->state->type_numbers);
+    map_bytes_fini(&scan->state->series_numbers);
+    buf_fini(&scan->state->text);
+    mem_free(scan->types);
+    mem_free(scan->series);
+    mem_free(scan->tasks);
+    block_cursor_destroy(scan->cursor);
 }
 
 static enum err_code run_once(struct scan_state *state, const struct store_query *query,
                               struct arena *arena,
-                              enum err_code (*answer)(struct scan *walk, void *context),
+                              enum err_code (*answer)(struct scan *scan, void *context),
                               void *context, struct err *err)
 {
     const struct frame_resolver *resolver =
         query->resolver ? query->resolver : state->source->resolver;
-    struct scan walk = {.query = query,
+    struct scan scan = {.query = query,
                         .arena = arena,
                         .first_ns = INT64_MAX,
                         .last_ns = INT64_MIN,
@@ -1220,21 +1220,21 @@ static enum err_code run_once(struct scan_state *state, const struct store_query
                         .err = err,
                         .state = state};
     if (resolver && resolver->generation)
-        walk.statistics.names.generation =
+        scan.statistics.names.generation =
             resolver->generation(resolver->context, query->tenant_id);
     buf_init(&state->text, SERIES_TEXT_MAX);
-    enum err_code code = parse_selectors(&walk);
+    enum err_code code = parse_selectors(&scan);
     if (!code)
-        code = look(&walk);
+        code = look(&scan);
     if (!code && !state->looks_again)
-        code = answer(&walk, context);
-    walk_fini(&walk);
+        code = answer(&scan, context);
+    walk_fini(&scan);
     return code;
 }
 
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct scan *walk, void *context), void *context,
+                       enum err_code (*answer)(struct scan *scan, void *context), void *context,
                        struct err *err)
 {
     enum { TRIES = 3 };
@@ -1267,26 +1267,26 @@ struct explanation {
     const char *types; /* that there are; NULL: one of them is meant */
 };
 
-static enum err_code explain(struct scan *walk, void *context)
+static enum err_code explain(struct scan *scan, void *context)
 {
     struct explanation *explanation = context;
     const struct store_query *query = explanation->query;
     explanation->types = NULL;
     for (size_t i = 0; i < query->selector_count; i++) {
         struct selector *selector;
-        enum err_code code = selector_parse(walk->arena, query->selectors[i], &selector, walk->err);
+        enum err_code code = selector_parse(scan->arena, query->selectors[i], &selector, scan->err);
         if (code)
             return code;
-        for (uint32_t j = 0; j < walk->type_count; j++) {
+        for (uint32_t j = 0; j < scan->type_count; j++) {
             bool matches;
-            code = selector_matches_type(selector, walk->types[j].parts, walk->types[j].is_delta,
-                                         &matches, walk->err);
+            code = selector_matches_type(selector, scan->types[j].parts, scan->types[j].is_delta,
+                                         &matches, scan->err);
             if (code || matches)
                 return code;
         }
     }
-    if (walk->type_count)
-        explanation->types = list_types(walk);
+    if (scan->type_count)
+        explanation->types = list_types(scan);
     return ERR_NONE;
 }
 

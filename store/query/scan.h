@@ -94,12 +94,12 @@ struct scan {
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct scan *walk, void *context), void *context,
+                       enum err_code (*answer)(struct scan *scan, void *context), void *context,
                        struct err *err) MUST_USE;
 
 /* More than one profile type: ERR_INVALID, naming them. Before that, types are dropped that begin
  * after the window and were found as its neighbours. */
-enum err_code scan_check_types(struct scan *walk) MUST_USE;
+enum err_code scan_check_types(struct scan *scan) MUST_USE;
 /*
  * For a question that found nothing: ERR_NOT_FOUND, naming the types that the window has, when it
  * names a type that is none of them; not when it is one and labels do not match, nor when there are
@@ -109,33 +109,33 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
                                    const struct store_query *query, struct arena *arena,
                                    struct err *err) MUST_USE;
 /* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
-enum err_code scan_check_magnitude(const struct scan *walk) MUST_USE;
+enum err_code scan_check_magnitude(const struct scan *scan) MUST_USE;
 /* ERR_LIMIT when the walk and bytes of the answer are more than the query's memory, it has read too
  * much or its time is over, by the processor or the clock, ERR_CANCELLED when nobody waits for it.
  * To be called now and then. */
-enum err_code scan_check_limits(const struct scan *walk, size_t bytes) MUST_USE;
+enum err_code scan_check_limits(const struct scan *scan, size_t bytes) MUST_USE;
 /* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
-enum err_code scan_explain_wait(const struct scan *walk, enum err_code code) MUST_USE;
+enum err_code scan_explain_wait(const struct scan *scan, enum err_code code) MUST_USE;
 
 /*
  * Blocks are open for their series, so that of granules only profiles can be read. This opens the
  * task's with its stacks, which stay open as long; where they cannot be read the task is broken,
  * and passed over. Handles: what scan_run does.
  */
-enum err_code scan_open_stacks(struct scan *walk, struct scan_task *task) MUST_USE;
+enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task) MUST_USE;
 /* For all tasks, several blocks at once; those that are broken are none any more. With hashes those
  * are made, too, where a union is asked for. */
-enum err_code scan_open_all_stacks(struct scan *walk, bool wants_hashes) MUST_USE;
+enum err_code scan_open_all_stacks(struct scan *scan, bool wants_hashes) MUST_USE;
 
 /* Task `at` is read now, the next ones are asked of the disk: their totals, and where the window is
  * not all of a granule its profiles and rows. */
-void scan_read_ahead(struct scan *walk, uint32_t at);
+void scan_read_ahead(struct scan *scan, uint32_t at);
 /* The same of tasks that are read in place of the walk's. */
-void scan_read_ahead_of(struct scan *walk, struct scan_task *const *tasks, uint32_t task_count,
+void scan_read_ahead_of(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
                         uint32_t at);
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
-enum err_code scan_note_read(struct scan *walk, struct scan_task *task, uint64_t row_count,
+enum err_code scan_note_read(struct scan *scan, struct scan_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code) MUST_USE;
 
 /* The first and the last moment of the granule's hour. */
@@ -143,12 +143,12 @@ void scan_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
                     int64_t *ret_last_ns);
 
 /* An hour of which totals alone are kept does not fit the question: the answer is without it. */
-void scan_note_cut(struct scan *walk, const struct scan_task *task);
+void scan_note_cut(struct scan *scan, const struct scan_task *task);
 
 /* Counts the tasks that are totals of series without a label that the question asks for: of these
  * names, of its filter, that a selector requires, or any. Samples may have had it. To be called
  * before the tasks are read. */
-void scan_count_unlabelled(struct scan *walk, const struct span *names, size_t name_count);
+void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t name_count);
 
 /* How many of the task's profiles are in the window, or reach into it. */
 static inline uint32_t scan_profile_count(const struct scan_task *task)
@@ -169,6 +169,6 @@ static inline bool scan_is_whole(const struct scan_task *task)
 }
 
 /* Orders tasks by series; those of one series stay in order of blocks and hours. */
-void scan_sort_by_series(struct scan *walk);
+void scan_sort_by_series(struct scan *scan);
 
 #endif

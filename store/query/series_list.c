@@ -36,21 +36,21 @@ static int compare_types(const void *a, const void *b)
 }
 
 /* Types by name; type_numbers: per type of the walk, its place in that order. */
-static void order_types(const struct scan *walk, struct store_series_list *list,
+static void order_types(const struct scan *scan, struct store_series_list *list,
                         uint32_t *type_numbers)
 {
-    struct named_type *order = mem_new(struct named_type, walk->type_count + (size_t)1);
-    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
-    for (uint32_t i = 0; i < walk->type_count; i++)
-        order[i] = (struct named_type){.type = walk->types[i], .number = i};
-    qsort(order, walk->type_count, sizeof(*order), compare_types);
-    for (uint32_t i = 0; i < walk->type_count; i++) {
+    struct named_type *order = mem_new(struct named_type, scan->type_count + (size_t)1);
+    struct store_type *types = arena_new(scan->arena, struct store_type, scan->type_count);
+    for (uint32_t i = 0; i < scan->type_count; i++)
+        order[i] = (struct named_type){.type = scan->types[i], .number = i};
+    qsort(order, scan->type_count, sizeof(*order), compare_types);
+    for (uint32_t i = 0; i < scan->type_count; i++) {
         types[i] = order[i].type;
         type_numbers[order[i].number] = i;
     }
     mem_free(order);
     list->types = types;
-    list->type_count = walk->type_count;
+    list->type_count = scan->type_count;
 }
 
 /* As store/block/selector.h reads it. */
@@ -84,11 +84,11 @@ static void append_type(const char *name, struct buf *text)
     append_quoted(text, span_text(name));
 }
 
-static const char *make_text(const struct scan *walk, const struct store_series *series,
+static const char *make_text(const struct scan *scan, const struct store_series *series,
                              struct buf *text)
 {
     buf_clear(text);
-    append_type(walk->types[series->type].name, text);
+    append_type(scan->types[series->type].name, text);
     for (uint32_t i = 0; i < series->label_count; i++) {
         if (text->data[text->size - 1] != '{')
             buf_append_byte(text, ',');
@@ -97,7 +97,7 @@ static const char *make_text(const struct scan *walk, const struct store_series 
         append_quoted(text, series->labels[i].value);
     }
     buf_append_byte(text, '}');
-    return arena_strndup(walk->arena, text->data, text->size);
+    return arena_strndup(scan->arena, text->data, text->size);
 }
 
 static int compare_series(const void *a, const void *b)
@@ -106,18 +106,18 @@ static int compare_series(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static void order_series(const struct scan *walk, struct store_series_list *list,
+static void order_series(const struct scan *scan, struct store_series_list *list,
                          const uint32_t *type_numbers)
 {
-    const uint32_t count = walk->series_count;
+    const uint32_t count = scan->series_count;
     struct named_series *order = mem_new(struct named_series, count + (size_t)1);
-    struct store_series *series = arena_new(walk->arena, struct store_series, count);
-    const char **texts = arena_new(walk->arena, const char *, count);
+    struct store_series *series = arena_new(scan->arena, struct store_series, count);
+    const char **texts = arena_new(scan->arena, const char *, count);
     buf_auto text;
     buf_init(&text, TEXT_MAX_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        order[i].series = walk->series[i];
-        order[i].text = make_text(walk, &walk->series[i], &text);
+        order[i].series = scan->series[i];
+        order[i].text = make_text(scan, &scan->series[i], &text);
     }
     qsort(order, count, sizeof(*order), compare_series);
     for (uint32_t i = 0; i < count; i++) {
@@ -131,94 +131,94 @@ static void order_series(const struct scan *walk, struct store_series_list *list
     list->series_count = count;
 }
 
-static enum err_code make_list(struct scan *walk, void *context)
+static enum err_code make_list(struct scan *scan, void *context)
 {
     struct job *job = context;
-    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
-    order_types(walk, &job->list, type_numbers);
-    order_series(walk, &job->list, type_numbers);
-    job->list.statistics = walk->statistics;
-    job->may_be_of_samples = walk->may_be_of_samples;
+    uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
+    order_types(scan, &job->list, type_numbers);
+    order_series(scan, &job->list, type_numbers);
+    job->list.statistics = scan->statistics;
+    job->may_be_of_samples = scan->may_be_of_samples;
     return ERR_NONE;
 }
 
 /* ---- series whose samples match ---- */
 
-static enum err_code look_at_rows(struct scan *walk, struct row_labels *labels,
+static enum err_code look_at_rows(struct scan *scan, struct row_labels *labels,
                                   struct scan_task *task, bool *ret_has)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
-    enum err_code code = scan_open_stacks(walk, task);
+    enum err_code code = scan_open_stacks(scan, task);
     if (code || task->is_broken)
         return code;
     row_labels_begin(labels, task->block, task->granule); /* the block is opened another time */
-    code = block_read_rows(task->block, task->granule, walk->cursor, true, &rows, walk->err);
+    code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
     for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
         *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
                    row_labels_stays(row_labels_group(labels, rows.label_sets[i]));
-    return scan_note_read(walk, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
+    return scan_note_read(scan, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
-static enum err_code look_at_task(struct scan *walk, struct row_labels *labels,
+static enum err_code look_at_task(struct scan *scan, struct row_labels *labels,
                                   struct scan_task *task, bool *ret_has)
 {
     row_labels_begin(labels, task->block, task->granule);
     if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
-        return look_at_rows(walk, labels, task, ret_has);
+        return look_at_rows(scan, labels, task, ret_has);
     *ret_has = row_labels_stays(row_labels_group(labels, 0));
     return ERR_NONE;
 }
 
-static enum err_code find_series(struct scan *walk, bool *are_found)
+static enum err_code find_series(struct scan *scan, bool *are_found)
 {
     enum err_code code = ERR_NONE;
     struct row_labels *labels =
-        row_labels_create(walk->arena, NULL, walk->row_selectors, NULL, 0, ROW_LABELS_EXACT);
-    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
-        struct scan_task *task = &walk->tasks[i];
+        row_labels_create(scan->arena, NULL, scan->row_selectors, NULL, 0, ROW_LABELS_EXACT);
+    for (uint32_t i = 0; i < scan->task_count && !code; i++) {
+        struct scan_task *task = &scan->tasks[i];
         if (!are_found[task->series])
-            code = look_at_task(walk, labels, task, &are_found[task->series]);
+            code = look_at_task(scan, labels, task, &are_found[task->series]);
         if (!code)
-            code = scan_check_limits(walk, row_labels_memory(labels));
+            code = scan_check_limits(scan, row_labels_memory(labels));
     }
     if (!code)
-        code = row_labels_check(labels, walk->err);
+        code = row_labels_check(labels, scan->err);
     row_labels_destroy(labels);
     return code;
 }
 
 /* Types that no series is left of go with them. */
-static void keep_found(struct scan *walk, const bool *are_found)
+static void keep_found(struct scan *scan, const bool *are_found)
 {
-    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
-    bool *are_types = arena_new(walk->arena, bool, walk->type_count);
+    uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
+    bool *are_types = arena_new(scan->arena, bool, scan->type_count);
     uint32_t series_count = 0, type_count = 0;
-    for (uint32_t i = 0; i < walk->series_count; i++) {
+    for (uint32_t i = 0; i < scan->series_count; i++) {
         if (!are_found[i])
             continue;
-        are_types[walk->series[i].type] = true;
-        walk->series[series_count++] = walk->series[i];
+        are_types[scan->series[i].type] = true;
+        scan->series[series_count++] = scan->series[i];
     }
-    for (uint32_t i = 0; i < walk->type_count; i++) {
+    for (uint32_t i = 0; i < scan->type_count; i++) {
         type_numbers[i] = type_count;
         if (are_types[i])
-            walk->types[type_count++] = walk->types[i];
+            scan->types[type_count++] = scan->types[i];
     }
     for (uint32_t i = 0; i < series_count; i++)
-        walk->series[i].type = type_numbers[walk->series[i].type];
-    walk->series_count = walk->statistics.series_count = series_count;
-    walk->type_count = type_count;
+        scan->series[i].type = type_numbers[scan->series[i].type];
+    scan->series_count = scan->statistics.series_count = series_count;
+    scan->type_count = type_count;
 }
 
-static enum err_code list_series_of_samples(struct scan *walk, void *context)
+static enum err_code list_series_of_samples(struct scan *scan, void *context)
 {
-    bool *are_found = arena_new(walk->arena, bool, walk->series_count);
-    enum err_code code = find_series(walk, are_found);
+    bool *are_found = arena_new(scan->arena, bool, scan->series_count);
+    enum err_code code = find_series(scan, are_found);
     if (code)
         return code;
-    keep_found(walk, are_found);
-    return make_list(walk, context);
+    keep_found(scan, are_found);
+    return make_list(scan, context);
 }
 
 enum err_code series_list_make(const struct scan_source *source, struct arena *arena,

@@ -152,7 +152,7 @@ enum err_code stack_filters_ref(struct stack_filters *filters,
                question->rules, block_name(block));
     buf_append_byte(&key, 0);
     enum err_code code =
-        flight_cache_ref_within(filters->cache, (const char *)key.data, question->patience,
+        flight_cache_ref_within(filters->cache, (const char *)key.data, question->wait_limit,
                                 make_kept, &making, &entry, err);
     if (code)
         return code;

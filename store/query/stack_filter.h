@@ -46,8 +46,8 @@ struct stack_filter_question {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
-    const char *rules;                 /* of stack_filter_tell: the filter's */
-    const struct wait_limit *patience; /* of whoever asks; NULL: without end */
+    const char *rules;                   /* of stack_filter_tell: the filter's */
+    const struct wait_limit *wait_limit; /* of whoever asks; NULL: without end */
 };
 /* The filter's rules as a word, in arena. */
 const char *stack_filter_tell(struct arena *arena, const struct filter *filter);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct weighing {
-    struct scan *walk;
+    struct scan *scan;
     struct weights *weights;
     struct neighbours neighbours;
     struct coverage covered; /* of all series */
@@ -24,8 +24,8 @@ static void note_times(struct weighing *weighing, const struct scan_task *task,
 {
     const uint32_t count = task->end - task->first;
     const uint32_t most = weighing->time_count + count;
-    struct weight *weight = &weighing->weights->tasks[task - weighing->walk->tasks];
-    weight->holds_ns = arena_new_raw(weighing->walk->arena, int64_t, count);
+    struct weight *weight = &weighing->weights->tasks[task - weighing->scan->tasks];
+    weight->holds_ns = arena_new_raw(weighing->scan->arena, int64_t, count);
     if (most > weighing->time_capacity) {
         weighing->time_capacity = most + most / 2;
         weighing->times_ns =
@@ -41,25 +41,25 @@ static void note_times(struct weighing *weighing, const struct scan_task *task,
 
 static enum err_code read_times(struct weighing *weighing, struct scan_task *task)
 {
-    struct scan *walk = weighing->walk;
+    struct scan *scan = weighing->scan;
     const struct block_profile *profiles;
     if (task->profiles) {
         note_times(weighing, task, task->profiles);
         return ERR_NONE;
     }
     enum err_code code =
-        block_read_profiles(task->block, task->granule, walk->cursor, &profiles, walk->err);
+        block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
     if (code)
-        return scan_note_read(walk, task, 0, 0, code);
-    walk->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
+        return scan_note_read(scan, task, 0, 0, code);
+    scan->statistics.bytes_read += task->granule->extent_bytes[BLOCK_PROFILES];
     note_times(weighing, task, profiles + task->first);
-    return scan_check_limits(walk, weighing->time_capacity * 2 * sizeof(int64_t));
+    return scan_check_limits(scan, weighing->time_capacity * 2 * sizeof(int64_t));
 }
 
 static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, uint32_t end,
                                      bool is_before)
 {
-    struct scan_task *tasks = weighing->walk->tasks, *task;
+    struct scan_task *tasks = weighing->scan->tasks, *task;
     enum err_code code;
     do {
         code = neighbours_next(&weighing->neighbours, tasks, begin, end, is_before, &task);
@@ -71,7 +71,7 @@ static enum err_code read_neighbours(struct weighing *weighing, uint32_t begin, 
 
 static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint32_t end)
 {
-    struct scan_task *tasks = weighing->walk->tasks;
+    struct scan_task *tasks = weighing->scan->tasks;
     enum err_code code = ERR_NONE;
     weighing->time_count = 0;
     neighbours_begin_series(&weighing->neighbours);
@@ -87,7 +87,7 @@ static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint
 /* Until when each moment holds, and what of it lies in the window. */
 static void find_ends(struct weighing *weighing)
 {
-    const struct store_query *query = weighing->walk->query;
+    const struct store_query *query = weighing->scan->query;
     struct coverage covered = {0};
     weighing->time_count = cadence_order(weighing->times_ns, weighing->time_count);
     const uint32_t count = weighing->time_count;
@@ -114,7 +114,7 @@ static int compare_times(const void *a, const void *b)
 
 static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
 {
-    const struct store_query *query = weighing->walk->query;
+    const struct store_query *query = weighing->scan->query;
     const int64_t *found = bsearch(&time_ns, weighing->times_ns, weighing->time_count,
                                    sizeof(*weighing->times_ns), compare_times);
     int64_t end_ns = found ? weighing->ends_ns[found - weighing->times_ns] : time_ns;
@@ -144,7 +144,7 @@ static double find_hour_mean(const struct weighing *weighing, const struct block
 /* Those that hold in the window lie together, since their ends ascend as they do. */
 static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
-    struct weight *weight = &weighing->weights->tasks[task - weighing->walk->tasks];
+    struct weight *weight = &weighing->weights->tasks[task - weighing->scan->tasks];
     int64_t least_ns = INT64_MAX, most_ns = 0;
     double sum_ns = 0;
     weight->first = weight->end = task->first;
@@ -171,29 +171,29 @@ static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 
 static enum err_code weigh_all(struct weighing *weighing)
 {
-    struct scan *walk = weighing->walk;
+    struct scan *scan = weighing->scan;
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0, end; i < walk->task_count && !code; i = end) {
-        for (end = i; end < walk->task_count && walk->tasks[end].series == walk->tasks[i].series;)
+    for (uint32_t i = 0, end; i < scan->task_count && !code; i = end) {
+        for (end = i; end < scan->task_count && scan->tasks[end].series == scan->tasks[i].series;)
             end++;
         code = read_series(weighing, i, end);
         if (code)
             return code;
         find_ends(weighing);
         for (uint32_t j = i; j < end; j++)
-            weigh_task(weighing, &walk->tasks[j]);
+            weigh_task(weighing, &scan->tasks[j]);
     }
     return code;
 }
 
-enum err_code weights_find(struct scan *walk, struct weights *ret_weights)
+enum err_code weights_find(struct scan *scan, struct weights *ret_weights)
 {
-    const struct store_query *query = walk->query;
-    struct weights weights = {.tasks = arena_new(walk->arena, struct weight, walk->task_count)};
-    struct weighing weighing = {.walk = walk, .weights = &weights};
+    const struct store_query *query = scan->query;
+    struct weights weights = {.tasks = arena_new(scan->arena, struct weight, scan->task_count)};
+    struct weighing weighing = {.scan = scan, .weights = &weights};
     uint32_t cursor = 0;
-    scan_sort_by_series(walk);
-    neighbours_init(&weighing.neighbours, walk);
+    scan_sort_by_series(scan);
+    neighbours_init(&weighing.neighbours, scan);
     const enum err_code code = weigh_all(&weighing);
     weights.covered_ns =
         coverage_within(&weighing.covered, &cursor, query->start_ns, query->end_ns);

@@ -32,6 +32,6 @@ struct weights {
 
 /* Puts the walk's tasks in order of series, and reads the profiles of all and their neighbours. In
  * the walk's arena. Handles: as scan_note_read. */
-enum err_code weights_find(struct scan *walk, struct weights *ret_weights) MUST_USE;
+enum err_code weights_find(struct scan *scan, struct weights *ret_weights) MUST_USE;
 
 #endif

@@ -100,40 +100,40 @@ struct scan {
 };
 
 /* Some ranges of a function's own code, and calls that were inlined between them. */
-static void make_body(struct scan *walk, uint32_t node, const struct made_function *function,
+static void make_body(struct scan *scan, uint32_t node, const struct made_function *function,
                       uint32_t depth)
 {
     uint32_t line = function->line + below(4);
-    for (uint32_t part = 1 + below(4); part && walk->left; part--) {
+    for (uint32_t part = 1 + below(4); part && scan->left; part--) {
         if (depth < 12 && below(5) < 3) {
             const uint32_t popular = below(FUNCTIONS / 8);
             const struct made_function *inlined =
-                &walk->functions[below(3) ? popular : below(FUNCTIONS)];
+                &scan->functions[below(3) ? popular : below(FUNCTIONS)];
             make_body(
-                walk,
-                symbol_table_writer_node(walk->writer, node, inlined->number, function->file, line),
+                scan,
+                symbol_table_writer_node(scan->writer, node, inlined->number, function->file, line),
                 inlined, depth + 1);
         }
-        if (walk->left == 0)
+        if (scan->left == 0)
             return;
-        const uint64_t end = walk->address + 2 + below(16);
-        symbol_table_writer_range(walk->writer, walk->address, end, node, function->file, line);
-        walk->address = end;
-        walk->left--;
+        const uint64_t end = scan->address + 2 + below(16);
+        symbol_table_writer_range(scan->writer, scan->address, end, node, function->file, line);
+        scan->address = end;
+        scan->left--;
         line += below(5);
     }
 }
 
 static void make_ranges(struct symbol_table_writer *writer, const struct made_function *functions)
 {
-    struct scan walk = {.writer = writer, .functions = functions, .address = 0x400000};
+    struct scan scan = {.writer = writer, .functions = functions, .address = 0x400000};
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         const uint32_t root =
             symbol_table_writer_node(writer, SYMBOL_NONE, functions[i].number, SYMBOL_NONE, 0);
-        walk.left = 1 + below(2 * RANGES / FUNCTIONS);
-        while (walk.left)
-            make_body(&walk, root, &functions[i], 0);
-        walk.address = (walk.address + 15) / 16 * 16;
+        scan.left = 1 + below(2 * RANGES / FUNCTIONS);
+        while (scan.left)
+            make_body(&scan, root, &functions[i], 0);
+        scan.address = (scan.address + 15) / 16 * 16;
     }
 }
 

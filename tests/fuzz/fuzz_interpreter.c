@@ -116,9 +116,9 @@ static void weave_stacks(struct span bytes)
         frames[count++] = (struct interpreted_frame){
             .native = bytes.data[i] == 255 ? INTERPRETED_NOWHERE : bytes.data[i],
             .flags = bytes.data[i + 1] & INTERPRETED_LAST};
-    const struct stack_merge weave = {
+    const struct stack_merge merge = {
         .native_count = bytes.data[0], .frames = frames, .frame_count = count, .is_call = is_odd};
-    const uint32_t woven = stack_merge_frames(&weave, items);
+    const uint32_t woven = stack_merge_frames(&merge, items);
     for (uint32_t i = 0; i < woven; i++) {
         /* Both in their order, and none of the interpreter's left out. */
         if (items[i] & STACK_MERGE_INTERPRETED) {

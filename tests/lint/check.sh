@@ -1,6 +1,6 @@
 #!/bin/sh
 # make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
-#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang rooms scoped shell openapi types man
+#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped shell openapi types man
 set -eu
 cd "$(dirname "$0")/../.."
 # Flags of a make above, such as w for "Entering directory", are not for the ones below.
@@ -27,7 +27,7 @@ check_format() {
 compile() {
     flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
-    list 'lib/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
+    list 'lib/*.c' 'store/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
         list 'tests/unit/*.c' |
         xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only
 }
@@ -57,7 +57,7 @@ check() {
     format) check_format ;;
     gcc) compile gcc ;;
     clang) compile clang ;;
-    rooms) sh tests/lint/rooms.sh ;;
+    layers) "$python" tests/lint/layers.py ;;
     scoped) "$python" tests/lint/scoped.py ;;
     shell) check_shell ;;
     openapi) check_openapi ;;
@@ -82,7 +82,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- format gcc clang rooms scoped shell openapi types man
+    set -- format gcc clang layers scoped shell openapi types man
 fi
 for name in "$@"; do
     run "$name"

@@ -299,7 +299,7 @@ static void open_dwfl(struct replay *replay)
 
 /* ---- both, and what they say ---- */
 
-static enum unwind_stop walk(struct replay *replay, struct frames *frames)
+static enum unwind_stop scan(struct replay *replay, struct frames *frames)
 {
     struct unwind_state state = {.pc = replay->sample.registers[PC],
                                  .sp = replay->sample.registers[SP],
@@ -369,13 +369,13 @@ static void replay_sample(struct replay *replay)
         open_dwfl(replay);
         replay->is_stale = false;
     }
-    enum unwind_stop stop = walk(replay, &ours);
+    enum unwind_stop stop = scan(replay, &ours);
     if (!unwind_stop_is_complete(stop) || !is_in_known_files(replay, &ours)) {
         /* Mappings change without a record (mprotect), or with one in another processor's ring. A
          * file that is not known yet can look whole: frame pointers that are none end at zero. */
         read_mappings(replay);
         open_dwfl(replay);
-        stop = walk(replay, &ours);
+        stop = scan(replay, &ours);
     }
     theirs.count = 0;
     bool is_whole =

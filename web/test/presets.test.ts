@@ -7,7 +7,7 @@ import { compileRule } from "../src/model/search.ts";
 
 /** Tables of C as they stand in the source. */
 function serverPresets(): Record<string, PresetFrames> {
-  const source = readFileSync(new URL("../../lib/profile/rule_preset.c", import.meta.url), "utf8");
+  const source = readFileSync(new URL("../../lib/profile/report/rule_preset.c", import.meta.url), "utf8");
   const lists = new Map([...source.matchAll(/(\w+_hides)\[\] = \{(.*?)\n\s*NULL/gs)].map(([, name, body]) => [name, strings(body)]));
   const rows = source.matchAll(/\{\.name = "(\w+)", \.hides = (\w+)(, \.hides_kernel = true)?\}/g);
   return Object.fromEntries([...rows].map(([, name, list, kernel]) => [name, { hides: lists.get(list)!, ...(kernel ? { hidesKernel: true } : {}) }]));

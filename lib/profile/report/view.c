@@ -80,10 +80,10 @@ enum err_code view_scale(struct view *view, double scale, struct err *err)
 
 enum err_code view_check_cpu(const struct view *view, struct err *err)
 {
-    if (wait_limit_is_cancelled(&view->patience))
+    if (wait_limit_is_cancelled(&view->wait_limit))
         return err_set(err, ERR_CANCELLED, "nobody waits for the report: ask again");
     if ((view->cpu_deadline_ns == 0 || parallel_cpu_ns() < view->cpu_deadline_ns) &&
-        !wait_limit_is_late(&view->patience))
+        !wait_limit_is_late(&view->wait_limit))
         return ERR_NONE;
     return err_set(err, ERR_TOO_LARGE,
                    "the report takes too long to compute: narrow it with focus or ignore, or look "
@@ -474,7 +474,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view->is_diff = source_count > 1;
     build.view->scale = 1;
     build.view->cpu_deadline_ns = options->cpu_deadline_ns;
-    build.view->patience = options->patience;
+    build.view->wait_limit = options->wait_limit;
     for (size_t i = 0; i < source_count; i++)
         build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
     enum err_code code = choose_group(&build, options, err);

@@ -67,12 +67,12 @@ enum view_group {
 };
 
 struct view_options {
-    struct span sample_type;     /* as profile_find_value_type */
-    struct span group_by;        /* empty: function */
-    bool is_label_known;         /* a label to group by is one, whether a sample has it or not */
-    const struct filter *filter; /* or NULL */
-    int64_t cpu_deadline_ns;     /* parallel_cpu_ns() at which to give up; 0: never */
-    struct wait_limit patience;  /* whether anybody waits for the report */
+    struct span sample_type;      /* as profile_find_value_type */
+    struct span group_by;         /* empty: function */
+    bool is_label_known;          /* a label to group by is one, whether a sample has it or not */
+    const struct filter *filter;  /* or NULL */
+    int64_t cpu_deadline_ns;      /* parallel_cpu_ns() at which to give up; 0: never */
+    struct wait_limit wait_limit; /* whether anybody waits for the report */
     /* Of samples that are no longer in the profile, per enum view_side: part of the total. */
     int64_t left_out[2];
 };
@@ -98,9 +98,9 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
-    bool has_cut_stacks;        /* see VIEW_USUAL_DEPTH */
-    int64_t cpu_deadline_ns;    /* as in the options, for what is made from the view */
-    struct wait_limit patience; /* likewise */
+    bool has_cut_stacks;          /* see VIEW_USUAL_DEPTH */
+    int64_t cpu_deadline_ns;      /* as in the options, for what is made from the view */
+    struct wait_limit wait_limit; /* likewise */
 
     const struct frame *frames;
     uint32_t frame_count;

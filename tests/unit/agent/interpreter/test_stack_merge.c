@@ -16,7 +16,7 @@ static void assert_woven(uint32_t native_count, uint32_t calls,
                          const struct interpreted_frame *frames, uint32_t frame_count,
                          const char *wanted)
 {
-    const struct stack_merge weave = {.native_count = native_count,
+    const struct stack_merge merge = {.native_count = native_count,
                                       .frames = frames,
                                       .frame_count = frame_count,
                                       .is_call = is_call,
@@ -25,7 +25,7 @@ static void assert_woven(uint32_t native_count, uint32_t calls,
     buf_auto text;
     buf_init(&text, 4096);
     assert_true(native_count + frame_count <= ITEMS_MAX);
-    const uint32_t count = stack_merge_frames(&weave, items);
+    const uint32_t count = stack_merge_frames(&merge, items);
     for (uint32_t i = 0; i < count; i++)
         buf_printf(&text, "%s%c%u", i ? " " : "", items[i] & STACK_MERGE_INTERPRETED ? 'i' : 'n',
                    items[i] & ~STACK_MERGE_INTERPRETED);

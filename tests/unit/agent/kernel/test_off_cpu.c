@@ -20,7 +20,7 @@ static void note(void *context, const struct sample_event *event, int64_t waited
     given->waited_ns[given->count++] = waited_ns;
 }
 
-static void begin(struct off_cpu *waits, uint32_t thread_id, uint64_t time_ns, uint64_t address)
+static void begin(struct off_cpu *off_cpu, uint32_t thread_id, uint64_t time_ns, uint64_t address)
 {
     static struct sample_event event;
     event = (struct sample_event){.kind = SAMPLE_WAIT,
@@ -28,95 +28,95 @@ static void begin(struct off_cpu *waits, uint32_t thread_id, uint64_t time_ns, u
                                   .time_ns = time_ns,
                                   .user_count = 1,
                                   .addresses = {address}};
-    off_cpu_begin(waits, &event);
+    off_cpu_begin(off_cpu, &event);
 }
 
-static void end(struct off_cpu *waits, uint32_t thread_id, uint64_t since_ns, uint64_t time_ns)
+static void end(struct off_cpu *off_cpu, uint32_t thread_id, uint64_t since_ns, uint64_t time_ns)
 {
     static struct sample_event event;
     event = (struct sample_event){
         .kind = SAMPLE_RESUME, .thread_id = thread_id, .amount = since_ns, .time_ns = time_ns};
-    off_cpu_end(waits, &event);
+    off_cpu_end(off_cpu, &event);
 }
 
 static void a_wait_is_given_with_its_stack_when_its_thread_is_back(void **state)
 {
     (void)state;
     struct given given = {0};
-    struct off_cpu *waits = off_cpu_create(0, note, &given);
-    begin(waits, 1, 100, 0xa);
-    begin(waits, 1 + (1 << 14), 200, 0xb); /* in the same bucket */
-    end(waits, 1, 100, 1100);
-    end(waits, 1, 100, 1200); /* told twice: nobody waits any more */
-    end(waits, 1 + (1 << 14), 200, 700);
+    struct off_cpu *off_cpu = off_cpu_create(0, note, &given);
+    begin(off_cpu, 1, 100, 0xa);
+    begin(off_cpu, 1 + (1 << 14), 200, 0xb); /* in the same bucket */
+    end(off_cpu, 1, 100, 1100);
+    end(off_cpu, 1, 100, 1200); /* told twice: nobody waits any more */
+    end(off_cpu, 1 + (1 << 14), 200, 700);
     assert_int_equal(given.count, 2);
     assert_int_equal(given.addresses[0], 0xa);
     assert_int_equal(given.waited_ns[0], 1000);
     assert_int_equal(given.addresses[1], 0xb);
     assert_int_equal(given.waited_ns[1], 500);
-    off_cpu_destroy(waits);
+    off_cpu_destroy(off_cpu);
 }
 
 static void an_end_that_was_lost_makes_no_long_wait(void **state)
 {
     (void)state;
     struct given given = {0};
-    struct off_cpu *waits = off_cpu_create(0, note, &given);
-    begin(waits, 1, 100, 0xa);
-    begin(waits, 1, 5000, 0xb); /* it was back in between */
-    end(waits, 1, 100, 9000);   /* late: not of this wait */
+    struct off_cpu *off_cpu = off_cpu_create(0, note, &given);
+    begin(off_cpu, 1, 100, 0xa);
+    begin(off_cpu, 1, 5000, 0xb); /* it was back in between */
+    end(off_cpu, 1, 100, 9000);   /* late: not of this wait */
     assert_int_equal(given.count, 0);
-    end(waits, 1, 5000, 6000);
+    end(off_cpu, 1, 5000, 6000);
     assert_int_equal(given.count, 1);
     assert_int_equal(given.addresses[0], 0xb);
     assert_int_equal(given.waited_ns[0], 1000);
-    off_cpu_destroy(waits);
+    off_cpu_destroy(off_cpu);
 }
 
 static void a_wait_over_several_windows_is_given_in_each_and_once_in_all(void **state)
 {
     (void)state;
     struct given given = {0};
-    struct off_cpu *waits = off_cpu_create(0, note, &given);
-    begin(waits, 1, 1000, 0xa);
-    off_cpu_cut(waits, 4000);
-    off_cpu_cut(waits, 4000);
-    end(waits, 1, 1000, 4500);
+    struct off_cpu *off_cpu = off_cpu_create(0, note, &given);
+    begin(off_cpu, 1, 1000, 0xa);
+    off_cpu_cut(off_cpu, 4000);
+    off_cpu_cut(off_cpu, 4000);
+    end(off_cpu, 1, 1000, 4500);
     assert_int_equal(given.count, 2);
     assert_int_equal(given.waited_ns[0], 3000);
     assert_int_equal(given.waited_ns[1], 500);
-    off_cpu_destroy(waits);
+    off_cpu_destroy(off_cpu);
 }
 
 static void short_waits_are_left_out_and_long_ones_are_whole(void **state)
 {
     (void)state;
     struct given given = {0};
-    struct off_cpu *waits = off_cpu_create(1000, note, &given);
-    begin(waits, 1, 0, 0xa);
-    end(waits, 1, 0, 999);
-    begin(waits, 2, 0, 0xb);
-    off_cpu_cut(waits, 600); /* too short yet */
-    end(waits, 2, 0, 1500);
-    begin(waits, 3, 0, 0xc);
-    off_cpu_cut(waits, 1200);
-    end(waits, 3, 0, 1300); /* the rest of a long one */
+    struct off_cpu *off_cpu = off_cpu_create(1000, note, &given);
+    begin(off_cpu, 1, 0, 0xa);
+    end(off_cpu, 1, 0, 999);
+    begin(off_cpu, 2, 0, 0xb);
+    off_cpu_cut(off_cpu, 600); /* too short yet */
+    end(off_cpu, 2, 0, 1500);
+    begin(off_cpu, 3, 0, 0xc);
+    off_cpu_cut(off_cpu, 1200);
+    end(off_cpu, 3, 0, 1300); /* the rest of a long one */
     assert_int_equal(given.count, 3);
     assert_int_equal(given.waited_ns[0], 1500);
     assert_int_equal(given.waited_ns[1], 1200);
     assert_int_equal(given.waited_ns[2], 100);
-    off_cpu_destroy(waits);
+    off_cpu_destroy(off_cpu);
 }
 
 static void memory_is_bounded(void **state)
 {
     (void)state;
     struct given given = {0};
-    struct off_cpu *waits = off_cpu_create(0, note, &given);
+    struct off_cpu *off_cpu = off_cpu_create(0, note, &given);
     for (uint32_t i = 1; i <= 1000000; i++)
-        begin(waits, i, i, 0xa);
-    assert_true(off_cpu_refused(waits) > 0);
-    off_cpu_destroy(waits);
+        begin(off_cpu, i, i, 0xa);
+    assert_true(off_cpu_refused(off_cpu) > 0);
+    off_cpu_destroy(off_cpu);
 }
 
 int main(void)

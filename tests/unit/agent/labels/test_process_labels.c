@@ -42,7 +42,7 @@ static void a_program_that_is_not_mapped_yet_has_its_name(void **state)
     struct process process = early_process(getpid());
     struct process_labels *labels = NULL;
     process_labels_renew(&labels, source, &process);
-    assert_string_equal(value_of(labels, "process.executable.name"), "test_labels");
+    assert_string_equal(value_of(labels, "process.executable.name"), "test_process_labels");
     const struct process_labels *first = labels;
     process_labels_renew(&labels, source, &process);
     assert_ptr_equal(labels, first);

@@ -42,7 +42,7 @@ struct host {
     struct binaries *binaries;
     struct interpreters *interpreters;
     struct user_unwinder *walk;
-    struct unwind_publisher *unwinding;
+    struct unwind_publisher *publisher;
 };
 
 static void open_host(struct host *host)
@@ -55,14 +55,14 @@ static void open_host(struct host *host)
         interpreters_create(&(struct interpreters_options){.binaries = host->binaries});
     host->walk = user_unwinder_create(NULL);
     user_unwinder_memory(host->walk, &memory);
-    host->unwinding = unwind_publisher_create(NULL, &memory, host->binaries, host->interpreters);
+    host->publisher = unwind_publisher_create(NULL, &memory, host->binaries, host->interpreters);
 }
 
 static void close_host(struct host *host)
 {
     processes_destroy(host->processes);
     interpreters_destroy(host->interpreters);
-    unwind_publisher_destroy(host->unwinding);
+    unwind_publisher_destroy(host->publisher);
     user_unwinder_destroy(host->walk);
     binaries_destroy(host->binaries);
 }
@@ -70,14 +70,14 @@ static void close_host(struct host *host)
 static uint32_t count_tables(const struct host *host)
 {
     struct unwind_publisher_counts counts;
-    unwind_publisher_count(host->unwinding, &counts);
+    unwind_publisher_count(host->publisher, &counts);
     return counts.tables;
 }
 
 static void publish_all(struct host *host, pid_t child)
 {
-    unwind_publisher_note(host->unwinding, find(host->processes, child));
-    while (unwind_publisher_publish(host->unwinding))
+    unwind_publisher_note(host->publisher, find(host->processes, child));
+    while (unwind_publisher_publish(host->publisher))
         ;
 }
 
@@ -94,12 +94,12 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
     const pid_t child = start_child();
     open_host(&host);
     unwind_publisher_set_host(
-        host.unwinding, &(struct unwind_publisher_host){.is_ending = say, .context = &is_ending});
-    (void)unwind_publisher_publish(host.unwinding);
+        host.publisher, &(struct unwind_publisher_host){.is_ending = say, .context = &is_ending});
+    (void)unwind_publisher_publish(host.publisher);
     processes_make_target(host.processes, (uint32_t)child);
-    unwind_publisher_note(host.unwinding, find(host.processes, child));
-    unwind_publisher_publish_process(host.unwinding, find(host.processes, child));
-    assert_true(unwind_publisher_publish(host.unwinding));
+    unwind_publisher_note(host.publisher, find(host.processes, child));
+    unwind_publisher_publish_process(host.publisher, find(host.processes, child));
+    assert_true(unwind_publisher_publish(host.publisher));
     const uint32_t before = count_tables(&host);
     assert_int_equal(before, 1);
     usleep(600000);
@@ -108,7 +108,7 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
     is_ending = false;
     publish_all(&host, child);
     assert_true(count_tables(&host) > before);
-    unwind_publisher_forget(host.unwinding, find(host.processes, child));
+    unwind_publisher_forget(host.publisher, find(host.processes, child));
     close_host(&host);
     end_child(child);
     while (wait(NULL) > 0)
@@ -125,15 +125,15 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
     processes_make_target(host.processes, (uint32_t)ended);
     processes_make_target(host.processes, (uint32_t)running);
     end_child(ended);
-    unwind_publisher_note(host.unwinding, find(host.processes, running));
-    unwind_publisher_note(host.unwinding, find(host.processes, ended));
-    unwind_publisher_publish_process(host.unwinding, find(host.processes, ended));
-    while (unwind_publisher_publish(host.unwinding))
+    unwind_publisher_note(host.publisher, find(host.processes, running));
+    unwind_publisher_note(host.publisher, find(host.processes, ended));
+    unwind_publisher_publish_process(host.publisher, find(host.processes, ended));
+    while (unwind_publisher_publish(host.publisher))
         ;
     /* The program and the C library at least. */
     assert_true(count_tables(&host) >= 2);
-    unwind_publisher_forget(host.unwinding, find(host.processes, ended));
-    unwind_publisher_forget(host.unwinding, find(host.processes, running));
+    unwind_publisher_forget(host.publisher, find(host.processes, ended));
+    unwind_publisher_forget(host.publisher, find(host.processes, running));
     close_host(&host);
     end_child(running);
     while (wait(NULL) > 0)

@@ -63,11 +63,11 @@ static void end(struct script *script)
     close(script->listener);
 }
 
-static void give(struct symbol_uploader *sender, const char *build_id)
+static void give(struct symbol_uploader *uploader, const char *build_id)
 {
-    if (symbol_uploader_wants(sender, build_id) != SYMBOL_WANT_NOW)
+    if (symbol_uploader_wants(uploader, build_id) != SYMBOL_WANT_NOW)
         return;
-    symbol_uploader_give(sender, build_id, "/usr/bin/program",
+    symbol_uploader_give(uploader, build_id, "/usr/bin/program",
                          open("/proc/self/exe", O_RDONLY | O_CLOEXEC), -1);
 }
 
@@ -76,7 +76,7 @@ static void give(struct symbol_uploader *sender, const char *build_id)
 static void both_are_asked_for_in_the_end(const char *const *answers)
 {
     struct script script;
-    struct symbol_uploader *sender;
+    struct symbol_uploader *uploader;
     struct symbol_uploader_counts counts = {0};
     struct err err;
     char url[64];
@@ -87,19 +87,19 @@ static void both_are_asked_for_in_the_end(const char *const *answers)
                                                     .policy = SYMBOL_POLICY_MISSING,
                                                     .work_folder = "/tmp",
                                                     .pauses_divided_by = HURRY};
-    assert_int_equal(symbol_uploader_start(&options, &sender, &err), ERR_NONE);
-    give(sender, "aa");
+    assert_int_equal(symbol_uploader_start(&options, &uploader, &err), ERR_NONE);
+    give(uploader, "aa");
     const int64_t end_ns = clock_monotonic_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
     while (atomic_load(&script.request_count) == 0 && clock_monotonic_ns() < end_ns)
         clock_sleep_ms(1);
-    give(sender, "bb");
+    give(uploader, "bb");
     while (counts.known < 2 && clock_monotonic_ns() < end_ns) {
-        if (symbol_uploader_has_forgotten(sender) || !counts.asked)
-            give(sender, "bb");
+        if (symbol_uploader_has_forgotten(uploader) || !counts.asked)
+            give(uploader, "bb");
         clock_sleep_ms(1);
-        symbol_uploader_count(sender, &counts);
+        symbol_uploader_count(uploader, &counts);
     }
-    symbol_uploader_stop(sender);
+    symbol_uploader_stop(uploader);
     end(&script);
     assert_int_equal(counts.known, 2);
     assert_int_equal(counts.failed, 0);
@@ -137,7 +137,7 @@ static void a_server_without_symbol_tables_has_no_files_held_open_for_it(void **
 {
     (void)state;
     struct script script;
-    struct symbol_uploader *sender;
+    struct symbol_uploader *uploader;
     struct symbol_uploader_counts counts = {.waiting = 20};
     struct err err;
     char url[64], build_id[8];
@@ -149,24 +149,24 @@ static void a_server_without_symbol_tables_has_no_files_held_open_for_it(void **
     const struct symbol_uploader_options options = {
         .access = &access, .policy = SYMBOL_POLICY_MISSING, .work_folder = "/tmp"};
     const int before = count_open_files();
-    assert_int_equal(symbol_uploader_start(&options, &sender, &err), ERR_NONE);
-    symbol_uploader_pause(sender, true);
+    assert_int_equal(symbol_uploader_start(&options, &uploader, &err), ERR_NONE);
+    symbol_uploader_pause(uploader, true);
     for (int i = 10; i < 30; i++) {
         snprintf(build_id, sizeof(build_id), "%d", i);
-        give(sender, build_id);
+        give(uploader, build_id);
     }
     assert_in_range(count_open_files(), before + 20, before + 30);
-    symbol_uploader_pause(sender, false);
+    symbol_uploader_pause(uploader, false);
     const int64_t end_ns = clock_monotonic_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
     while (counts.waiting > 1 && clock_monotonic_ns() < end_ns) {
         clock_sleep_ms(1);
-        symbol_uploader_count(sender, &counts);
+        symbol_uploader_count(uploader, &counts);
     }
     assert_int_equal(counts.waiting, 1); /* which the server is asked with again */
     assert_in_range(count_open_files(), before, before + 10);
-    assert_int_equal(symbol_uploader_wants(sender, "99"), SYMBOL_WANT_LATER);
-    assert_false(symbol_uploader_has_forgotten(sender)); /* that is said when it may be given */
-    symbol_uploader_stop(sender);
+    assert_int_equal(symbol_uploader_wants(uploader, "99"), SYMBOL_WANT_LATER);
+    assert_false(symbol_uploader_has_forgotten(uploader)); /* that is said when it may be given */
+    symbol_uploader_stop(uploader);
     end(&script);
 }
 

@@ -65,13 +65,13 @@ static void who_may_have_more_turns_of_one_key_has_them(void **state)
 static void all_shares_together_leave_workers_free(void **state)
 {
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
-    struct concurrency_slot turns[7];
+    struct concurrency_slot concurrency[7];
     for (int i = 0; i < 7; i++) {
-        turns[i] = turn_of(keys[i]);
-        assert_int_equal(concurrency_limit_take(*state, &turns[i]), i < 6);
+        concurrency[i] = turn_of(keys[i]);
+        assert_int_equal(concurrency_limit_take(*state, &concurrency[i]), i < 6);
     }
     for (int i = 0; i < 6; i++)
-        concurrency_limit_give(*state, &turns[i]);
+        concurrency_limit_give(*state, &concurrency[i]);
 }
 
 static void half_of_those_who_wait_are_others(void **state)
@@ -148,9 +148,9 @@ static void who_leaves_is_not_woken(void **state)
 
 static struct concurrency_slot turn_of_source(const char *key, const char *source)
 {
-    struct concurrency_slot turn = turn_of(key);
-    turn.source = source;
-    return turn;
+    struct concurrency_slot concurrency_slot = turn_of(key);
+    concurrency_slot.source = source;
+    return concurrency_slot;
 }
 
 static void a_source_has_one_turn_at_a_time_whatever_the_key(void **state)
@@ -193,32 +193,32 @@ static void a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source(void 
 static void a_source_has_a_limit_on_waiting_turns(void **state)
 {
     (void)state;
-    struct concurrency_limit *turns = concurrency_limit_create(8, 1000);
-    struct concurrency_slot turn[CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 2],
+    struct concurrency_limit *concurrency = concurrency_limit_create(8, 1000);
+    struct concurrency_slot concurrency_slot[CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 2],
         other = turn_of_source("a", "192.0.2.2");
     const int last = CONCURRENCY_LIMIT_WAITING_OF_SOURCE + 1;
     for (int i = 0; i <= last; i++) {
-        turn[i] = turn_of_source("a", "192.0.2.1");
-        assert_int_equal(concurrency_limit_take_or_wait(turns, &turn[i]),
+        concurrency_slot[i] = turn_of_source("a", "192.0.2.1");
+        assert_int_equal(concurrency_limit_take_or_wait(concurrency, &concurrency_slot[i]),
                          i == 0      ? CONCURRENCY_LIMIT_TAKEN
                          : i == last ? CONCURRENCY_LIMIT_REFUSED
                                      : CONCURRENCY_LIMIT_WAITING);
     }
-    assert_int_equal(concurrency_limit_take_or_wait(turns, &other), CONCURRENCY_LIMIT_TAKEN);
+    assert_int_equal(concurrency_limit_take_or_wait(concurrency, &other), CONCURRENCY_LIMIT_TAKEN);
     for (int i = 0; i < last; i++)
-        concurrency_limit_give(turns, &turn[i]);
-    concurrency_limit_give(turns, &other);
-    concurrency_limit_destroy(turns);
+        concurrency_limit_give(concurrency, &concurrency_slot[i]);
+    concurrency_limit_give(concurrency, &other);
+    concurrency_limit_destroy(concurrency);
 }
 
 static void a_single_worker_still_has_a_turn(void **state)
 {
     (void)state;
-    struct concurrency_limit *turns = concurrency_limit_create(1, 1);
-    struct concurrency_slot turn = turn_of("a");
-    assert_true(concurrency_limit_take(turns, &turn));
-    concurrency_limit_give(turns, &turn);
-    concurrency_limit_destroy(turns);
+    struct concurrency_limit *concurrency = concurrency_limit_create(1, 1);
+    struct concurrency_slot concurrency_slot = turn_of("a");
+    assert_true(concurrency_limit_take(concurrency, &concurrency_slot));
+    concurrency_limit_give(concurrency, &concurrency_slot);
+    concurrency_limit_destroy(concurrency);
 }
 
 int main(void)

@@ -34,35 +34,38 @@ static int tear_down(void **state)
 
 static void a_rate_allows_its_burst_and_then_its_pace(void **state)
 {
-    struct rate_limiter *limiter = *state;
+    struct rate_limiter *rate_limiter = *state;
     struct err err;
     struct span key = SPAN_LITERAL("7");
     for (int i = 0; i < 3; i++)
-        assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
+        assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
                          ERR_NONE);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
                      ERR_RATE_LIMITED);
     assert_int_equal(err.retry_after_s, 10);
     pass_seconds(9.9);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
                      ERR_RATE_LIMITED);
     pass_seconds(0.2);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err), ERR_NONE);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
+                     ERR_NONE);
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 6, 3, &err),
                      ERR_RATE_LIMITED);
 }
 
 static void keys_and_kinds_do_not_share(void **state)
 {
-    struct rate_limiter *limiter = *state;
+    struct rate_limiter *rate_limiter = *state;
     struct err err;
     struct span key = SPAN_LITERAL("10.0.0.1");
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 1, 1, &err), ERR_NONE);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, key, 1, 1, &err),
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 1, 1, &err),
+                     ERR_NONE);
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, key, 1, 1, &err),
                      ERR_RATE_LIMITED);
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, key, 1, 1, &err), ERR_NONE);
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_ADDRESS, key, 1, 1, &err),
+                     ERR_NONE);
     assert_int_equal(
-        rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, SPAN_LITERAL("10.0.0.2"), 1, 1, &err),
+        rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, SPAN_LITERAL("10.0.0.2"), 1, 1, &err),
         ERR_NONE);
 }
 
@@ -74,75 +77,81 @@ static void a_rate_of_nothing_allows_nothing(void **state)
     assert_true(err.retry_after_s > 0);
 }
 
-static int wait_after_failures(struct rate_limiter *limiter, int count)
+static int wait_after_failures(struct rate_limiter *rate_limiter, int count)
 {
     struct err err = {0};
     struct span key = SPAN_LITERAL("somebody@example.com");
-    rate_limiter_reset(limiter, LIMIT_SIGN_IN_PAIR, key);
+    rate_limiter_reset(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
     for (int i = 0; i < count; i++)
-        rate_limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
-    return rate_limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err) ? err.retry_after_s : 0;
+        rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
+    return rate_limiter_check(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err) ? err.retry_after_s : 0;
 }
 
 static void failures_double_the_wait_up_to_a_limit(void **state)
 {
-    struct rate_limiter *limiter = *state;
-    assert_int_equal(wait_after_failures(limiter, 5), 0);
-    assert_int_equal(wait_after_failures(limiter, 6), 1);
-    assert_int_equal(wait_after_failures(limiter, 7), 2);
-    assert_int_equal(wait_after_failures(limiter, 10), 16);
-    assert_int_equal(wait_after_failures(limiter, 100), 3600);
+    struct rate_limiter *rate_limiter = *state;
+    assert_int_equal(wait_after_failures(rate_limiter, 5), 0);
+    assert_int_equal(wait_after_failures(rate_limiter, 6), 1);
+    assert_int_equal(wait_after_failures(rate_limiter, 7), 2);
+    assert_int_equal(wait_after_failures(rate_limiter, 10), 16);
+    assert_int_equal(wait_after_failures(rate_limiter, 100), 3600);
 }
 
 static void a_wait_ends_and_a_quiet_time_forgets(void **state)
 {
-    struct rate_limiter *limiter = *state;
+    struct rate_limiter *rate_limiter = *state;
     struct err err;
     struct span key = SPAN_LITERAL("a@b");
     for (int i = 0; i < 8; i++)
-        rate_limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
-    assert_int_equal(rate_limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_RATE_LIMITED);
+        rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(rate_limiter_check(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err),
+                     ERR_RATE_LIMITED);
     pass_seconds(4.1);
-    assert_int_equal(rate_limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
-    rate_limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
-    assert_int_equal(rate_limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_RATE_LIMITED);
+    assert_int_equal(rate_limiter_check(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(rate_limiter_check(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err),
+                     ERR_RATE_LIMITED);
     assert_int_equal(err.retry_after_s, 8);
     pass_seconds(86401);
-    rate_limiter_fail(limiter, LIMIT_SIGN_IN_PAIR, key);
-    assert_int_equal(rate_limiter_check(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    rate_limiter_fail(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(rate_limiter_check(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
 }
 
 static void attempts_count_before_their_outcome_is_known(void **state)
 {
-    struct rate_limiter *limiter = *state;
+    struct rate_limiter *rate_limiter = *state;
     struct err err;
     struct span key = SPAN_LITERAL("a@b");
     for (int i = 0; i < 6; i++)
-        assert_int_equal(rate_limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
-    assert_int_equal(rate_limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err),
+        assert_int_equal(rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err),
+                         ERR_NONE);
+    assert_int_equal(rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err),
                      ERR_RATE_LIMITED);
-    rate_limiter_forgive(limiter, LIMIT_SIGN_IN_PAIR, key);
-    assert_int_equal(rate_limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
-    rate_limiter_reset(limiter, LIMIT_SIGN_IN_PAIR, key);
+    rate_limiter_forgive(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
+    assert_int_equal(rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+    rate_limiter_reset(rate_limiter, LIMIT_SIGN_IN_PAIR, key);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(rate_limiter_attempt(limiter, LIMIT_SIGN_IN_PAIR, key, &err), ERR_NONE);
+        assert_int_equal(rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_PAIR, key, &err),
+                         ERR_NONE);
 }
 
-static bool shares_limit(struct rate_limiter *limiter, struct span first, struct span second)
+static bool shares_limit(struct rate_limiter *rate_limiter, struct span first, struct span second)
 {
     struct err err;
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, first, 1, 1, &err), ERR_NONE);
-    return rate_limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, second, 1, 1, &err) == ERR_RATE_LIMITED;
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_UPLOAD_ADDRESS, first, 1, 1, &err),
+                     ERR_NONE);
+    return rate_limiter_take(rate_limiter, LIMIT_UPLOAD_ADDRESS, second, 1, 1, &err) ==
+           ERR_RATE_LIMITED;
 }
 
 static void ipv6_counts_by_its_subscriber(void **state)
 {
-    struct rate_limiter *limiter = *state;
-    assert_true(
-        shares_limit(limiter, SPAN_LITERAL("2001:db8:1:2::1"), SPAN_LITERAL("2001:db8:1:2:f::9")));
-    assert_false(
-        shares_limit(limiter, SPAN_LITERAL("2001:db8:1:3::1"), SPAN_LITERAL("2001:db8:1:4::1")));
-    assert_false(shares_limit(limiter, SPAN_LITERAL("192.0.2.1"), SPAN_LITERAL("192.0.2.2")));
+    struct rate_limiter *rate_limiter = *state;
+    assert_true(shares_limit(rate_limiter, SPAN_LITERAL("2001:db8:1:2::1"),
+                             SPAN_LITERAL("2001:db8:1:2:f::9")));
+    assert_false(shares_limit(rate_limiter, SPAN_LITERAL("2001:db8:1:3::1"),
+                              SPAN_LITERAL("2001:db8:1:4::1")));
+    assert_false(shares_limit(rate_limiter, SPAN_LITERAL("192.0.2.1"), SPAN_LITERAL("192.0.2.2")));
 }
 
 static void a_subscriber_has_a_name(void **state)
@@ -162,53 +171,55 @@ static void a_subscriber_has_a_name(void **state)
 static void a_full_table_forgets_the_oldest_and_stays_usable(void **state)
 {
     (void)state;
-    struct rate_limiter *limiter = rate_limiter_create(16, now_ns);
+    struct rate_limiter *rate_limiter = rate_limiter_create(16, now_ns);
     struct err err;
     char key[24];
     for (int i = 0; i < 10000; i++) {
         snprintf(key, sizeof(key), "key %d", i);
         pass_seconds(0.001);
         assert_int_equal(
-            rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), 1, 1, &err), ERR_NONE);
+            rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), 1, 1, &err),
+            ERR_NONE);
     }
-    assert_int_equal(rate_limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), 1, 1, &err),
-                     ERR_RATE_LIMITED);
-    rate_limiter_destroy(limiter);
+    assert_int_equal(
+        rate_limiter_take(rate_limiter, LIMIT_UPLOAD_TENANT, span_text(key), 1, 1, &err),
+        ERR_RATE_LIMITED);
+    rate_limiter_destroy(rate_limiter);
 }
 
 static void *enter_and_leave(void *context)
 {
-    struct rate_limiter *limiter = context;
+    struct rate_limiter *rate_limiter = context;
     struct err err;
-    enum err_code code = rate_limiter_enter(limiter, SLOT_PASSWORD, &err);
+    enum err_code code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err);
     if (code)
         return (void *)1;
     clock_sleep_ms(50);
-    rate_limiter_leave(limiter, SLOT_PASSWORD);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
     return NULL;
 }
 
 static void slots_let_few_in_and_refuse_a_crowd(void **state)
 {
-    struct rate_limiter *limiter = *state;
+    struct rate_limiter *rate_limiter = *state;
     struct err err;
     pthread_t waiters[2];
-    assert_int_equal(rate_limiter_enter(limiter, SLOT_PASSWORD, &err), ERR_NONE);
-    assert_int_equal(rate_limiter_enter(limiter, SLOT_PASSWORD, &err), ERR_NONE);
+    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
+    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&waiters[i], NULL, enter_and_leave, limiter), 0);
+        assert_int_equal(pthread_create(&waiters[i], NULL, enter_and_leave, rate_limiter), 0);
     clock_sleep_ms(200);
-    assert_int_equal(rate_limiter_enter(limiter, SLOT_PASSWORD, &err), ERR_BUSY);
+    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_BUSY);
     assert_true(err.retry_after_s > 0);
-    rate_limiter_leave(limiter, SLOT_PASSWORD);
-    rate_limiter_leave(limiter, SLOT_PASSWORD);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
     for (int i = 0; i < 2; i++) {
         void *was_refused;
         pthread_join(waiters[i], &was_refused);
         assert_null(was_refused);
     }
-    assert_int_equal(rate_limiter_enter(limiter, SLOT_PASSWORD, &err), ERR_NONE);
-    rate_limiter_leave(limiter, SLOT_PASSWORD);
+    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -10,7 +10,7 @@
 
 /* The clock of these tests; moved by hand. */
 static int64_t test_now_ns;
-static struct rate_limiter *limiter;
+static struct rate_limiter *rate_limiter;
 
 /* Longer than any password: it never matches, and is refused without a hash of a fifth of a second.
  */
@@ -26,14 +26,14 @@ static int start(void **state)
     (void)state;
     memset(wrong, 'x', sizeof(wrong) - 1);
     test_now_ns = 1000 * CLOCK_NS_PER_S;
-    limiter = rate_limiter_create(1 << 16, now_ns);
+    rate_limiter = rate_limiter_create(1 << 16, now_ns);
     return 0;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    rate_limiter_destroy(limiter);
+    rate_limiter_destroy(rate_limiter);
     return 0;
 }
 
@@ -47,7 +47,7 @@ static enum err_code guess(enum password_subject subject, const char *key, const
     struct err err;
     bool matches = true;
     enum err_code code =
-        password_attempt_verify(limiter, &attempt, span_text(wrong), "", &matches, &err);
+        password_attempt_verify(rate_limiter, &attempt, span_text(wrong), "", &matches, &err);
     assert_true(code || !matches);
     return code;
 }

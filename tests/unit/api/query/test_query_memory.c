@@ -197,8 +197,8 @@ static void who_has_no_patience_does_not_wait(void **state)
 {
     struct fixture *fixture = *state;
     atomic_bool is_cancelled = true;
-    struct asker other = {0}, late = {.query.patience.deadline_ns = 1},
-                 gone = {.query.patience.is_cancelled = &is_cancelled};
+    struct asker other = {0}, late = {.query.wait_limit.deadline_ns = 1},
+                 gone = {.query.wait_limit.is_cancelled = &is_cancelled};
     enter(fixture, &other, 1);
     enter(fixture, &late, 2);
     enter(fixture, &gone, 2);

@@ -11,11 +11,11 @@
 static const struct http_field password_field = {SPAN_LITERAL("x-perfolio-password"),
                                                  SPAN_LITERAL("open sesame")};
 
-static struct share protected_share(struct rate_limiter *limiter, const char *password,
+static struct share protected_share(struct rate_limiter *rate_limiter, const char *password,
                                     char hash[DIGEST_PASSWORD_BYTES])
 {
     struct err err;
-    assert_int_equal(password_hash(limiter, span_text(password), hash, &err), ERR_NONE);
+    assert_int_equal(password_hash(rate_limiter, span_text(password), hash, &err), ERR_NONE);
     return (struct share){
         .id = "AAAAAAAAAAAAAAAAAAAAAA", .visibility = SHARE_PASSWORD, .password_hash = hash};
 }
@@ -25,25 +25,26 @@ static struct share protected_share(struct rate_limiter *limiter, const char *pa
 static void a_right_password_is_verified_once_per_request(void **state)
 {
     (void)state;
-    struct server server = {.limiter = rate_limiter_create(64, clock_monotonic_ns)};
+    struct server server = {.rate_limiter = rate_limiter_create(64, clock_monotonic_ns)};
     struct request request = {
         .server = &server, .fields = &password_field, .field_count = 1, .address = "192.0.2.1"};
     char hashes[3][DIGEST_PASSWORD_BYTES];
     struct err err;
     struct share shares[3];
     for (int i = 0; i < 3; i++)
-        shares[i] = protected_share(server.limiter, "open sesame", hashes[i]);
+        shares[i] = protected_share(server.rate_limiter, "open sesame", hashes[i]);
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     for (int i = 0; i < 100; i++)
-        rate_limiter_fail(server.limiter, LIMIT_SHARE_PASSWORD_ADDRESS, span_text(request.address));
+        rate_limiter_fail(server.rate_limiter, LIMIT_SHARE_PASSWORD_ADDRESS,
+                          span_text(request.address));
     assert_int_equal(share_access_check_read(&request, &shares[0], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[1], &err), ERR_NONE);
     assert_int_equal(share_access_check_read(&request, &shares[2], &err), ERR_RATE_LIMITED);
     struct request other = request;
     memset(other.matched_hashes, 0, sizeof(other.matched_hashes));
     assert_int_equal(share_access_check_read(&other, &shares[0], &err), ERR_RATE_LIMITED);
-    rate_limiter_destroy(server.limiter);
+    rate_limiter_destroy(server.rate_limiter);
 }
 
 int main(void)

@@ -54,7 +54,7 @@ static void one_is_one(void **state)
     (void)state;
     char said[SAID_BYTES];
     summarise(&(struct agent_counts){.samples = 1,
-                                     .waits = 1,
+                                     .off_cpu = 1,
                                      .lost_samples = 1,
                                      .refused_processes = 1,
                                      .refused_names = 1},
@@ -64,7 +64,7 @@ static void one_is_one(void **state)
     assert_said(said, "1 sample was lost");
     assert_said(said, "1 process was too many");
     assert_said(said, "1 process has more names");
-    summarise(&(struct agent_counts){.samples = 2, .waits = 0}, said);
+    summarise(&(struct agent_counts){.samples = 2, .off_cpu = 0}, said);
     assert_said(said, "2 samples at 99 Hz");
     assert_said(said, "0 waits of threads\n");
 }

@@ -261,8 +261,8 @@ static void *ask_impatiently(void *context)
     struct asker *asker = context;
     struct err err = {0};
     struct flight_entry *entry = NULL;
-    const struct wait_limit patience = {.deadline_ns = 1};
-    asker->code = flight_cache_ref_within(asker->cache, "k", &patience, make_100_bytes,
+    const struct wait_limit wait_limit = {.deadline_ns = 1};
+    asker->code = flight_cache_ref_within(asker->cache, "k", &wait_limit, make_100_bytes,
                                           asker->value, &entry, &err);
     flight_cache_unref(asker->code ? NULL : entry);
     return NULL;

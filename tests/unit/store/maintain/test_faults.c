@@ -53,9 +53,9 @@ struct fixture {
     struct err err;
 };
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *scan)
 {
-    (void)status, (void)kind, (void)walk;
+    (void)status, (void)kind, (void)scan;
     return remove(path);
 }
 

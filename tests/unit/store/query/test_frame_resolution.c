@@ -323,8 +323,8 @@ struct pair {
     struct stack_filters *filters;
     const struct block *block;
     struct stack_filter_question question;
-    struct wait_limit patience; /* of the other */
-    enum err_code code;         /* what became of it */
+    struct wait_limit wait_limit; /* of the other */
+    enum err_code code;           /* what became of it */
 };
 
 static void *ask_meanwhile(void *context)
@@ -335,7 +335,7 @@ static void *ask_meanwhile(void *context)
     struct flight_entry *entry = NULL;
     const bool *keeps;
     struct err err;
-    question.patience = &pair->patience;
+    question.wait_limit = &pair->wait_limit;
     pair->code =
         stack_filters_ref(pair->filters, &question, pair->block, &names, &entry, &keeps, &err);
     flight_cache_unref(pair->code ? NULL : entry);
@@ -365,7 +365,7 @@ static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
         const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = SPAN_LITERAL("main")};
         struct pair pair = {.filters = stack_filters_create(1 << 20),
                             .block = stored.block,
-                            .patience = patiences[i]};
+                            .wait_limit = patiences[i]};
         const struct frame_resolver resolver = {.context = &pair, .resolve = resolve_after_another};
         struct store_names names = {0};
         struct flight_entry *entry;

@@ -16,7 +16,7 @@ static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
 static atomic_bool is_held; /* making waits, however slow the others are */
 
-static enum err_code make(struct scan *walk, struct store_answer *ret_answer)
+static enum err_code make(struct scan *scan, struct store_answer *ret_answer)
 {
     const bool is_first = made_count++ == 0;
     const int at_once = ++at_once_count;
@@ -27,7 +27,7 @@ static enum err_code make(struct scan *walk, struct store_answer *ret_answer)
     while (is_held);
     at_once_count--;
     if (is_first && first_fails)
-        return err_set(walk->err, ERR_BUSY, "no room for it");
+        return err_set(scan->err, ERR_BUSY, "no room for it");
     struct arena *arena = arena_create();
     struct profile *profile = arena_new(arena, struct profile, 1);
     profile->arena = arena;
@@ -37,7 +37,7 @@ static enum err_code make(struct scan *walk, struct store_answer *ret_answer)
 
 struct asker {
     struct result_cache *answers;
-    const struct wait_limit *patience;
+    const struct wait_limit *wait_limit;
     pthread_t thread;
     enum err_code code;
 };
@@ -47,11 +47,11 @@ static void *ask(void *context)
     struct asker *asker = context;
     struct err err;
     struct store_query query = {.tenant_id = 1};
-    if (asker->patience)
-        query.patience = *asker->patience;
-    struct scan walk = {.query = &query, .err = &err};
+    if (asker->wait_limit)
+        query.wait_limit = *asker->wait_limit;
+    struct scan scan = {.query = &query, .err = &err};
     struct store_answer answer = {0};
-    asker->code = result_cache_ref(asker->answers, &walk, "1 x", make, &answer);
+    asker->code = result_cache_ref(asker->answers, &scan, "1 x", make, &answer);
     store_answer_fini(&answer);
     return NULL;
 }
@@ -110,8 +110,8 @@ static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
     const atomic_bool is_cancelled = true;
     const struct wait_limit gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
     struct asker maker = {.answers = *state};
-    struct asker impatient[] = {{.answers = *state, .patience = &gone},
-                                {.answers = *state, .patience = &late}};
+    struct asker impatient[] = {{.answers = *state, .wait_limit = &gone},
+                                {.answers = *state, .wait_limit = &late}};
     is_held = true;
     begin(&maker);
     while (!made_count)

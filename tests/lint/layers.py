@@ -1,0 +1,259 @@
+"""Layers: which folder may use which, and which few files may include the headers of a library.
+
+    python3 tests/lint/layers.py [BUILD]     BUILD is a folder of object files, build/release by default
+
+FOLDERS has a row for each folder of C code, from the lowest layer to the highest: the folders that it may use
+beside itself, all of which stand above it. A file uses another folder by including a header of it, and, where
+object files exist, by a symbol that an object file of it defines. The second check finds a function that is
+declared in one folder and defined in another.
+
+INTERFACES are the headers of a folder that the folders below it may include as well, because they declare what
+its parts share and no function that its parts call. CYCLES lists what breaks the order today. It may only become
+shorter: an entry that nothing needs is an error.
+
+WRAPPERS names, for the headers of each library, the only files that may include them. Everything else calls these
+files, so that a library can be replaced in one place.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+FOLDERS = {
+    "bpf": "",
+    "lib/base": "",
+    "lib/io": "lib/base",
+    "lib/symbols": "lib/base",
+    "lib/profile": "lib/base",
+    "lib/profile/batch": "lib/base lib/profile",
+    "lib/profile/pprof": "lib/base lib/profile",
+    "lib/profile/formats": "lib/base lib/profile lib/profile/pprof",
+    "lib/profile/otlp": "lib/base lib/profile lib/profile/batch lib/profile/formats",
+    "lib/profile/pyroscope": "lib/base lib/profile lib/profile/batch lib/profile/formats",
+    "lib/profile/report": "lib/base lib/profile lib/profile/formats",
+    "lib/profile/picture": "lib/base lib/profile lib/profile/formats lib/profile/report",
+    "store/block": "lib/base lib/profile lib/profile/batch lib/profile/report",
+    "store/catalogue": "lib/base lib/io store/block",
+    "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue",
+    "store/maintain": "lib/base lib/io store/block store/catalogue store/query",
+    "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query store/maintain",
+    "api/http": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope",
+    "api/ops": "lib/base lib/io api/http",
+    "api/identity": "lib/base lib/io api/http api/ops",
+    "api/debuginfo": "lib/base lib/io lib/symbols api/http api/ops api/identity",
+    "api/report": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report lib/profile/picture "
+                  "lib/symbols api/http api/ops api/identity api/debuginfo",
+    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/report lib/profile/picture lib/symbols "
+                 "api/http api/ops api/identity api/debuginfo api/report",
+    "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
+                 "api/http api/ops api/identity api/report api/share",
+    "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats lib/profile/otlp "
+                  "lib/profile/pyroscope api/http api/ops api/identity api/report api/share",
+    "api": "lib/base lib/io api/http api/ops api/identity api/debuginfo api/report api/share api/query api/ingest",
+    "debuginfod": "lib/base lib/symbols",
+    "agent/process": "bpf lib/base",
+    "agent/upload": "lib/base lib/io lib/symbols lib/profile/formats lib/profile/otlp agent/process",
+    "agent/symbols": "lib/base agent/process",
+    "agent/labels": "lib/base lib/io lib/profile/batch lib/profile/formats agent/process agent/upload",
+    "agent/interpreter": "bpf lib/base agent/process",
+    "agent/kernel": "bpf lib/base agent/process",
+    "agent/unwind": "bpf lib/base agent/process agent/interpreter agent/kernel",
+    "agent/profile": "bpf lib/base lib/profile lib/profile/batch lib/profile/otlp agent/process agent/symbols "
+                     "agent/labels agent/interpreter agent/kernel",
+    "agent": "bpf lib/base lib/profile lib/profile/batch agent/process agent/symbols agent/labels agent/interpreter "
+             "agent/kernel agent/unwind agent/profile agent/upload",
+    "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel agent/unwind agent/upload agent",
+    "cli": "lib/base lib/io lib/symbols lib/profile lib/profile/formats lib/profile/report",
+    "cli/admin": "lib/base cli",
+    "cli/commands": "lib/base lib/io lib/symbols lib/profile lib/profile/batch lib/profile/otlp lib/profile/pprof "
+                    "lib/profile/report cli",
+    "cli/record": "lib/base lib/symbols lib/profile lib/profile/pprof lib/profile/report cli cli/commands",
+}
+
+# Of these top folders others include one header alone.
+PUBLIC_HEADERS = {"store": "store/store.h", "agent": "agent/agent.h"}
+MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
+
+INTERFACES = {"store/store.h", "api/server.h", "api/settings.h", "api/routes.h"}
+
+CYCLES = {
+    ("agent/kernel", "agent/unwind"),
+    ("agent/process", "agent/interpreter"),
+    ("agent/process", "agent/kernel"),
+    ("agent/process", "agent/labels"),
+    ("agent/process", "agent/symbols"),
+    ("api/debuginfo", "api"),
+    ("api/debuginfo", "api/report"),
+    ("api/debuginfo", "api/share"),
+    ("api/http", "api"),
+    ("api/http", "api/identity"),
+    ("api/http", "api/ingest"),
+    ("api/http", "api/ops"),
+    ("api/http", "api/query"),
+    ("api/identity", "api/debuginfo"),
+    ("api/identity", "api/ingest"),
+    ("api/identity", "api/share"),
+    ("api/ops", "api"),
+    ("api/ops", "api/identity"),
+    ("api/ops", "api/query"),
+    ("api/ops", "api/report"),
+    ("api/ops", "api/share"),
+    ("api/report", "api"),
+    ("api/report", "api/query"),
+    ("api/report", "api/share"),
+    ("api/share", "api"),
+    ("api/share", "api/query"),
+    ("lib/profile/report", "lib/profile/picture"),
+}
+
+# Files that stand above all folders of their program: main.c and what it alone uses, and what lists all commands.
+PROGRAMS = ("api/main.c", "cli/main.c", "cli/help.c", "cli/completion.c", "debuginfod/main.c", "agent/main.c",
+            "agent/settings.c", "agent/settings.h")
+
+WRAPPERS = {
+    "h2o": r"api/http/http_internal\.h",
+    "libpq": r"lib/io/pg\.c",
+    "postgresql/": r"lib/io/pg\.c",
+    "curl/": r"lib/io/http_(client|url)\.c",
+    "jansson": r"lib/profile/formats/json_tree\.h|api/[\w/]+\.c|cli/[\w/]+\.[ch]",
+    "openssl/": r"lib/base/digest\.c|api/http/(tls|tls_files)\.c",
+    "zstd": r"lib/base/compress\.c",
+    "libdeflate": r"lib/base/compress\.c",
+    "zlib": r"lib/base/compress\.c",
+    "pcre2": r"lib/base/regex\.c",
+    "ft2build": r"lib/profile/picture/picture\.c",
+    "freetype/": r"lib/profile/picture/picture\.c",
+    "png": r"lib/profile/picture/picture\.c",
+    "ini.h": r"api/settings\.c|lib/base/config\.c",
+    "gelf": r"debuginfod/elf_reader\.c",
+    "libelf": r"debuginfod/elf_reader\.c",
+    "libiberty/": r"debuginfod/demangle\.c",
+    "seccomp": r"debuginfod/sandbox\.c",
+    "linux/landlock": r"debuginfod/sandbox\.c",
+    "bpf/libbpf": r"agent/kernel/kernel_(features|program)\.c",
+    "bpf/bpf.h": r"agent/kernel/kernel_(features|program)\.c",
+    "bpf/bpf_": r"bpf/\w+\.bpf\.[ch]",
+    "lzma": r"debuginfod/mini_debuginfo\.c",
+    "xxhash": r"debuginfod/elf_id\.c|lib/base/map\.c|lib/profile/[\w/]+\.c|lib/symbols/symbol_table_write\.c"
+              r"|store/block/stack_hashes\.c",
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+# A tenant's rows are changed with the tenant's row locked first, which tenant_begin does.
+BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
+
+
+def folder_of(path):
+    """The row of FOLDERS for a file; program files have none and may use all folders of their program."""
+    return None if path in PROGRAMS or path.removesuffix(".o") + ".c" in PROGRAMS else str(pathlib.PurePath(path).parent)
+
+
+def may_use(user, used):
+    return user == used or used in FOLDERS[user].split()
+
+
+class Checker:
+    def __init__(self):
+        self.errors = []
+        self.needed = set()  # entries of CYCLES
+
+    def report(self, text):
+        self.errors.append(text)
+
+    def check_use(self, user, used, place, what):
+        """user and used are folders of FOLDERS; place and what are for the message."""
+        if used not in FOLDERS:
+            self.report(f"{place}: {used} has no row in FOLDERS")
+        elif not may_use(user, used):
+            if (user, used) in CYCLES:
+                self.needed.add((user, used))
+            else:
+                self.report(f"{place}: {user} may not use {used} ({what})")
+
+    def check_include(self, path, line, name):
+        place = f"{path}:{line}"
+        top, used_top = path.split("/")[0], name.split("/")[0]
+        if not (ROOT / name).is_file():
+            self.report(f'{place}: "{name}" is not named from the root of the source tree')
+        elif used_top == "tests":
+            self.report(f'{place}: "{name}" belongs to the tests')
+        elif used_top in PUBLIC_HEADERS and used_top != top:
+            if MAY_USE_PUBLIC.get(top) != used_top or name != PUBLIC_HEADERS[used_top]:
+                self.report(f'{place}: "{name}" is private to {used_top}/')
+        elif name not in INTERFACES or top != used_top:
+            user = folder_of(path)
+            if user is None:
+                if used_top not in (top, "lib"):
+                    self.report(f"{place}: {top}/ may not use {used_top}/")
+            elif folder_of(name) is None:
+                self.report(f'{place}: "{name}" belongs to the program, which stands above all folders')
+            else:
+                self.check_use(user, folder_of(name), place, f'"{name}"')
+
+    def check_library(self, path, line, name):
+        for prefix, files in WRAPPERS.items():
+            if name.startswith(prefix) and not re.fullmatch(files, path):
+                self.report(f"{path}:{line}: <{name}> may be included by {files} only")
+
+    def check_file(self, path):
+        text = (ROOT / path).read_text()
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            if match[1] == '"':
+                self.check_include(path, line, match[2])
+            else:
+                self.check_library(path, line, match[2])
+        if path.startswith("api/") and path != "api/identity/tenant.c":
+            for number, content in enumerate(text.splitlines(), 1):
+                if BEGINS.search(content):
+                    self.report(f"{path}:{number}: pg_begin for one tenant: call tenant_begin (api/identity/tenant.h)")
+
+    def check_symbols(self, build):
+        """Whether the objects of each folder use only symbols of folders that FOLDERS allows."""
+        defined, undefined = {}, {}
+        for object_file in sorted(build.glob("**/*.o")):
+            path = str(object_file.relative_to(build))
+            if path.split("/")[0] not in ("lib", "store", "api", "agent", "cli", "debuginfod"):
+                continue
+            if not (ROOT / path).with_suffix(".c").is_file():
+                continue  # left over from a file that was moved
+            symbols = subprocess.run(["nm", "-g", object_file], capture_output=True, text=True, check=True).stdout
+            for fields in map(str.split, symbols.splitlines()):
+                if fields[-2] == "U":
+                    undefined.setdefault(path, []).append(fields[-1])
+                else:
+                    defined.setdefault(fields[-1], path)
+        for path, symbols in undefined.items():
+            for symbol in symbols:
+                other = defined.get(symbol)
+                user, used = folder_of(path), folder_of(other) if other else None
+                # What a public header declares may be defined in any folder behind it.
+                if other and user and MAY_USE_PUBLIC.get(user.split("/")[0]) != other.split("/")[0]:
+                    if used is None:
+                        self.report(f"{path}: {symbol} is defined in {other}, which stands above all folders")
+                    else:
+                        self.check_use(user, used, path, f"{symbol} of {other}")
+
+
+def main():
+    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build/release")
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *(f"{top}/*.[ch]" for top in
+                             ("lib", "store", "api", "cli", "debuginfod", "agent", "bpf"))],
+                            cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    checker = Checker()
+    for path in listed:
+        if (ROOT / path).is_file():
+            checker.check_file(path)
+    if build.is_dir():
+        checker.check_symbols(build)
+    for user, used in CYCLES - checker.needed:
+        checker.report(f"CYCLES: {user} does not use {used} any more; remove the entry")
+    print("\n".join(checker.errors))
+    sys.exit(bool(checker.errors))
+
+
+if __name__ == "__main__":
+    main()
