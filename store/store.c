@@ -120,7 +120,7 @@ void store_addition_destroy(struct store_addition *addition)
     if (!addition)
         return;
     if (addition->is_expected)
-        flusher_forget(addition->store->flusher);
+        flusher_cancel_expected(addition->store->flusher);
     for (uint32_t i = 0; i < addition->count; i++)
         buf_fini(&addition->items[i].block);
     mem_free(addition->items);
@@ -203,7 +203,7 @@ enum err_code store_check_selector(struct arena *arena, struct span selector,
     struct selector *parsed;
     enum err_code code = selector_parse(arena, selector, &parsed, err);
     if (!code)
-        code = selector_check_steady(parsed, err);
+        code = selector_check_bounded(parsed, err);
     if (code)
         return code;
     buf_auto text;
@@ -225,7 +225,7 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
     };
     enum err_code code = selector_parse(arena, selector, &parsed, err);
     if (!code)
-        code = selector_check_steady(parsed, err);
+        code = selector_check_bounded(parsed, err);
     if (!code)
         code = catalogue_add_deletion(connection, arena, tenant_id, &deletion, err);
     if (!code)
@@ -246,13 +246,13 @@ static struct scan_source source_of(struct store *store)
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
-                          struct store_answer *ret_answer, struct err *err)
+                          struct store_result *ret_answer, struct err *err)
 {
     const struct scan_source source = source_of(store);
     return merge_query_run(&source, arena, query, ret_answer, err);
 }
 
-size_t store_answer_bytes(struct store *store)
+size_t store_result_bytes(struct store *store)
 {
     return result_cache_bytes(store->answers) + stack_filters_bytes(store->filters);
 }

@@ -33,7 +33,7 @@ struct store;
 
 /* A binary's addresses, ascending and distinct: offsets in its file where the sender told how it
  * was mapped, else as it gave them. Either of build_id and file may be empty, not both. */
-struct frame_question {
+struct frame_query {
     int64_t tenant_id;
     struct span build_id; /* hexadecimal */
     struct span file;
@@ -60,13 +60,12 @@ struct frame_resolver {
     /* answers[i] is of addresses[i], zeros to begin with; what it points to lives in arena, or
      * until the call after this one of the same thread. Not to know is no error. Handles: any; it
      * is that of the whole question. */
-    enum err_code (*resolve)(void *context, const struct frame_question *question,
-                             struct arena *arena, struct symbolize_frames *answers,
-                             struct err *err);
+    enum err_code (*resolve)(void *context, const struct frame_query *question, struct arena *arena,
+                             struct symbolize_frames *answers, struct err *err);
 };
 
 /* What became of the addresses without names that an answer needed. */
-struct store_names {
+struct store_symbolization {
     uint64_t generation;    /* of before the first was asked: a later one may know more */
     uint32_t address_count; /* that were asked: per answer of merges, per block of filters */
     uint32_t unknown_count; /* of them those that stay binary and address */
@@ -171,13 +170,14 @@ uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 /* ---- out ---- */
 
 /* How values of several profiles of one series become one; those of one moment are one snapshot. */
-enum store_rule {
+enum store_aggregation {
     STORE_SUM,        /* deltas: each profile tells what happened in its time */
     STORE_MEAN,       /* gauges: the sum over series, averaged over the time that any covers */
     STORE_DIFFERENCE, /* counters since a start: differences of consecutive snapshots */
-    STORE_RULE_COUNT
+    STORE_AGGREGATION_COUNT
 };
-const char *store_rule_name(enum store_rule rule); /* "sum", "mean", "difference" */
+const char *
+store_aggregation_name(enum store_aggregation aggregation); /* "sum", "mean", "difference" */
 
 /* What one series had at one moment: the same however its blocks are compacted. */
 struct store_profile_id {
@@ -215,7 +215,7 @@ struct store_query {
     size_t selector_count;
     const char *selectors_name;             /* in messages, its number behind it; NULL: "query" */
     const struct store_profile_id *profile; /* its series alone, as it is; NULL: all */
-    bool is_of_profiles;                    /* single ones: what is kept as totals alone is none */
+    bool wants_single_profiles;             /* single ones: what is kept as totals alone is none */
     /* Rows whose labels it keeps: their own, trace_id and span_id, and those of their series that
      * they do not have themselves. NULL: all. Of merges and values over time. */
     const struct label_filter *label_filter;
@@ -227,8 +227,8 @@ struct store_query {
     bool wants_own_profile; /* that nobody else has, to be changed */
     /* Of merges: told what the answer is known by before anything is added up. True: that answer is
      * there already, and none is made. NULL: one is made. */
-    bool (*has_answer)(void *context, const char *identity);
-    void *has_answer_context;
+    bool (*has_result)(void *context, const char *identity);
+    void *has_result_context;
     const struct frame_resolver *resolver; /* who knows names, for once; NULL: the store's own */
     int64_t start_ns;                      /* profiles that begin at start_ns and later … */
     int64_t end_ns;                        /* … and before end_ns */
@@ -261,7 +261,7 @@ struct store_type {
     const char *name; /* whole */
     struct span parts[STORE_TYPE_PARTS];
     bool is_delta;
-    enum store_rule rule;
+    enum store_aggregation aggregation;
 };
 
 struct store_label {
@@ -296,16 +296,16 @@ struct store_statistics {
     uint32_t cut_count;
     /* Of totals_count: of series without a label that is asked for, which samples may have had. */
     uint32_t unlabelled_count;
-    struct store_names names;
+    struct store_symbolization names;
 };
 
-struct store_answer {
-    const struct profile *profile; /* until store_answer_fini; others may have it too */
+struct store_result {
+    const struct profile *profile; /* until store_result_fini; others may have it too */
     struct profile *own_profile;   /* the same where the query wants its own */
     struct flight_entry *kept;
     bool is_known;                       /* the query has it already: there is no profile */
     char identity[STORE_IDENTITY_BYTES]; /* what it is known by; empty: it is like no other */
-    enum store_rule rule;
+    enum store_aggregation aggregation;
     const char *type;        /* the whole name of the profile type; in the arena */
     int64_t left_out;        /* what the samples that label_filter does not keep have together */
     int64_t wanted_reach_ns; /* of store/query/neighbours.h, for who makes it */
@@ -323,11 +323,11 @@ struct store_answer {
  * left out, and the statistics say so.
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
-                          struct store_answer *ret_answer, struct err *err) MUST_USE;
+                          struct store_result *ret_answer, struct err *err) MUST_USE;
 /* Gives back what an answer has; of zeros a no-op. */
-void store_answer_fini(struct store_answer *answer);
+void store_result_fini(struct store_result *answer);
 /* Bytes that kept answers take. */
-size_t store_answer_bytes(struct store *store);
+size_t store_result_bytes(struct store *store);
 /* And that open blocks take. */
 size_t store_block_bytes(struct store *store);
 
@@ -382,7 +382,7 @@ struct store_range_query {
     /* Of deltas: a sample that came with the moments when it was seen is in their steps, its value
      * in equal parts, and not in that of its profile's begin. Those outside the window are left
      * out. */
-    bool is_by_moments;
+    bool is_by_timestamps;
     /* The values are to be read by time: levels, which have no rate, are refused. */
     bool is_rate;
 };

@@ -48,7 +48,7 @@ static double kept_query_bytes(void *context)
     const struct gauges *gauges = context;
     const struct server *server = gauges->server;
     return (double)(report_cache_bytes(server->report_cache) +
-                    (server->store ? store_answer_bytes(server->store) : 0));
+                    (server->store ? store_result_bytes(server->store) : 0));
 }
 
 static double block_bytes(void *context)

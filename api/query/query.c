@@ -280,7 +280,7 @@ void query_want_labels(const struct request *request, const struct report *repor
 }
 
 enum err_code query_merge(const struct request *request, const struct store_query *query,
-                          struct store_answer *ret_answer, struct err *err)
+                          struct store_result *ret_answer, struct err *err)
 {
     return store_merge(request->server->store, request->arena, query, ret_answer, err);
 }
@@ -361,14 +361,14 @@ void query_add_statistics(struct request *request, struct response *response,
 
 /* Texts from profiles are escaped. */
 void query_add_fields(struct request *request, struct response *response,
-                      const struct store_answer *answer, int64_t begin_ns)
+                      const struct store_result *answer, int64_t begin_ns)
 {
     buf_auto type;
     buf_init(&type, 1 << 16);
     buf_append_url(&type, span_text(answer->type));
     response_add(request, response, "perfolio-profile-type",
                  arena_strndup(request->arena, type.data, type.size));
-    response_add(request, response, "perfolio-rule", store_rule_name(answer->rule));
+    response_add(request, response, "perfolio-rule", store_aggregation_name(answer->aggregation));
     query_add_statistics(request, response, &answer->statistics, begin_ns);
 }
 
@@ -401,7 +401,7 @@ static enum err_code read_report(struct request *request, unsigned parameters,
 }
 
 static enum err_code respond(struct report_request *ask, struct response *response,
-                             const struct store_query *query, const struct store_answer *answer,
+                             const struct store_query *query, const struct store_result *answer,
                              int64_t begin_ns, struct err *err)
 {
     enum err_code code = report_request_respond(ask, response, answer, begin_ns, err);
@@ -423,7 +423,7 @@ static enum err_code read_samples(struct request *request, struct report *report
 }
 
 enum err_code query_refuse_label(struct arena *arena, const char *parameter,
-                                 const struct store_answer *answer, struct err *err)
+                                 const struct store_result *answer, struct err *err)
 {
     const char *missing = query_describe_missing(arena, &answer->statistics);
     return err_set(err, ERR_INVALID, "%s: %s%s%s", parameter, answer->absent_label,
@@ -432,7 +432,7 @@ enum err_code query_refuse_label(struct arena *arena, const char *parameter,
 
 static enum err_code merge_report(struct request *request, struct report *report,
                                   struct store_query *query, struct report_request **ret_ask,
-                                  struct store_answer *ret_answer, struct err *err)
+                                  struct store_result *ret_answer, struct err *err)
 {
     enum err_code code = read_samples(request, report, query, err);
     query_limit_report(query, report);
@@ -448,7 +448,7 @@ static enum err_code merge_report(struct request *request, struct report *report
         return ERR_NONE;
     query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_answer,
                        err);
-    store_answer_fini(ret_answer);
+    store_result_fini(ret_answer);
     return ERR_INVALID;
 }
 
@@ -473,7 +473,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     const int64_t begin_ns = clock_monotonic_ns();
     struct report *report;
     struct store_query query;
-    struct store_answer answer;
+    struct store_result answer;
     struct report_request *ask;
     enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
     if (!code)
@@ -485,7 +485,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     code = respond(ask, response, &query, &answer, begin_ns, err);
     if (!code)
         query_explain_labels(request, response, &query, report_request_statistics(ask));
-    store_answer_fini(&answer);
+    store_result_fini(&answer);
     return code;
 }
 
@@ -497,7 +497,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct report *report;
     struct store_profile_id id;
     struct store_query query;
-    struct store_answer answer;
+    struct store_result answer;
     struct report_request *ask;
     enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
     if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
@@ -516,7 +516,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
         code = respond(ask, response, &query, &answer, begin_ns, err);
     else
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
-    store_answer_fini(&answer);
+    store_result_fini(&answer);
     return code;
 }
 

@@ -16,7 +16,7 @@
 
 struct arena;
 struct report;
-struct store_answer;
+struct store_result;
 struct store_query;
 struct store_statistics;
 
@@ -57,9 +57,9 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
 /* The labels that samples need for the report: what it is grouped by, what it counts. */
 void query_want_labels(const struct request *request, const struct report *report,
                        struct store_query *query);
-/* As store_merge; the caller ends with store_answer_fini. */
+/* As store_merge; the caller ends with store_result_fini. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
-                          struct store_answer *ret_answer, struct err *err) MUST_USE;
+                          struct store_result *ret_answer, struct err *err) MUST_USE;
 
 /* A report of the query's answer costs no more than is left of its time. */
 void query_limit_report(const struct store_query *query, struct report *report);
@@ -71,10 +71,10 @@ enum err_code query_explain(const struct store_query *query, enum err_code code,
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
 /* ERR_INVALID: the parameter names a label that the answer does not have, and why it may be so. */
 enum err_code query_refuse_label(struct arena *arena, const char *parameter,
-                                 const struct store_answer *answer, struct err *err);
+                                 const struct store_result *answer, struct err *err);
 /* The fields that tell how the answer was made, since begin_ns of the monotonic clock. */
 void query_add_fields(struct request *request, struct response *response,
-                      const struct store_answer *answer, int64_t begin_ns);
+                      const struct store_result *answer, int64_t begin_ns);
 
 /* Of them those that any answer of the store has: Perfolio-Statistics, Perfolio-Warning. */
 void query_add_statistics(struct request *request, struct response *response,

@@ -173,7 +173,7 @@ static enum err_code read_question(struct request *request, struct question *que
     if (!code)
         code = read_rate(request, question, err);
     if (!code)
-        code = read_bool(request, "moments", false, &range->is_by_moments, err);
+        code = read_bool(request, "moments", false, &range->is_by_timestamps, err);
     if (!code)
         code = read_bool(request, "other", true, &question->wants_other, err);
     if (!code)
@@ -193,7 +193,7 @@ static bool is_in_nanoseconds(const struct store_type *type)
 static bool is_rate(const struct question *question, const struct store_type *type)
 {
     return question->rate == RATE_YES ||
-           (question->rate == RATE_AUTO && type && type->rule != STORE_MEAN);
+           (question->rate == RATE_AUTO && type && type->aggregation != STORE_MEAN);
 }
 
 static void append_unit(const struct question *question, const struct store_type *type,
@@ -278,7 +278,7 @@ static void append_partial(const struct store_range_query *range,
 static void append_summary(const struct question *question, const struct store_type *type,
                            const struct store_range_series *series, struct buf *json)
 {
-    const bool is_gauge = type->rule == STORE_MEAN;
+    const bool is_gauge = type->aggregation == STORE_MEAN;
     if (series->covered_ns && (is_gauge || is_rate(question, type))) {
         buf_append_text(json, ",\"average\":");
         if (is_gauge)
@@ -381,8 +381,8 @@ static void append_answer(const struct question *question, const struct store_ra
     buf_append_json(json, span_text(type ? type->name : ""));
     buf_append_text(json, ",\"unit\":");
     append_unit(question, type, json);
-    buf_printf(json,
-               ",\"rule\":\"%s\",\"step_ms\":", store_rule_name(type ? type->rule : STORE_SUM));
+    buf_printf(json, ",\"rule\":\"%s\",\"step_ms\":",
+               store_aggregation_name(type ? type->aggregation : STORE_SUM));
     append_ms(question->range.step_ns, json);
     buf_append_text(json, ",\"series\":[");
     for (uint32_t i = 0; i < answer->series_count; i++) {

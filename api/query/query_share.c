@@ -33,7 +33,7 @@ static const char *describe_window(struct arena *arena, const struct store_query
 
 /* Whoever downloads the profile sees where it is from. */
 static void add_comments(struct arena *arena, const struct store_query *query,
-                         const struct store_answer *answer)
+                         const struct store_result *answer)
 {
     uint32_t count = 0;
     struct span comments[COMMENTS_MAX];
@@ -42,7 +42,7 @@ static void add_comments(struct arena *arena, const struct store_query *query,
         arena_printf(arena, "window: %s (%" PRId64 " <= time_nanos < %" PRId64 ")",
                      describe_window(arena, query), query->start_ns, query->end_ns),
         arena_printf(arena, "profile type: %s", answer->type),
-        arena_printf(arena, "rule: %s", store_rule_name(answer->rule)),
+        arena_printf(arena, "rule: %s", store_aggregation_name(answer->aggregation)),
         query_describe_missing(arena, &answer->statistics),
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -88,7 +88,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
 {
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_query query;
-    struct store_answer answer;
+    struct store_result answer;
     enum err_code code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
         code = read_kept_labels(request, &query, err);
@@ -113,7 +113,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
                        describe_window(request->arena, &query), missing ? "; " : "",
                        missing ? missing : "");
     }
-    store_answer_fini(&answer);
+    store_result_fini(&answer);
     return code;
 }
 

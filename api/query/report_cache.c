@@ -22,7 +22,7 @@ struct report_cache {
 struct finished {
     struct buf body;
     bool is_zstd;
-    struct store_answer answer; /* without a profile */
+    struct store_result answer; /* without a profile */
     char *type;                 /* answer.type */
     int64_t made_ns;
     _Atomic uint32_t reader_count;
@@ -32,7 +32,7 @@ struct report_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
-    const struct store_answer *answer; /* that the report is made of */
+    const struct store_result *answer; /* that the report is made of */
     bool has_begun;                    /* to make it, which others may do as well */
     struct flight_entry *entry;        /* of the report that was there */
 };
@@ -116,8 +116,8 @@ static bool has_finished(void *context, const char *identity)
 
 void report_request_watch(struct report_request *ask, struct store_query *query)
 {
-    query->has_answer = has_finished;
-    query->has_answer_context = ask;
+    query->has_result = has_finished;
+    query->has_result_context = ask;
 }
 
 /* ---- making ---- */
@@ -171,8 +171,9 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     finished->is_zstd = ask->is_zstd;
     finished->made_ns = clock_monotonic_ns();
     finished->type = mem_strdup(ask->answer->type);
-    finished->answer = (struct store_answer){
-        .rule = ask->answer->rule, .type = finished->type, .statistics = ask->answer->statistics};
+    finished->answer = (struct store_result){.aggregation = ask->answer->aggregation,
+                                             .type = finished->type,
+                                             .statistics = ask->answer->statistics};
     *ret_value = finished;
     *ret_bytes = sizeof(*finished) + finished->body.capacity;
     return ERR_NONE;
@@ -190,7 +191,7 @@ static void send_bytes(struct report_request *ask, struct response *response, st
 }
 
 static enum err_code respond_once(struct report_request *ask, struct response *response,
-                                  const struct store_answer *answer, int64_t begin_ns,
+                                  const struct store_result *answer, int64_t begin_ns,
                                   struct err *err)
 {
     buf_auto body;
@@ -210,7 +211,7 @@ const struct store_statistics *report_request_statistics(const struct report_req
 }
 
 enum err_code report_request_respond(struct report_request *ask, struct response *response,
-                                     const struct store_answer *answer, int64_t begin_ns,
+                                     const struct store_result *answer, int64_t begin_ns,
                                      struct err *err)
 {
     ask->answer = answer;

@@ -2,7 +2,7 @@
  * query_answers: finished reports of questions to the store, in the form in which they are sent,
  * for whoever of the team asks the same again.
  *
- * The store says what an answer is known by (struct store_answer) each time it has looked what is
+ * The store says what an answer is known by (struct store_result) each time it has looked what is
  * to be read, so no report outlives what it was made of. Single flight. Threads: any.
  */
 #ifndef API_QUERY_REPORT_CACHE_H
@@ -28,7 +28,7 @@ void report_request_watch(struct report_request *ask, struct store_query *query)
  * tell how the answer was made. Handles: what report_write_profiles does.
  */
 enum err_code report_request_respond(struct report_request *ask, struct response *response,
-                                     const struct store_answer *answer, int64_t begin_ns,
+                                     const struct store_result *answer, int64_t begin_ns,
                                      struct err *err) MUST_USE;
 
 /* What was read for the answer that report_request_respond sent, which may be one that was kept. */

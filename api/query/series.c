@@ -38,7 +38,7 @@ static void append_type(const struct rows *rows, uint32_t row, struct buf *json)
         buf_append_json(json, type->parts[i]);
     }
     buf_printf(json, ",\"delta\":%s,\"rule\":\"%s\"}", type->is_delta ? "true" : "false",
-               store_rule_name(type->rule));
+               store_aggregation_name(type->aggregation));
 }
 
 static void append_series(const struct rows *rows, uint32_t row, struct buf *json)

@@ -128,14 +128,14 @@ bool report_diff_has_query(const struct report *report)
 struct sides {
     int64_t left_out[VIEW_SIDE_COUNT];
     struct flight_entry *entries[SIDES]; /* of shares */
-    struct store_answer merged[SIDES];   /* of queries */
+    struct store_result merged[SIDES];   /* of queries */
     const struct profile *profiles[SIDES];
 };
 
 static enum err_code merge_side(struct request *request, const struct report *report, size_t side,
                                 struct sides *sides, const char **missing, struct err *err)
 {
-    struct store_answer *answer = &sides->merged[side];
+    struct store_result *answer = &sides->merged[side];
     enum err_code code = query_merge(request, report->queries[side], answer, err);
     if (code)
         return err_add(err, "%s", share_names[side]);
@@ -211,7 +211,7 @@ static enum err_code write_sides(struct request *request, struct response *respo
     if (!code)
         add_warning(request, response, missing);
     for (size_t i = 0; i < SIDES; i++) {
-        store_answer_fini(&sides.merged[i]);
+        store_result_fini(&sides.merged[i]);
         if (sides.entries[i])
             profile_cache_unref(sides.entries[i]);
     }

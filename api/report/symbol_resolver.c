@@ -356,7 +356,7 @@ static enum err_code store_prepare(void *context, int64_t tenant_id,
     return prepare(&asking, binaries, count, err);
 }
 
-static enum err_code store_resolve(void *context, const struct frame_question *asked,
+static enum err_code store_resolve(void *context, const struct frame_query *asked,
                                    struct arena *arena, struct symbolize_frames *answers,
                                    struct err *err)
 {

@@ -15,7 +15,7 @@ static bool is_level(struct span type)
 
 /* What is neither delta nor level was counted since a start: lib/profile/batch/batch_type.h decides
  * when profiles come in, and calls all else deltas. */
-enum store_rule aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
+enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;
     if (is_level(dictionary->tables->strings[type->sample_type.type]))
@@ -23,8 +23,8 @@ enum store_rule aggregation_of_type(const struct dictionary *dictionary, uint32_
     return type->is_delta ? STORE_SUM : STORE_DIFFERENCE;
 }
 
-const char *store_rule_name(enum store_rule rule)
+const char *store_aggregation_name(enum store_aggregation aggregation)
 {
-    static const char *const names[STORE_RULE_COUNT] = {"sum", "mean", "difference"};
-    return names[rule];
+    static const char *const names[STORE_AGGREGATION_COUNT] = {"sum", "mean", "difference"};
+    return names[aggregation];
 }

@@ -16,6 +16,6 @@
 
 struct dictionary;
 
-enum store_rule aggregation_of_type(const struct dictionary *dictionary, uint32_t series);
+enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series);
 
 #endif

@@ -426,8 +426,8 @@ enum err_code selector_parse_named(struct arena *arena, const char *name, struct
     return parse_text(&parser, ret_selector);
 }
 
-enum err_code selector_parse_kept(struct arena *arena, struct span text,
-                                  struct selector **ret_selector, struct err *err)
+enum err_code selector_parse_stored(struct arena *arena, struct span text,
+                                    struct selector **ret_selector, struct err *err)
 {
     struct parser parser = {
         .arena = arena, .text = text, .name = "query", .was_kept = true, .err = err};
@@ -496,7 +496,7 @@ void selector_append_canonical(const struct selector *selector, struct buf *text
     buf_append_byte(text, '}');
 }
 
-enum err_code selector_check_steady(const struct selector *selector, struct err *err)
+enum err_code selector_check_bounded(const struct selector *selector, struct err *err)
 {
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
@@ -706,8 +706,8 @@ enum err_code selector_matches_known(struct selector *selector, const struct dic
 
 /* ---- labels of samples ---- */
 
-bool selector_is_open(const struct selector *selector, const struct dictionary *dictionary,
-                      uint32_t series)
+bool selector_has_open_labels(const struct selector *selector, const struct dictionary *dictionary,
+                              uint32_t series)
 {
     struct span value;
     for (size_t i = 0; i < selector->matcher_count; i++) {
@@ -731,8 +731,8 @@ static bool may_have_label(const struct dictionary *dictionary, struct span name
     return false;
 }
 
-bool selector_is_of_samples(const struct selector *selector, const struct dictionary *dictionary,
-                            bool are_required)
+bool selector_may_match_samples(const struct selector *selector,
+                                const struct dictionary *dictionary, bool are_required)
 {
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];

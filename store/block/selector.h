@@ -51,8 +51,8 @@ enum err_code selector_parse_named(struct arena *arena, const char *name, struct
                                    struct selector **ret_selector, struct err *err) MUST_USE;
 
 /* Of a text that was taken once and kept: what is refused by now has to be read all the same. */
-enum err_code selector_parse_kept(struct arena *arena, struct span text,
-                                  struct selector **ret_selector, struct err *err) MUST_USE;
+enum err_code selector_parse_stored(struct arena *arena, struct span text,
+                                    struct selector **ret_selector, struct err *err) MUST_USE;
 
 /* Names of the labels that a matching series must have, since the empty value does not match;
  * borrowed, each as often as it is there. Returns how many. */
@@ -68,10 +68,10 @@ void selector_append_canonical(const struct selector *selector, struct buf *text
 
 /* For what is kept, such as deletions: whatever is stored later, it can be matched. Handles:
  * ERR_INVALID (an expression that counts too far). */
-enum err_code selector_check_steady(const struct selector *selector, struct err *err) MUST_USE;
+enum err_code selector_check_bounded(const struct selector *selector, struct err *err) MUST_USE;
 
 /* Does the series match, its type and its labels? What a value gave is remembered. Handles:
- * ERR_INVALID (an expression that selector_check_steady refuses takes too long). */
+ * ERR_INVALID (an expression that selector_check_bounded refuses takes too long). */
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 
@@ -81,12 +81,12 @@ enum err_code selector_matches_known(struct selector *selector, const struct dic
                                      uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 
 /* Does it compare a label that the series does not have? */
-bool selector_is_open(const struct selector *selector, const struct dictionary *dictionary,
-                      uint32_t series);
+bool selector_has_open_labels(const struct selector *selector, const struct dictionary *dictionary,
+                              uint32_t series);
 
 /* Does it compare (with are_required: require) a label that samples of the dictionary may have? */
-bool selector_is_of_samples(const struct selector *selector, const struct dictionary *dictionary,
-                            bool are_required);
+bool selector_may_match_samples(const struct selector *selector,
+                                const struct dictionary *dictionary, bool are_required);
 
 /*
  * Do samples with these labels of their own match, of a series that selector_matches_known finds?

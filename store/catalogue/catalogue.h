@@ -153,13 +153,14 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
                                        uint32_t count, const struct catalogue_deletion **ret_list,
                                        uint32_t *ret_count, struct err *err) MUST_USE;
 /* Says of those of which no object has anything that they are done, and forgets them later. */
-enum err_code catalogue_settle_deletions(struct pg_connection *connection, struct arena *arena,
+enum err_code catalogue_finish_deletions(struct pg_connection *connection, struct arena *arena,
                                          struct err *err) MUST_USE;
 
 /* ---- upkeep ---- */
 
 enum {
-    CATALOGUE_TURNS = 8,  /* claims until each kind of work has come first: see catalogue_claim */
+    CATALOGUE_CLAIM_ROTATION =
+        8,                /* claims until each kind of work has come first: see catalogue_claim */
     CATALOGUE_LEVELS = 4, /* 1: of segments, 2: ten minutes, 3: an hour, 4: a day */
     /* A merge of which nothing is heard for longer may be begun by another, and is then lost. */
     CATALOGUE_LEASE_S = 120,
@@ -169,8 +170,8 @@ enum {
 };
 
 /* Why no merge takes a part. */
-enum catalogue_why {
-    CATALOGUE_SOUND, /* one does */
+enum catalogue_mark_reason {
+    CATALOGUE_NOT_MARKED, /* one does */
     CATALOGUE_UNREADABLE,
     CATALOGUE_MISSING,
     CATALOGUE_TOO_LARGE /* alone */
@@ -178,7 +179,7 @@ enum catalogue_why {
 
 /* A part that is marked, and is to be looked at again. */
 struct catalogue_mark {
-    enum catalogue_why why;
+    enum catalogue_mark_reason why;
     bool is_shared; /* other tenants' parts are in the object */
     bool may_go;    /* it is told of a deletion and has been marked for CATALOGUE_LOSS_DAYS */
     uint64_t row_count;
@@ -187,7 +188,7 @@ struct catalogue_mark {
 };
 
 /* What stays marked of a segment's part whose blocks are swapped: it has an object of its own. */
-struct catalogue_rest {
+struct catalogue_remainder {
     const char *object_key;
     const uint64_t *lengths; /* of its blocks, one after the other */
     uint32_t count;
@@ -195,7 +196,7 @@ struct catalogue_rest {
     uint64_t row_count;
     int64_t begin_ns;
     int64_t end_ns;
-    enum catalogue_why why;
+    enum catalogue_mark_reason why;
     bool is_rewritten; /* nothing is in it of which the part was told that it is deleted */
 };
 
@@ -223,10 +224,10 @@ struct catalogue_claim {
  * deleted; else blocks of one level in one window, once there are 16 or the window is over; else a
  * block of which a rule of retention is due, or that has not been looked at with the rules that
  * there are; else a part that is marked and due to be looked at again. turn counts the claims of
- * who asks: in CATALOGUE_TURNS of them each of these, and segments that a deletion waits for, is
- * asked for first at least once, so that none waits for ever for another. Of what is deleted the
- * oldest deletion comes first. retention_s is of tenants without one of their own. *ret_claim is in
- * arena.
+ * who asks: in CATALOGUE_CLAIM_ROTATION of them each of these, and segments that a deletion waits
+ * for, is asked for first at least once, so that none waits for ever for another. Of what is
+ * deleted the oldest deletion comes first. retention_s is of tenants without one of their own.
+ * *ret_claim is in arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                               int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
@@ -262,7 +263,7 @@ struct catalogue_block {
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
-                             const struct catalogue_rest *rest, struct err *err) MUST_USE;
+                             const struct catalogue_remainder *rest, struct err *err) MUST_USE;
 /* A claimed block alone in its window becomes one of `level` as it is. Handles: as catalogue_swap.
  */
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
@@ -277,7 +278,7 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
  * twice as long each time, up to a day. The claim is given up. */
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
-                                    enum catalogue_why why, struct err *err) MUST_USE;
+                                    enum catalogue_mark_reason why, struct err *err) MUST_USE;
 /* Some of the newest and of the oldest objects that no merge has marked, but for this one.
  * tenant_id: whose blocks, where the role sees one team's alone. */
 enum err_code catalogue_list_others(struct pg_pool *database, struct arena *arena,

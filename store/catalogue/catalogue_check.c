@@ -85,8 +85,8 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
     return ERR_NONE;
 }
 
-enum err_code catalogue_knows(struct pg_pool *database, const char *object_key, bool *ret_knows,
-                              struct err *err)
+enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,
+                                   bool *ret_knows, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;

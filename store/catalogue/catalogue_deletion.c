@@ -151,7 +151,7 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
     return ERR_NONE;
 }
 
-enum err_code catalogue_settle_deletions(struct pg_connection *connection, struct arena *arena,
+enum err_code catalogue_finish_deletions(struct pg_connection *connection, struct arena *arena,
                                          struct err *err)
 {
     struct pg_result *result;

@@ -144,7 +144,7 @@ enum kind {
 
 /* What is asked for first, claim by claim: where segments are due without end, as with many teams
  * that send little, all else still goes on. */
-static const enum kind turns[CATALOGUE_TURNS] = {
+static const enum kind turns[CATALOGUE_CLAIM_ROTATION] = {
     KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
     KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
 
@@ -189,7 +189,7 @@ static enum err_code claim_kind(struct claiming *claiming, enum kind kind, struc
 
 static enum err_code claim_any(struct claiming *claiming, uint64_t turn, struct err *err)
 {
-    const enum kind first = turns[turn % CATALOGUE_TURNS];
+    const enum kind first = turns[turn % CATALOGUE_CLAIM_ROTATION];
     enum err_code code = claim_kind(claiming, first, err);
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         if (code || pg_row_count(claiming->result) > 0)
@@ -210,7 +210,7 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                 .arena = arena,
                                 .writer_id = writer_id,
                                 .retention_s = retention_s,
-                                .mark = {.why = CATALOGUE_SOUND}};
+                                .mark = {.why = CATALOGUE_NOT_MARKED}};
     if (!code)
         code = claim_any(&claiming, turn, err);
     if (code)
@@ -349,7 +349,7 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
-                             const struct catalogue_rest *rest, struct err *err)
+                             const struct catalogue_remainder *rest, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
@@ -364,7 +364,7 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
     for (uint32_t i = 0; i < count && !code; i++)
         code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
     if (!code && rest)
-        code = catalogue_insert_rest(connection, arena, writer_id, claim, rest, err);
+        code = catalogue_insert_remainder(connection, arena, writer_id, claim, rest, err);
     return code ? code : pg_commit(connection, err);
 }
 
@@ -438,7 +438,7 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                         "DELETE FROM ingest_series "
                         "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
                         NULL, 0, arena, &result, err);
-    return code ? code : catalogue_settle_deletions(connection, arena, err);
+    return code ? code : catalogue_finish_deletions(connection, arena, err);
 }
 
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,

@@ -8,7 +8,7 @@
 enum { LIST_MAX_BYTES = 64 << 20 };
 
 static const char *const whys[] = {
-    [CATALOGUE_SOUND] = "",
+    [CATALOGUE_NOT_MARKED] = "",
     [CATALOGUE_UNREADABLE] = "unreadable",
     [CATALOGUE_MISSING] = "missing",
     [CATALOGUE_TOO_LARGE] = "too large",
@@ -95,7 +95,7 @@ enum err_code catalogue_claim_marked(struct pg_connection *connection, struct ar
     };
     for (size_t i = CATALOGUE_UNREADABLE; i < sizeof(whys) / sizeof(whys[0]); i++)
         if (span_equal_text(why, whys[i]))
-            ret_mark->why = (enum catalogue_why)i;
+            ret_mark->why = (enum catalogue_mark_reason)i;
     return ERR_NONE;
 }
 
@@ -123,7 +123,7 @@ static enum err_code give_up(struct pg_connection *connection, struct arena *are
 
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
-                                    enum catalogue_why why, struct err *err)
+                                    enum catalogue_mark_reason why, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
@@ -239,9 +239,9 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
 
 /* ---- rests ---- */
 
-enum err_code catalogue_insert_rest(struct pg_connection *connection, struct arena *arena,
-                                    int64_t writer_id, const struct catalogue_claim *claim,
-                                    const struct catalogue_rest *rest, struct err *err)
+enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
+                                         int64_t writer_id, const struct catalogue_claim *claim,
+                                         const struct catalogue_remainder *rest, struct err *err)
 {
     buf_auto lengths;
     buf_init(&lengths, LIST_MAX_BYTES);

@@ -18,8 +18,9 @@ enum err_code catalogue_claim_marked(struct pg_connection *connection, struct ar
                                      int64_t writer_id, struct catalogue_mark *ret_mark,
                                      struct pg_result **ret_result, struct err *err) MUST_USE;
 /* In the transaction that swaps the part. */
-enum err_code catalogue_insert_rest(struct pg_connection *connection, struct arena *arena,
-                                    int64_t writer_id, const struct catalogue_claim *claim,
-                                    const struct catalogue_rest *rest, struct err *err) MUST_USE;
+enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
+                                         int64_t writer_id, const struct catalogue_claim *claim,
+                                         const struct catalogue_remainder *rest,
+                                         struct err *err) MUST_USE;
 
 #endif

@@ -36,7 +36,7 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
         one->id = deletions[i].id;
         one->window = (struct deletion_set_window){deletions[i].begin_ns, deletions[i].end_ns};
         enum err_code code =
-            selector_parse_kept(arena, span_text(deletions[i].selector), &one->selector, err);
+            selector_parse_stored(arena, span_text(deletions[i].selector), &one->selector, err);
         if (code)
             return err_add(err, "deletion %lld", (long long)one->id);
     }
@@ -125,8 +125,8 @@ enum err_code deletion_set_find(struct deletion_set *deleted, const struct delet
     return ERR_NONE;
 }
 
-bool deletion_set_leaves_totals(const struct deletion_set_windows *windows,
-                                const struct block_granule *granule)
+bool deletion_set_has_only_totals(const struct deletion_set_windows *windows,
+                                  const struct block_granule *granule)
 {
     return granule->flags & BLOCK_ARE_TOTALS ||
            (windows->has_totals &&

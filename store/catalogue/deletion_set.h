@@ -43,8 +43,8 @@ struct deletion_set_windows {
 
 /* Is what the granule's hour has together all that is kept of it, or all that is to be told? Then
  * it is deleted as a whole, if any of it is. */
-bool deletion_set_leaves_totals(const struct deletion_set_windows *windows,
-                                const struct block_granule *granule);
+bool deletion_set_has_only_totals(const struct deletion_set_windows *windows,
+                                  const struct block_granule *granule);
 
 /* In arena, with room for the windows of one series. retention is kept; NULL: nothing is too old.
  * Handles: ERR_INVALID (a selector). */

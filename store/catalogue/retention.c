@@ -70,8 +70,8 @@ enum err_code retention_create(struct arena *arena, const struct catalogue_rules
         const struct catalogue_rule *rule = &rules->rules[i];
         retention->rules[i].times = times_of(rules->now_ns, rule->keep_s, rule->totals_s);
         note_cutoff(retention, &retention->rules[i].times);
-        enum err_code code = selector_parse_kept(arena, span_text(rule->selector),
-                                                 &retention->rules[i].selector, err);
+        enum err_code code = selector_parse_stored(arena, span_text(rule->selector),
+                                                   &retention->rules[i].selector, err);
         if (code)
             return err_add(err, "rule %u of what is kept for how long", i + 1);
     }

@@ -107,7 +107,7 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         }
         if (code || deletion_set_has_all(&windows, granule->begin_ns, granule->end_ns))
             continue;
-        const bool are_totals = deletion_set_leaves_totals(&windows, granule);
+        const bool are_totals = deletion_set_has_only_totals(&windows, granule);
         if (granule->flags & BLOCK_ARE_TOTALS &&
             deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns))
             continue; /* no part of it can be told */

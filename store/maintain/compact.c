@@ -55,11 +55,11 @@ static enum err_code stay_alive(struct compaction *compaction)
 /* ---- inputs ---- */
 
 static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
-                                 enum catalogue_why why)
+                                 enum catalogue_mark_reason why)
 {
     struct err err;
     const struct catalogue_claim *claim = compaction->claim;
-    block_cache_forget(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
+    block_cache_remove(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
     (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
                                  compaction->writer_id, claim, claim->owners[place], why, &err);
     return ERR_CORRUPT;
@@ -76,11 +76,11 @@ static bool is_unreadable(const struct compaction *compaction, uint32_t place,
     struct err err = {0};
     if (!failure->is_unreadable)
         return false;
-    enum err_code code = block_cache_take(compaction->options->blocks, claim->tenant_id,
-                                          &claim->places[place], &opened, &err);
+    enum err_code code = block_cache_borrow(compaction->options->blocks, claim->tenant_id,
+                                            &claim->places[place], &opened, &err);
     if (!code) {
         code = block_verify(opened.block, &err);
-        block_cache_give(&opened);
+        block_cache_return(&opened);
     }
     return code == ERR_IO &&
            reachability_is_alone(&reachability, claim->places[place].object_key, &err);
@@ -100,8 +100,8 @@ static enum err_code open_inputs(struct compaction *compaction)
         enum err_code code = stay_alive(compaction);
         if (code)
             return code;
-        code = block_cache_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
-                                opened, compaction->err);
+        code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[i],
+                                  opened, compaction->err);
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
             return mark_broken(compaction, i,
                                code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
@@ -472,7 +472,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
     if (!code && !is_early)
         code = check_losses(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
-        block_cache_give(&compaction.opened[i]);
+        block_cache_return(&compaction.opened[i]);
     if (is_of_claim(code))
         code = discard_outputs(&compaction, code);
     if (!code && is_early)
@@ -482,7 +482,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, plan->rest, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
-        block_cache_forget(options->blocks, claim->tenant_id, &claim->places[i]);
+        block_cache_remove(options->blocks, claim->tenant_id, &claim->places[i]);
     const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
     if (is_rolled_back) /* nobody will ever name them */
         code = discard_outputs(&compaction, code);
@@ -543,11 +543,11 @@ static size_t measure(const struct maintenance_options *options, const struct ca
     for (uint32_t i = 0; i < one->count; i++) {
         struct open_block opened;
         struct err err;
-        if (block_cache_take(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
+        if (block_cache_borrow(options->blocks, one->tenant_id, &one->places[i], &opened, &err))
             continue;
         bytes += block_dictionary(opened.block)->string_bytes;
         *ret_is_oversized |= oversized_in_merge(opened.block);
-        block_cache_give(&opened);
+        block_cache_return(&opened);
     }
     return bytes;
 }

@@ -17,14 +17,15 @@
 
 struct block_losses;
 struct catalogue_claim;
-struct catalogue_rest;
+struct catalogue_remainder;
 
 /* How a claim becomes blocks, other than as all do. */
 struct compact_plan {
-    bool is_apart;                     /* what each place has, by itself */
-    const bool *is_left_out;           /* of each place; NULL: none is */
-    const struct catalogue_rest *rest; /* has been put, and is swapped in; NULL: there is none */
-    struct block_losses *losses;       /* what cannot be read is left out and added; or NULL */
+    bool is_apart;           /* what each place has, by itself */
+    const bool *is_left_out; /* of each place; NULL: none is */
+    const struct catalogue_remainder
+        *rest;                   /* has been put, and is swapped in; NULL: there is none */
+    struct block_losses *losses; /* what cannot be read is left out and added; or NULL */
 };
 
 /* Merges and swaps, all at once. Handles: as compact_claim, and whatever

@@ -291,7 +291,8 @@ static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_
     if (!flusher->first)
         return false;
     const int interval_ms = flusher->options.interval_ms;
-    const int company_ms = interval_ms < FLUSH_COMPANY_MS / 2 ? interval_ms * 2 : FLUSH_COMPANY_MS;
+    const int company_ms =
+        interval_ms < FLUSH_EXTRA_WAIT_MS / 2 ? interval_ms * 2 : FLUSH_EXTRA_WAIT_MS;
     *ret_due_ns = flusher->first->since_ns + interval_ms * CLOCK_NS_PER_MS;
     if (now_ns >= *ret_due_ns && flusher->expected_requests)
         *ret_due_ns += company_ms * CLOCK_NS_PER_MS;
@@ -407,7 +408,7 @@ static void expect_one_less(struct flusher *flusher)
         wake_if_time(flusher);
 }
 
-void flusher_forget(struct flusher *flusher)
+void flusher_cancel_expected(struct flusher *flusher)
 {
     pthread_mutex_lock(&flusher->mutex);
     expect_one_less(flusher);
@@ -480,7 +481,7 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                              uint32_t count, struct err *err)
 {
     if (count == 0) {
-        flusher_forget(flusher);
+        flusher_cancel_expected(flusher);
         return ERR_NONE;
     }
     arena_auto arena = arena_create();

@@ -27,7 +27,7 @@ struct writer;
 
 enum {
     FLUSH_INTERVAL_MS = 25,
-    FLUSH_COMPANY_MS = 50, /* longer for those on their way, at most */
+    FLUSH_EXTRA_WAIT_MS = 50, /* longer for those on their way, at most */
     FLUSH_WAITING_BYTES = 64 << 20,
     FLUSH_SEGMENT_BYTES = 8 << 20,
     FLUSH_STUCK_MS = 1000
@@ -54,9 +54,9 @@ enum err_code flusher_create(const struct flush_options *options, struct flusher
 /* Flushes what waits and ends the thread. NULL is a no-op. */
 void flusher_destroy(struct flusher *flusher);
 
-/* A request is on its way: one flusher_append follows, or flusher_forget. */
+/* A request is on its way: one flusher_append follows, or flusher_cancel_expected. */
 void flusher_expect(struct flusher *flusher);
-void flusher_forget(struct flusher *flusher);
+void flusher_cancel_expected(struct flusher *flusher);
 
 /* One batch of a request. */
 struct flush_item {

@@ -32,7 +32,7 @@ struct mending {
     uint32_t whole_count;
     uint32_t missing_count;
     struct err problem; /* the last that was found */
-    struct catalogue_rest rest;
+    struct catalogue_remainder rest;
     uint64_t *lengths;
     struct buf bytes; /* of the rest */
     struct err *err;
@@ -46,14 +46,14 @@ static enum err_code read_piece(struct mending *mending, uint32_t i, struct err 
     struct piece *piece = &mending->pieces[i];
     struct open_block opened;
     *err = (struct err){0};
-    enum err_code code = block_cache_take(mending->options->blocks, claim->tenant_id,
-                                          &claim->places[i], &opened, err);
+    enum err_code code = block_cache_borrow(mending->options->blocks, claim->tenant_id,
+                                            &claim->places[i], &opened, err);
     if (code)
         return code;
     piece->can_open = true;
     piece->row_count = block_footer(opened.block)->row_count;
     code = block_verify(opened.block, err);
-    block_cache_give(&opened);
+    block_cache_return(&opened);
     return code;
 }
 
@@ -81,7 +81,7 @@ static enum err_code examine(struct mending *mending, uint32_t i)
     mending->missing_count += code == ERR_NOT_FOUND;
     if (!code)
         return ERR_NONE;
-    block_cache_forget(blocks, claim->tenant_id, &claim->places[i]);
+    block_cache_remove(blocks, claim->tenant_id, &claim->places[i]);
     mending->problem = err;
     if (is_of_piece(mending, i, code, &err))
         return ERR_NONE;
@@ -144,16 +144,16 @@ static enum err_code rewrite_piece(struct mending *mending, uint32_t i,
         .deleted = deleted,
         .deletions = &place->deletions,
     };
-    enum err_code code =
-        block_cache_take(mending->options->blocks, claim->tenant_id, place, &opened, mending->err);
+    enum err_code code = block_cache_borrow(mending->options->blocks, claim->tenant_id, place,
+                                            &opened, mending->err);
     if (code)
         return code;
     const struct block *block = opened.block;
     code = block_merge(&block, 1, &options, &summary, mending->err);
-    block_cache_give(&opened);
+    block_cache_return(&opened);
     if (code || !summary.granule_count)
         return code;
-    struct catalogue_rest *rest = &mending->rest;
+    struct catalogue_remainder *rest = &mending->rest;
     mending->lengths[rest->count++] = summary.bytes;
     rest->row_count += summary.row_count;
     rest->begin_ns = summary.begin_ns < rest->begin_ns ? summary.begin_ns : rest->begin_ns;
@@ -180,10 +180,10 @@ static enum err_code gather_rest(struct mending *mending, bool is_too_large)
     const struct catalogue_claim *claim = mending->claim;
     struct retention *retention;
     struct deletion_set *deleted;
-    mending->rest = (struct catalogue_rest){.why = CATALOGUE_TOO_LARGE,
-                                            .is_rewritten = true,
-                                            .begin_ns = INT64_MAX,
-                                            .end_ns = INT64_MIN};
+    mending->rest = (struct catalogue_remainder){.why = CATALOGUE_TOO_LARGE,
+                                                 .is_rewritten = true,
+                                                 .begin_ns = INT64_MAX,
+                                                 .end_ns = INT64_MIN};
     mending->lengths = arena_new(mending->arena, uint64_t, claim->count);
     enum err_code code = retention_create(mending->arena, &claim->rules, &retention, mending->err);
     if (!code)
@@ -203,7 +203,7 @@ static enum err_code gather_rest(struct mending *mending, bool is_too_large)
 static enum err_code put_rest(struct mending *mending)
 {
     char id[DIGEST_ID_BYTES];
-    struct catalogue_rest *rest = &mending->rest;
+    struct catalogue_remainder *rest = &mending->rest;
     if (!rest->count)
         return ERR_NONE;
     if (buf_failed(&mending->bytes))

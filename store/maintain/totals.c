@@ -38,13 +38,13 @@ static void replace_rows(struct columns *columns, struct block_rows *rows)
     rows->are_totals = true;
 }
 
-void totals_reduce(struct arena *arena, enum store_rule rule, struct block_rows *rows)
+void totals_reduce(struct arena *arena, enum store_aggregation aggregation, struct block_rows *rows)
 {
     struct columns columns = {.stacks = arena_new_raw(arena, uint32_t, rows->row_count),
                               .ordinals = arena_new_raw(arena, uint32_t, rows->row_count),
                               .values = arena_new_raw(arena, int64_t, rows->row_count)};
     for (uint32_t i = 0; i < rows->row_count; i++)
-        append_row(&columns, rows->stacks[i], rule == STORE_DIFFERENCE ? rows->ordinals[i] : 0,
-                   rows->values[i]);
+        append_row(&columns, rows->stacks[i],
+                   aggregation == STORE_DIFFERENCE ? rows->ordinals[i] : 0, rows->values[i]);
     replace_rows(&columns, rows);
 }

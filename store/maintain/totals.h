@@ -18,6 +18,7 @@
 struct arena;
 
 /* Of rows by stack and ordinal; what takes the place of their columns is in arena. */
-void totals_reduce(struct arena *arena, enum store_rule rule, struct block_rows *rows);
+void totals_reduce(struct arena *arena, enum store_aggregation aggregation,
+                   struct block_rows *rows);
 
 #endif

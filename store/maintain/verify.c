@@ -39,7 +39,7 @@ static enum err_code tell_if_known(struct verification *verification, enum store
     const char *key = entry->places[0].object_key;
     enum err_code code =
         knows ? ERR_NONE
-              : catalogue_knows(verification->check->database, key, &knows, verification->err);
+              : catalogue_has_object(verification->check->database, key, &knows, verification->err);
     if (!code && knows)
         tell(verification, problem, key, entry->tenant_id, detail);
     return code;
@@ -67,7 +67,7 @@ static enum err_code read_place(struct verification *verification,
 {
     struct open_block opened;
     enum err_code code =
-        block_cache_take(verification->blocks, entry->tenant_id, place, &opened, err);
+        block_cache_borrow(verification->blocks, entry->tenant_id, place, &opened, err);
     if (code)
         return code;
     const struct block *block = opened.block;
@@ -83,7 +83,7 @@ static enum err_code read_place(struct verification *verification,
     if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
         code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
                        footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
-    block_cache_give(&opened);
+    block_cache_return(&opened);
     return code;
 }
 

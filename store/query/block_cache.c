@@ -276,9 +276,9 @@ struct several {
     struct block_cache *blocks;
     int64_t tenant_id;
     const struct catalogue_place *const *places;
-    enum open_part part;
+    enum block_cache_part part;
     const struct wait_limit *wait_limit;
-    struct open_outcome *outcomes;
+    struct block_cache_outcome *outcomes;
     size_t *missing; /* which of them are not open */
     size_t missing_count;
 };
@@ -288,12 +288,12 @@ static bool find_open(const struct several *several, size_t i)
 {
     struct block_cache *blocks = several->blocks;
     const struct catalogue_place *place = several->places[i];
-    struct open_outcome *outcome = &several->outcomes[i];
+    struct block_cache_outcome *outcome = &several->outcomes[i];
     char key[KEY_BYTES];
     write_key(key, several->tenant_id, place->object_key, place->offset);
     outcome->code = ERR_NONE;
-    outcome->entry =
-        flight_cache_try(several->part == OPEN_SERIES ? blocks->series : blocks->stacks, key);
+    outcome->entry = flight_cache_try(
+        several->part == BLOCK_CACHE_SERIES ? blocks->series : blocks->stacks, key);
     return outcome->entry != NULL;
 }
 
@@ -301,18 +301,19 @@ static void open_missing(void *context, size_t i)
 {
     const struct several *several = context;
     const size_t index = several->missing[i];
-    struct open_outcome *outcome = &several->outcomes[index];
-    outcome->code = (several->part == OPEN_SERIES ? block_cache_ref : block_cache_ref_stacks)(
-        several->blocks, several->tenant_id, several->places[index], several->wait_limit,
-        &outcome->entry, &outcome->err);
-    if (!outcome->code && several->part == OPEN_HASHES)
+    struct block_cache_outcome *outcome = &several->outcomes[index];
+    outcome->code =
+        (several->part == BLOCK_CACHE_SERIES ? block_cache_ref : block_cache_ref_stacks)(
+            several->blocks, several->tenant_id, several->places[index], several->wait_limit,
+            &outcome->entry, &outcome->err);
+    if (!outcome->code && several->part == BLOCK_CACHE_HASHES)
         block_hashes(block_cache_get(outcome->entry));
 }
 
 void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct wait_limit *wait_limit,
-                             struct open_outcome *outcomes)
+                             enum block_cache_part part, const struct wait_limit *wait_limit,
+                             struct block_cache_outcome *outcomes)
 {
     struct several several = {.blocks = blocks,
                               .tenant_id = tenant_id,
@@ -325,15 +326,15 @@ void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
         if (!find_open(&several, i))
             several.missing[several.missing_count++] = i;
     }
-    if (part != OPEN_SERIES)
+    if (part != BLOCK_CACHE_SERIES)
         bound_stacks(blocks);
     parallel_work(several.missing_count, open_missing, &several);
     mem_free(several.missing);
 }
 
-enum err_code block_cache_take(struct block_cache *blocks, int64_t tenant_id,
-                               const struct catalogue_place *place, struct open_block *ret_opened,
-                               struct err *err)
+enum err_code block_cache_borrow(struct block_cache *blocks, int64_t tenant_id,
+                                 const struct catalogue_place *place, struct open_block *ret_opened,
+                                 struct err *err)
 {
     char key[KEY_BYTES];
     const struct request request = {
@@ -350,7 +351,7 @@ enum err_code block_cache_take(struct block_cache *blocks, int64_t tenant_id,
     return code;
 }
 
-void block_cache_give(struct open_block *opened)
+void block_cache_return(struct open_block *opened)
 {
     if (!opened->entry)
         block_close(opened->block);
@@ -386,7 +387,7 @@ void block_cache_keep(struct block_cache *blocks, int64_t tenant_id, const char 
         flight_cache_unref(entry);
 }
 
-void block_cache_forget(struct block_cache *blocks, int64_t tenant_id,
+void block_cache_remove(struct block_cache *blocks, int64_t tenant_id,
                         const struct catalogue_place *place)
 {
     char key[KEY_BYTES];

@@ -43,11 +43,11 @@ enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_
                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *block_cache_get(const struct flight_entry *entry);
 
-/* OPEN_HASHES: with stacks, whose hashes are made where the block was not open. */
-enum open_part { OPEN_SERIES, OPEN_STACKS, OPEN_HASHES };
+/* BLOCK_CACHE_HASHES: with stacks, whose hashes are made where the block was not open. */
+enum block_cache_part { BLOCK_CACHE_SERIES, BLOCK_CACHE_STACKS, BLOCK_CACHE_HASHES };
 
 /* What became of one of several places, as of block_cache_ref or block_cache_ref_stacks. */
-struct open_outcome {
+struct block_cache_outcome {
     struct flight_entry *entry; /* where code is ERR_NONE: the caller gives it back */
     enum err_code code;
     struct err err;
@@ -56,8 +56,8 @@ struct open_outcome {
  * written per place. */
 void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              const struct catalogue_place *const *places, size_t count,
-                             enum open_part part, const struct wait_limit *wait_limit,
-                             struct open_outcome *outcomes);
+                             enum block_cache_part part, const struct wait_limit *wait_limit,
+                             struct block_cache_outcome *outcomes);
 
 /* A block with its stacks for who reads it once and no more, as merging does: opened, if it is not
  * open already, and not kept open. */
@@ -65,18 +65,18 @@ struct open_block {
     struct block *block;
     struct flight_entry *entry; /* NULL: it is nobody else's */
 };
-/* The caller gives it back with block_cache_give. Handles: what block_cache_ref does. */
-enum err_code block_cache_take(struct block_cache *blocks, int64_t tenant_id,
-                               const struct catalogue_place *place, struct open_block *ret_opened,
-                               struct err *err) MUST_USE;
-void block_cache_give(struct open_block *opened);
+/* The caller gives it back with block_cache_return. Handles: what block_cache_ref does. */
+enum err_code block_cache_borrow(struct block_cache *blocks, int64_t tenant_id,
+                                 const struct catalogue_place *place, struct open_block *ret_opened,
+                                 struct err *err) MUST_USE;
+void block_cache_return(struct open_block *opened);
 
 /* Keeps the bytes of a block that was just written; takes them. */
 void block_cache_keep(struct block_cache *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes);
 /* Of a block that others have replaced, or that cannot be read, nothing is kept; who reads it still
  * may go on, who comes later opens the object anew. */
-void block_cache_forget(struct block_cache *blocks, int64_t tenant_id,
+void block_cache_remove(struct block_cache *blocks, int64_t tenant_id,
                         const struct catalogue_place *place);
 
 struct object_store *block_cache_objects(const struct block_cache *blocks);

@@ -242,10 +242,10 @@ static void tell_gains(const struct counter_increase *differences, uint32_t snap
     }
 }
 
-void counter_increase_tell(struct counter_increase *differences,
-                           void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                           void (*gain)(void *context, const struct counter_gain *gained),
-                           void *context)
+void counter_increase_compute(struct counter_increase *differences,
+                              void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                              void (*gain)(void *context, const struct counter_gain *gained),
+                              void *context)
 {
     const uint32_t snapshot_count = number_snapshots(differences);
     const int64_t *times_ns = differences->times_ns;

@@ -64,9 +64,9 @@ struct counter_gain {
  * known. Then calls gain for what each key gained until a snapshot, of all snapshots but the first
  * that it is in. Gains of one key and snapshot come one after the other.
  */
-void counter_increase_tell(struct counter_increase *differences,
-                           void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
-                           void (*gain)(void *context, const struct counter_gain *gained),
-                           void *context);
+void counter_increase_compute(struct counter_increase *differences,
+                              void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
+                              void (*gain)(void *context, const struct counter_gain *gained),
+                              void *context);
 
 #endif

@@ -462,7 +462,7 @@ enum err_code export_write(const struct scan_source *source, struct arena *arena
     struct store_statistics statistics = {0};
     struct job job = {.sink = sink, .statistics = &statistics};
     struct store_query walked = *query;
-    walked.is_of_profiles = true;
+    walked.wants_single_profiles = true;
     enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer, &job, err);
     if (!code && !statistics.profile_count && !statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);

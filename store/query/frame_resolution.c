@@ -12,11 +12,11 @@ static enum err_code ask(void *context, const struct symbolize_question *questio
                          struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     const struct asking *asking = context;
-    const struct frame_question of_tenant = {.tenant_id = asking->tenant_id,
-                                             .build_id = question->build_id,
-                                             .file = question->file,
-                                             .addresses = question->addresses,
-                                             .address_count = question->address_count};
+    const struct frame_query of_tenant = {.tenant_id = asking->tenant_id,
+                                          .build_id = question->build_id,
+                                          .file = question->file,
+                                          .addresses = question->addresses,
+                                          .address_count = question->address_count};
     return asking->resolver->resolve(asking->resolver->context, &of_tenant, arena, answers, err);
 }
 
@@ -32,7 +32,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
 
 enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
                                        const struct profile *tables, struct arena *arena,
-                                       struct profile *ret_named, struct store_names *names,
+                                       struct profile *ret_named, struct store_symbolization *names,
                                        struct err *err)
 {
     struct asking asking = {.resolver = resolver, .tenant_id = tenant_id};

@@ -17,7 +17,7 @@
 struct arena;
 struct profile;
 struct frame_resolver;
-struct store_names;
+struct store_symbolization;
 
 /*
  * *ret_named is tables with names, whose new parts live in arena and whose samples are those of
@@ -26,7 +26,7 @@ struct store_names;
  */
 enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
                                        const struct profile *tables, struct arena *arena,
-                                       struct profile *ret_named, struct store_names *names,
+                                       struct profile *ret_named, struct store_symbolization *names,
                                        struct err *err) MUST_USE;
 
 #endif

@@ -28,7 +28,7 @@ struct merge {
     bool has_gains; /* counters have a part of the window */
     uint32_t *keys; /* of rows: room */
     uint32_t key_capacity;
-    struct store_answer answer;
+    struct store_result answer;
 };
 
 /* ---- the sums ---- */
@@ -179,7 +179,7 @@ static enum err_code add_pile(struct adding *adding)
 {
     struct merge *merge = adding->merge;
     enum err_code code = check_limits(merge, partial_sums_memory(adding->partials));
-    return code ? code : partial_sums_add(adding->partials, merge->scan, note_added, merge);
+    return code ? code : partial_sums_compute(adding->partials, merge->scan, note_added, merge);
 }
 
 static enum err_code end_pile(struct adding *adding)
@@ -225,7 +225,7 @@ static enum err_code add_to_pile(struct adding *adding, struct scan_task *task, 
     if (!adding->partials)
         adding->partials = partial_sums_create(task->block);
     adding->kind = kind;
-    return partial_sums_put(adding->partials, task) ? add_pile(adding) : ERR_NONE;
+    return partial_sums_add_task(adding->partials, task) ? add_pile(adding) : ERR_NONE;
 }
 
 /* The tasks from `at` on that series totals take the place of: all granules that the series has in
@@ -542,7 +542,7 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
     if (!code)
         code = add_neighbours(merge, begin, end, false, &differences, neighbours);
     if (!code) {
-        counter_increase_tell(&differences, NULL, add_gain, merge);
+        counter_increase_compute(&differences, NULL, add_gain, merge);
         const int64_t *times_ns = counter_increase_times(&differences, &count);
         neighbours_end_series(neighbours, times_ns, count);
     }
@@ -590,7 +590,7 @@ static const struct span *find_type(struct scan *scan, struct span *named)
 static enum err_code make_profile(struct merge *merge)
 {
     struct scan *scan = merge->scan;
-    struct store_answer *answer = &merge->answer;
+    struct store_result *answer = &merge->answer;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
     struct span named[SELECTOR_TYPE_PARTS];
@@ -627,20 +627,20 @@ static enum err_code make_profile(struct merge *merge)
 }
 
 /* A single profile is shown as it is, whatever several would become. */
-static enum store_rule rule_of_answer(const struct scan *scan)
+static enum store_aggregation find_aggregation(const struct scan *scan)
 {
-    return scan->type_count && !scan->query->profile ? scan->types[0].rule : STORE_SUM;
+    return scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
 }
 
 static enum err_code add_all(struct merge *merge)
 {
     enum err_code code = ERR_NONE;
-    merge->answer.rule = rule_of_answer(merge->scan);
+    merge->answer.aggregation = find_aggregation(merge->scan);
     merge->stacks = stack_union_create(1);
-    if (merge->answer.rule == STORE_MEAN)
+    if (merge->answer.aggregation == STORE_MEAN)
         code = add_means(merge);
     else
-        code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
+        code = merge->answer.aggregation == STORE_SUM ? add_tasks(merge) : add_differences(merge);
     if (!code)
         code = row_labels_check(merge->labels, merge->scan->err);
     uint32_t count;
@@ -650,7 +650,7 @@ static enum err_code add_all(struct merge *merge)
     return code ? code : make_profile(merge);
 }
 
-static enum err_code make_answer(struct scan *scan, struct store_answer *ret_answer)
+static enum err_code make_answer(struct scan *scan, struct store_result *ret_answer)
 {
     const struct store_query *query = scan->query;
     struct merge merge = {.scan = scan};
@@ -669,31 +669,31 @@ static enum err_code make_answer(struct scan *scan, struct store_answer *ret_ans
 
 struct asking {
     struct result_cache *answers;
-    struct store_answer answer;
+    struct store_result answer;
     bool lacks_neighbours; /* the query has to run again, with them */
 };
 
 /* Snapshots count with what they have in the window, wherever they are. */
 static bool lacks_neighbours(const struct scan *scan)
 {
-    return !scan->query->ahead_ns && !scan->query->profile && !scan->query->is_of_profiles &&
-           (!scan->type_count || scan->types[0].rule != STORE_SUM);
+    return !scan->query->ahead_ns && !scan->query->profile && !scan->query->wants_single_profiles &&
+           (!scan->type_count || scan->types[0].aggregation != STORE_SUM);
 }
 
 /* Deltas are those of the window, so that neighbours alone are none. */
 static void forget_deltas_outside(struct scan *scan)
 {
-    if (scan->query->ahead_ns && scan->type_count && scan->types[0].rule == STORE_SUM)
+    if (scan->query->ahead_ns && scan->type_count && scan->types[0].aggregation == STORE_SUM)
         scan->task_count = scan->type_count = 0;
 }
 
 static enum err_code answer_question(struct scan *scan, void *context)
 {
     struct asking *asking = context;
-    struct store_answer *answer = &asking->answer;
+    struct store_result *answer = &asking->answer;
     const struct store_query *query = scan->query;
     char identity[STORE_IDENTITY_BYTES];
-    *answer = (struct store_answer){0};
+    *answer = (struct store_result){0};
     enum err_code code = scan_check_types(scan);
     if (!code)
         code = scan_check_magnitude(scan);
@@ -705,7 +705,7 @@ static enum err_code answer_question(struct scan *scan, void *context)
     forget_deltas_outside(scan);
     scan_count_unlabelled(scan, query->label_names, query->label_name_count);
     result_cache_identify(scan, identity);
-    if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
+    if (*identity && query->has_result && query->has_result(query->has_result_context, identity)) {
         answer->is_known = true;
         answer->type = scan->types[0].name;
         return ERR_NONE;
@@ -720,7 +720,7 @@ static enum err_code answer_question(struct scan *scan, void *context)
 }
 
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
-                              const struct store_query *query, struct store_answer *ret_answer,
+                              const struct store_query *query, struct store_result *ret_answer,
                               struct err *err)
 {
     struct asking asking = {.answers = source->answers};
@@ -733,20 +733,20 @@ enum err_code merge_query_run(const struct scan_source *source, struct arena *ar
             asking.lacks_neighbours ? NEIGHBOURS_REACH_NS : asking.answer.wanted_reach_ns;
         is_again = !code && neighbours_extend(&reaching, wanted_ns);
         if (is_again)
-            store_answer_fini(&asking.answer);
+            store_result_fini(&asking.answer);
     } while (is_again);
     if (code)
         return code;
     if (!*asking.answer.type && !asking.answer.statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
     if (code)
-        store_answer_fini(&asking.answer);
+        store_result_fini(&asking.answer);
     else
         *ret_answer = asking.answer;
     return code;
 }
 
-void store_answer_fini(struct store_answer *answer)
+void store_result_fini(struct store_result *answer)
 {
     profile_destroy(answer->own_profile);
     flight_cache_unref(answer->kept);

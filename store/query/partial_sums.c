@@ -63,7 +63,7 @@ static uint64_t weight_of(const struct scan_task *task)
     return scan_is_whole(task) ? task->granule->entry_count : task->granule->row_count;
 }
 
-bool partial_sums_put(struct partial_sums *partials, struct scan_task *task)
+bool partial_sums_add_task(struct partial_sums *partials, struct scan_task *task)
 {
     assert(task->block == partials->block && !task->is_broken && partials->task_count < TASKS_MOST);
     partials->tasks[partials->task_count++] = task;
@@ -128,8 +128,8 @@ static void divide(struct partial_sums *partials, uint32_t part_count)
     }
 }
 
-enum err_code partial_sums_add(struct partial_sums *partials, struct scan *scan,
-                               partial_sums_note *note, void *context)
+enum err_code partial_sums_compute(struct partial_sums *partials, struct scan *scan,
+                                   partial_sums_note *note, void *context)
 {
     const uint32_t part_count = count_parts(partials);
     divide(partials, part_count);

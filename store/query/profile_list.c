@@ -201,7 +201,7 @@ enum err_code profile_list_make(const struct scan_source *source, struct arena *
 {
     struct listing listing = {.query = query, .wanted = query->max_profiles + 1};
     struct store_query walked = query->query;
-    walked.is_of_profiles = true;
+    walked.wants_single_profiles = true;
     if (query->after && query->after->time_ns < walked.end_ns)
         walked.end_ns = query->after->time_ns + 1;
     enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer_list, &listing, err);

@@ -45,11 +45,11 @@ struct hour_sum {
 struct range {
     struct scan *scan;
     const struct store_range_query *query;
-    enum store_rule rule;
+    enum store_aggregation aggregation;
     struct spread_steps steps;
     uint32_t step_count;
     struct stack_filters *filters;
-    struct stack_filter_question question;
+    struct stack_filter_query question;
     const bool **keeps; /* per block in use: per stack; NULL: not yet known */
     struct flight_entry **keeps_entries;
     uint32_t keeps_count; /* blocks in use */
@@ -148,7 +148,7 @@ static bool is_in_one_step(const struct range *range, const struct scan_task *ta
  * their time. One that reaches into the next step has its part there by itself. */
 static bool is_enough(const struct range *range, const struct scan_task *task)
 {
-    return range->rule == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
+    return range->aggregation == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
            scan_is_whole(task) &&
            (task->granule->profile_count == 1 || is_in_one_step(range, task));
 }
@@ -220,7 +220,7 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
 /* A snapshot has none, whatever it was sent with. */
 static int64_t duration_of(const struct range *range, const struct block_profile *profile)
 {
-    return range->rule == STORE_SUM ? profile->duration_ns : 0;
+    return range->aggregation == STORE_SUM ? profile->duration_ns : 0;
 }
 
 /* Here and below, profiles are those of the task: from the ordinal task->first on. */
@@ -303,7 +303,7 @@ static void share_sum(struct range *range, const struct scan_task *task, uint32_
         all_ns += duration_ns;
     }
     if (!is_known) {
-        spread_put(&range->spread, group, profiles->time_ns, sum);
+        spread_add_at(&range->spread, group, profiles->time_ns, sum);
         return;
     }
     /* Durations of an hour's profiles are below 2^63 each, but their product with a sum may not
@@ -336,7 +336,7 @@ static enum err_code add_profiles(struct range *range, const struct scan_task *t
             spread_add(&range->spread, group, profile->time_ns, duration_of(range, profile), value);
         code = check_work(range);
     }
-    if (task->are_totals && range->rule == STORE_SUM)
+    if (task->are_totals && range->aggregation == STORE_SUM)
         share_sum(range, task, group, profiles, sum);
     else if (task->are_totals)
         add_hour_sum(range, group, task->granule->hour, sum);
@@ -437,7 +437,7 @@ static void add_moments(struct range *range, uint32_t group, int64_t value, cons
         const __int128 before = (__int128)value * i / count;
         const __int128 after = (__int128)value * (i + 1) / count;
         if (moments[i] >= query->start_ns && moments[i] < query->end_ns)
-            spread_put(&range->spread, group, moments[i], (int64_t)(after - before));
+            spread_add_at(&range->spread, group, moments[i], (int64_t)(after - before));
     }
 }
 
@@ -503,7 +503,7 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
             range->has_lost_rows = true;
             continue;
         }
-        if (moment_count && range->query->is_by_moments) {
+        if (moment_count && range->query->is_by_timestamps) {
             add_moments(range, group, value, moments, moment_count);
             code = check_work(range);
             continue;
@@ -555,9 +555,9 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
                           bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
     if (code || task->is_broken)
         return code;
-    if (range->rule == STORE_SUM)
+    if (range->aggregation == STORE_SUM)
         return add_deltas(range, task, &rows, keeps);
-    if (range->rule == STORE_MEAN)
+    if (range->aggregation == STORE_MEAN)
         add_gauges(range, task, &rows, keeps);
     else
         add_snapshots(range, task, &rows, keeps);
@@ -568,7 +568,7 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
  * the series have 0, whichever those are. */
 static bool is_idle(const struct range *range, const struct scan_task *task)
 {
-    return range->rule == STORE_SUM && !task->granule->row_count;
+    return range->aggregation == STORE_SUM && !task->granule->row_count;
 }
 
 static enum err_code read_task(struct range *range, struct scan_task *task)
@@ -576,7 +576,7 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
     if (is_cut(range, task)) {
         if (!range->is_second_pass)
             scan_note_cut(range->scan, task);
-        if (range->rule != STORE_DIFFERENCE)
+        if (range->aggregation != STORE_DIFFERENCE)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
     }
@@ -587,9 +587,9 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
     row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels =
         !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
-    const bool wants_moments = !task->are_totals && range->query->is_by_moments &&
+    const bool wants_moments = !task->are_totals && range->query->is_by_timestamps &&
                                (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
-    const bool wants_rows = wants_labels || wants_moments || range->rule == STORE_DIFFERENCE;
+    const bool wants_rows = wants_labels || wants_moments || range->aggregation == STORE_DIFFERENCE;
     if (wants_rows || range->query->filter) {
         enum err_code code = scan_open_stacks(range->scan, task);
         if (code || task->is_broken)
@@ -598,7 +598,7 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
     if (wants_rows)
         return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
-    if (!row_labels_stays(group) && range->rule == STORE_MEAN)
+    if (!row_labels_stays(group) && range->aggregation == STORE_MEAN)
         return read_times(range, task);
     if (!row_labels_stays(group)) {
         range->has_left_out = true;
@@ -704,7 +704,7 @@ static enum err_code read_left_out(struct range *range, struct scan_task *tasks,
 static void add_idle_series(struct range *range, const struct scan_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
-    if (range->rule != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
+    if (range->aggregation != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
         !covered->count)
         return;
     row_labels_begin(range->labels, task->block, task->granule);
@@ -720,7 +720,7 @@ static void note_series_interval(struct range *range)
 {
     const struct spread *spread = &range->spread;
     const bool is_known = spread->interval_ns || !spread->time_count;
-    if (range->rule == STORE_SUM && !range->is_second_pass && is_known && spread->sum_count)
+    if (range->aggregation == STORE_SUM && !range->is_second_pass && is_known && spread->sum_count)
         range->intervals_ns[range->interval_count++] = spread->interval_ns;
 }
 
@@ -747,7 +747,7 @@ static void end_series(struct range *range, const struct scan_task *task)
     share_hour_sums(range);
     spread_end_series(&range->spread);
     add_idle_series(range, task);
-    if (range->rule == STORE_DIFFERENCE)
+    if (range->aggregation == STORE_DIFFERENCE)
         neighbours_end_series(&range->neighbours, times_ns, count);
     else
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
@@ -778,8 +778,8 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
 {
     begin_series(range);
     enum err_code code = read_tasks(range, tasks, begin, end);
-    if (!code && range->rule == STORE_DIFFERENCE)
-        counter_increase_tell(&range->differences, cover_gains, add_gain, range);
+    if (!code && range->aggregation == STORE_DIFFERENCE)
+        counter_increase_compute(&range->differences, cover_gains, add_gain, range);
     else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
@@ -792,7 +792,7 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
 static bool lacks_neighbours(const struct range *range)
 {
     return !range->scan->query->ahead_ns && range->scan->type_count &&
-           (range->rule != STORE_SUM || range->spread.unknown_count);
+           (range->aggregation != STORE_SUM || range->spread.unknown_count);
 }
 
 static bool is_needed(const struct range *range, uint32_t series)
@@ -857,7 +857,7 @@ static enum err_code read_all(struct range *range)
     const uint64_t opening_bytes = range->scan->statistics.bytes_read;
     scan_sort_by_series(range->scan);
     enum err_code code = read_pass(range);
-    range->unknown_count = range->rule == STORE_SUM ? range->spread.unknown_count : 0;
+    range->unknown_count = range->aggregation == STORE_SUM ? range->spread.unknown_count : 0;
     if (code || lacks_neighbours(range) ||
         !range_groups_choose(range->groups, compare_groups, range))
         return code;
@@ -869,7 +869,7 @@ static enum err_code read_all(struct range *range)
 /* Sums per covered time: of deltas in 1 / SPREAD_UNIT, of levels times ns. */
 static double average_of(const struct range *range, __int128 sum, uint64_t covered_ns)
 {
-    const double unit = range->rule == STORE_MEAN ? 1 : SPREAD_UNIT;
+    const double unit = range->aggregation == STORE_MEAN ? 1 : SPREAD_UNIT;
     return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
 }
 
@@ -910,7 +910,7 @@ static void add_point(const struct range *range, struct store_range_series *seri
         .covered_ns = covered_ns,
     };
     series->covered_ns += covered_ns;
-    if (range->rule != STORE_MEAN)
+    if (range->aggregation != STORE_MEAN)
         series->total += value;
 }
 
@@ -929,7 +929,7 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rest
     const struct coverage *covered = range_groups_covered(range->groups, group);
     struct store_point *points =
         arena_new_raw(range->scan->arena, struct store_point, range->step_count);
-    const bool are_levels = range->rule == STORE_MEAN;
+    const bool are_gauges = range->aggregation == STORE_MEAN;
     __int128 running = 0, total = 0;
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
@@ -938,7 +938,7 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rest
         if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
             continue;
         const int64_t value =
-            are_levels ? round_level(sum, covered_ns) : round_value(&running, sum);
+            are_gauges ? round_level(sum, covered_ns) : round_value(&running, sum);
         total += sum;
         add_point(range, series, points, i, value, sum, covered_ns);
         if (rest)
@@ -951,7 +951,7 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rest
 /* What all groups have together, in whole numbers: as without groups. Levels have no sums. */
 static int64_t *make_rest(const struct range *range)
 {
-    if (range->rule == STORE_MEAN)
+    if (range->aggregation == STORE_MEAN)
         return NULL;
     int64_t *rest = arena_new(range->scan->arena, int64_t, range->step_count);
     __int128 running = 0;
@@ -1111,17 +1111,17 @@ static enum err_code answer_range(struct scan *scan, void *context)
         return code;
     scan_count_unlabelled(scan, range->query->group_by, range->query->group_by_count);
     range->scan = scan;
-    range->rule = scan->type_count ? scan->types[0].rule : STORE_SUM;
-    if (range->query->is_by_moments && range->rule != STORE_SUM)
+    range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
+    if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
         return err_set(scan->err, ERR_INVALID,
                        "moments: %s is no delta: what it tells is of its profiles' begins",
                        scan->types[0].name);
-    if (range->query->is_rate && range->rule == STORE_MEAN)
+    if (range->query->is_rate && range->aggregation == STORE_MEAN)
         return err_set(scan->err, ERR_INVALID, "rate: %s is a level, which has none",
                        scan->types[0].name);
     range_fini(range); /* of another try */
     spread_init(&range->spread, &range->steps);
-    range->spread.are_levels = range->rule == STORE_MEAN;
+    range->spread.are_gauges = range->aggregation == STORE_MEAN;
     range->checked_at = 0;
     neighbours_init(&range->neighbours, scan);
     range->intervals_ns = arena_new_raw(scan->arena, int64_t, scan->series_count);
@@ -1160,7 +1160,7 @@ static bool extend_reach(const struct range *range, struct store_query *query)
     if (range->lacks_neighbours || !range->answer.type)
         wanted_ns = longer_of(wanted_ns, NEIGHBOURS_REACH_NS);
     bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
-    if (range->rule == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
+    if (range->aggregation == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
         query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {
         query->reach_ns = range->spread.longest_ns < NEIGHBOURS_REACH_MAX_NS
                               ? range->spread.longest_ns
@@ -1212,7 +1212,7 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
                      .wait_limit = &query->query.wait_limit},
     };
     if (query->filter)
-        range.question.rules = stack_filter_tell(arena, query->filter);
+        range.question.rules = stack_filter_key(arena, query->filter);
     enum err_code code = run(source, arena, &query->query, &range, err);
     range_fini(&range);
     mem_free(range.values);

@@ -20,7 +20,7 @@ struct result_cache {
 
 static void destroy_answer(void *value)
 {
-    struct store_answer *answer = value;
+    struct store_result *answer = value;
     profile_destroy(answer->own_profile);
     mem_free(answer);
 }
@@ -123,11 +123,11 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
 struct making {
     struct scan *scan;
     bool has_begun; /* by this question, not by others */
-    enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer);
+    enum err_code (*make)(struct scan *scan, struct store_result *ret_answer);
 };
 
 /* Its texts outlive the question that it was made for. */
-static void own_texts(struct store_answer *answer)
+static void own_texts(struct store_result *answer)
 {
     struct arena *arena = answer->own_profile->arena;
     answer->type = arena_strdup(arena, answer->type);
@@ -146,7 +146,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
 {
     struct making *making = context;
     making->has_begun = true;
-    struct store_answer *answer = mem_new(struct store_answer, 1);
+    struct store_result *answer = mem_new(struct store_result, 1);
     enum err_code code = making->make(making->scan, answer);
     if (code) {
         if (err != making->scan->err)
@@ -164,8 +164,8 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
 
 enum err_code
 result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
-                 enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer),
-                 struct store_answer *ret_answer)
+                 enum err_code (*make)(struct scan *scan, struct store_result *ret_answer),
+                 struct store_result *ret_answer)
 {
     const struct wait_limit *wait_limit = &scan->query->wait_limit;
     struct making making = {.scan = scan, .make = make};
@@ -179,7 +179,7 @@ result_cache_ref(struct result_cache *answers, struct scan *scan, const char *id
     } while (code && !making.has_begun && !wait_limit_is_over(wait_limit));
     if (code)
         return making.has_begun ? code : ERR_CANCELLED;
-    *ret_answer = *(const struct store_answer *)flight_cache_get(entry);
+    *ret_answer = *(const struct store_result *)flight_cache_get(entry);
     ret_answer->own_profile = NULL;
     ret_answer->kept = entry;
     return ERR_NONE;

@@ -32,7 +32,7 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
  */
 enum err_code
 result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
-                 enum err_code (*make)(struct scan *scan, struct store_answer *ret_answer),
-                 struct store_answer *ret_answer) MUST_USE;
+                 enum err_code (*make)(struct scan *scan, struct store_result *ret_answer),
+                 struct store_result *ret_answer) MUST_USE;
 
 #endif

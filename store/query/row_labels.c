@@ -158,7 +158,7 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
             return true;
     }
     for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
-        if (selector_is_of_samples(labels->selectors->selectors[i], dictionary, false))
+        if (selector_may_match_samples(labels->selectors->selectors[i], dictionary, false))
             return true;
     }
     return false;
@@ -209,7 +209,7 @@ static bool find_open(struct row_labels *labels)
     for (size_t i = 0; labels->selectors && i < labels->selectors->count; i++) {
         struct selector *selector = labels->selectors->selectors[i];
         bool matches = false;
-        if (selector_is_open(selector, labels->dictionary, labels->series))
+        if (selector_has_open_labels(selector, labels->dictionary, labels->series))
             continue;
         note_failure(labels,
                      selector_matches(selector, labels->dictionary, labels->series, &matches, &err),

@@ -141,7 +141,7 @@ static uint32_t number_type(struct scan *scan, const struct dictionary *dictiona
     struct store_type *made = &scan->types[scan->type_count];
     *made = (struct store_type){.name = (const char *)name.data,
                                 .is_delta = type->is_delta,
-                                .rule = aggregation_of_type(dictionary, index)};
+                                .aggregation = aggregation_of_type(dictionary, index)};
     for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
         made->parts[i] = keep_text(scan, string_of(dictionary, strings[i]));
     return map_bytes_add(&state->type_numbers, name, scan->type_count++);
@@ -247,7 +247,8 @@ static enum err_code find_match(struct scan *scan, const struct dictionary *dict
     for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
         code = (state->are_known_enough ? selector_matches_known : selector_matches)(
             set->selectors[i], dictionary, series, ret_matches, scan->err);
-        state->is_open |= *ret_matches && selector_is_open(set->selectors[i], dictionary, series);
+        state->is_open |=
+            *ret_matches && selector_has_open_labels(set->selectors[i], dictionary, series);
     }
     if (code || !*ret_matches)
         return code ? code : note_samples(scan, dictionary, series);
@@ -291,7 +292,7 @@ struct series_in_hand {
     uint32_t number;
     bool matches;
     bool has_number;
-    enum store_rule rule;
+    enum store_aggregation aggregation;
     int64_t from_ns;  /* earlier profiles do not count: start_ns, less the query's reach */
     int64_t until_ns; /* nor do these, and later ones: end_ns, and what the query has ahead */
     struct deletion_set_windows deleted;
@@ -351,7 +352,8 @@ static struct found_profiles find_range(const struct scan *scan, const struct se
 {
     const struct store_query *query = scan->query;
     const uint32_t start = find_ordinal(profiles, count, query->start_ns);
-    uint32_t first = hand->rule == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
+    uint32_t first =
+        hand->aggregation == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
     while (first < start && end_of(&profiles[first]) <= query->start_ns)
         first++;
     struct found_profiles found = {.own_first = first,
@@ -403,7 +405,7 @@ static bool is_neighbour(const struct scan *scan, const struct series_in_hand *h
     if (granule->begin_ns >= query->end_ns)
         return true;
     return granule->end_ns < query->start_ns &&
-           (hand->rule != STORE_SUM ||
+           (hand->aggregation != STORE_SUM ||
             (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
 }
 
@@ -549,7 +551,8 @@ static enum err_code look_at_totals(struct scan *scan, struct series_in_hand *ha
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
                    deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
         return ERR_NONE;
-    if (scan->state->kind == SCAN_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
+    if (scan->state->kind == SCAN_TASKS &&
+        (!is_whole || query->wants_single_profiles || query->profile)) {
         scan->statistics.cut_count++;
         return ERR_NONE;
     }
@@ -584,7 +587,7 @@ static bool is_outside(const struct scan *scan, const struct series_in_hand *han
     const struct store_query *query = scan->query;
     if (granule->end_ns < hand->from_ns || granule->begin_ns >= hand->until_ns)
         return true;
-    if (hand->rule != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
+    if (hand->aggregation != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
         return false;
     return granule->begin_ns >= query->end_ns ||
            (granule->end_ns < query->start_ns && granule->flags & BLOCK_HAS_REACH &&
@@ -597,11 +600,12 @@ static enum err_code take_in_hand(struct scan *scan, const struct deletion_set_i
     const struct dictionary *dictionary = block_dictionary(task->block);
     const struct store_query *query = scan->query;
     *hand = (struct series_in_hand){.index = task->granule->series,
-                                    .rule = aggregation_of_type(dictionary, task->granule->series),
+                                    .aggregation =
+                                        aggregation_of_type(dictionary, task->granule->series),
                                     .from_ns = query->start_ns,
                                     .until_ns = reach_ahead(query)};
     enum err_code code = find_match(scan, dictionary, hand->index, &hand->matches);
-    if (hand->rule == STORE_SUM || query->ahead_ns)
+    if (hand->aggregation == STORE_SUM || query->ahead_ns)
         hand->from_ns = reach_back(query);
     if (code || !hand->matches ||
         !deletion_set_can_have(scan->state->deleted, deletions, task->granule->begin_ns))
@@ -620,7 +624,7 @@ static enum err_code look_at_granule(struct scan *scan, const struct deletion_se
     if (code || !hand->matches || (scan->state->kind == SCAN_SERIES && hand->has_number) ||
         is_outside(scan, hand, granule))
         return code;
-    task->are_totals = deletion_set_leaves_totals(&hand->deleted, granule);
+    task->are_totals = deletion_set_has_only_totals(&hand->deleted, granule);
     if (task->are_totals)
         return look_at_totals(scan, hand, task);
     if (deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
@@ -637,7 +641,7 @@ static void note_sample_labels(struct scan *scan, const struct dictionary *dicti
     state->is_block_of_samples = false;
     for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
         state->is_block_of_samples =
-            selector_is_of_samples(state->set.selectors[i], dictionary, true);
+            selector_may_match_samples(state->set.selectors[i], dictionary, true);
     scan->may_be_of_samples |= state->is_block_of_samples && state->kind == SCAN_SERIES;
 }
 
@@ -698,7 +702,7 @@ static bool leaves_out_stacks(struct scan *scan, uint32_t index)
 
 /* What cannot be opened is told of once. */
 static enum err_code accept_stacks(struct scan *scan, uint32_t index,
-                                   const struct open_outcome *outcome)
+                                   const struct block_cache_outcome *outcome)
 {
     struct scan_state *state = scan->state;
     const enum err_code code = outcome->code;
@@ -720,11 +724,11 @@ static enum err_code accept_stacks(struct scan *scan, uint32_t index,
 
 /* Of the blocks of these numbers, PARALLEL_MOST at most. */
 static enum err_code open_stacks(struct scan *scan, const uint32_t *indexes, size_t count,
-                                 enum open_part part)
+                                 enum block_cache_part part)
 {
     struct scan_state *state = scan->state;
     const struct catalogue_place *places[PARALLEL_MOST] = {0};
-    struct open_outcome outcomes[PARALLEL_MOST];
+    struct block_cache_outcome outcomes[PARALLEL_MOST];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
     block_cache_ref_several(state->source->blocks, scan->query->tenant_id, places, count, part,
@@ -762,7 +766,7 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
     if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(scan, index))
-        code = open_stacks(scan, &index, 1, OPEN_STACKS);
+        code = open_stacks(scan, &index, 1, BLOCK_CACHE_STACKS);
     if (code)
         return code;
     if (state->stacks[index]) {
@@ -780,7 +784,7 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
 
 /* With the task's block those that come next, as many as a crew has in hand at once: what they take
  * is known, and may be too much, when they are open. */
-static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum open_part part)
+static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum block_cache_part part)
 {
     const uint32_t index = scan->tasks[at].block_index;
     uint32_t indexes[PARALLEL_MOST];
@@ -801,7 +805,8 @@ enum err_code scan_open_all_stacks(struct scan *scan, bool wants_hashes)
             continue;
         }
         if (i == 0 || task[-1].is_neighbour || task->block_index != task[-1].block_index)
-            code = open_stacks_from(scan, i, wants_hashes ? OPEN_HASHES : OPEN_STACKS);
+            code =
+                open_stacks_from(scan, i, wants_hashes ? BLOCK_CACHE_HASHES : BLOCK_CACHE_STACKS);
         if (!code)
             code = scan_open_stacks(scan, task);
         if (!task->is_broken)
@@ -840,7 +845,7 @@ static void remove_tasks_of_left_out(struct scan *scan)
 }
 
 static enum err_code look_at_place(struct scan *scan, const struct catalogue_place *place,
-                                   const struct open_outcome *outcome)
+                                   const struct block_cache_outcome *outcome)
 {
     struct scan_state *state = scan->state;
     const uint32_t index = scan->block_count;
@@ -879,14 +884,14 @@ static enum err_code look_at_several(struct scan *scan, const struct catalogue_p
 {
     struct scan_state *state = scan->state;
     const struct catalogue_place *wanted[PARALLEL_MOST] = {0};
-    struct open_outcome outcomes[PARALLEL_MOST];
+    struct block_cache_outcome outcomes[PARALLEL_MOST];
     enum err_code code = scan_check_limits(scan, 0);
     if (code)
         return code;
     for (size_t i = 0; i < count; i++)
         wanted[i] = &places[i];
     block_cache_ref_several(state->source->blocks, scan->query->tenant_id, wanted, count,
-                            OPEN_SERIES, &scan->query->wait_limit, outcomes);
+                            BLOCK_CACHE_SERIES, &scan->query->wait_limit, outcomes);
     for (size_t i = 0; i < count; i++) {
         if (!code)
             code = look_at_place(scan, wanted[i], &outcomes[i]);

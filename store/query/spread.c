@@ -116,7 +116,7 @@ static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __
     spread->add_count++;
 }
 
-void spread_put(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value)
+void spread_add_at(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value)
 {
     add_to_step(spread, group, spread_step_of(&spread->steps, time_ns),
                 (__int128)value * SPREAD_UNIT);
@@ -184,7 +184,7 @@ static void add_known(struct spread *spread, uint32_t group, int64_t begin_ns, i
     if (value)
         add_in_parts(spread, group, begin_ns, duration_ns, value, from_ns, to_ns);
     else
-        spread_put(spread, group, from_ns, 0);
+        spread_add_at(spread, group, from_ns, 0);
 }
 
 /* ---- levels ---- */
@@ -293,7 +293,7 @@ static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_beg
     *ret_end_ns = cadence_end(spread->times_ns, spread->time_count, i);
     if (spread->time_count > 1)
         return;
-    if (spread->are_levels)
+    if (spread->are_gauges)
         *ret_end_ns = end_of(time_ns, SPREAD_LONE_NS);
     else if (is_in_window(&spread->steps, time_ns))
         spread_find_step(&spread->steps, spread_step_of(&spread->steps, time_ns), ret_begin_ns,
@@ -314,7 +314,7 @@ static void place_values(struct spread *spread)
             place = (uint32_t)(found - spread->times_ns);
             find_cover(spread, place, &begin_ns, &end_ns);
         }
-        if (spread->are_levels)
+        if (spread->are_gauges)
             add_level(spread, one->group, begin_ns, end_ns, one->value);
         else if (begin_ns < end_ns)
             add_known(spread, one->group, begin_ns, end_ns - begin_ns, one->value);

@@ -57,7 +57,7 @@ struct spread_unknown {
 
 struct spread {
     struct spread_steps steps;
-    bool are_levels; /* set by the caller before the first series */
+    bool are_gauges; /* set by the caller before the first series */
     /* The series: */
     struct spread_sum *sums;
     uint32_t sum_count;
@@ -98,7 +98,7 @@ void spread_find_step(const struct spread_steps *steps, uint32_t step, int64_t *
 
 void spread_begin_series(struct spread *spread);
 /* Adds the whole value to the step of a moment of the window. */
-void spread_put(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value);
+void spread_add_at(struct spread *spread, uint32_t group, int64_t time_ns, int64_t value);
 /* Spreads a value. A value of 0 adds its group to the steps, too. */
 void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t duration_ns,
                 int64_t value);

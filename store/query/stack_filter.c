@@ -20,11 +20,11 @@ struct stack_filters {
 struct kept {
     struct arena *arena;
     const bool *keeps;
-    struct store_names names;
+    struct store_symbolization names;
 };
 
 struct making {
-    const struct stack_filter_question *question;
+    const struct stack_filter_query *question;
     const struct block *block;
 };
 
@@ -36,7 +36,7 @@ struct node_state {
 
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
                                  int64_t tenant_id, const struct dictionary *dictionary,
-                                 struct arena *arena, struct store_names *names,
+                                 struct arena *arena, struct store_symbolization *names,
                                  const bool **ret_keeps, struct err *err)
 {
     arena_auto scratch = arena_create();
@@ -105,7 +105,7 @@ size_t stack_filters_bytes(struct stack_filters *filters)
     return flight_cache_bytes(filters->cache);
 }
 
-const char *stack_filter_tell(struct arena *arena, const struct filter *filter)
+const char *stack_filter_key(struct arena *arena, const struct filter *filter)
 {
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
@@ -123,7 +123,7 @@ const char *stack_filter_tell(struct arena *arena, const struct filter *filter)
 static enum err_code make_kept(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     const struct making *making = context;
-    const struct stack_filter_question *question = making->question;
+    const struct stack_filter_query *question = making->question;
     struct kept *kept = mem_new(struct kept, 1);
     kept->arena = arena_create();
     enum err_code code = stack_filter_apply(question->filter, question->resolver,
@@ -139,8 +139,8 @@ static enum err_code make_kept(void *context, void **ret_value, size_t *ret_byte
 }
 
 enum err_code stack_filters_ref(struct stack_filters *filters,
-                                const struct stack_filter_question *question,
-                                const struct block *block, struct store_names *names,
+                                const struct stack_filter_query *question,
+                                const struct block *block, struct store_symbolization *names,
                                 struct flight_entry **ret_entry, const bool **ret_keeps,
                                 struct err *err)
 {

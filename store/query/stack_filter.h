@@ -26,13 +26,13 @@ struct filter;
 struct flight_entry;
 struct frame_resolver;
 struct wait_limit;
-struct store_names;
+struct store_symbolization;
 
 /* *ret_keeps: per stack, in arena. names is added to. Handles: ERR_INVALID (an expression is too
  * costly), what the resolver gives. */
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
                                  int64_t tenant_id, const struct dictionary *dictionary,
-                                 struct arena *arena, struct store_names *names,
+                                 struct arena *arena, struct store_symbolization *names,
                                  const bool **ret_keeps, struct err *err) MUST_USE;
 
 /* What filters keep of blocks. */
@@ -42,15 +42,15 @@ struct stack_filters *stack_filters_create(size_t max_bytes);
 void stack_filters_destroy(struct stack_filters *filters); /* NULL is a no-op */
 size_t stack_filters_bytes(struct stack_filters *filters);
 
-struct stack_filter_question {
+struct stack_filter_query {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
-    const char *rules;                   /* of stack_filter_tell: the filter's */
+    const char *rules;                   /* of stack_filter_key: the filter's */
     const struct wait_limit *wait_limit; /* of whoever asks; NULL: without end */
 };
 /* The filter's rules as a word, in arena. */
-const char *stack_filter_tell(struct arena *arena, const struct filter *filter);
+const char *stack_filter_key(struct arena *arena, const struct filter *filter);
 
 /*
  * As stack_filter_apply. *ret_keeps: per stack of the block, until the caller gives *ret_entry back
@@ -59,8 +59,8 @@ const char *stack_filter_tell(struct arena *arena, const struct filter *filter);
  * long to find it out), ERR_CANCELLED (the question's patience is over).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,
-                                const struct stack_filter_question *question,
-                                const struct block *block, struct store_names *names,
+                                const struct stack_filter_query *question,
+                                const struct block *block, struct store_symbolization *names,
                                 struct flight_entry **ret_entry, const bool **ret_keeps,
                                 struct err *err) MUST_USE;
 

@@ -134,7 +134,7 @@ static int64_t find_gains(const struct block *block, struct block_cursor *cursor
         if (block_read_rows(block, &granules[i], cursor, false, &rows, &err))
             die(&err);
         counter_increase_add(&differences, block, &rows, 0, granules[i].profile_count, keys);
-        counter_increase_tell(&differences, NULL, add_gain, &gained);
+        counter_increase_compute(&differences, NULL, add_gain, &gained);
         counter_increase_fini(&differences);
     }
     return gained;

@@ -134,7 +134,7 @@ static void what_was_kept_is_read(void **state)
         arena_auto arena = arena_create();
         struct selector *selector;
         struct err err;
-        assert_int_equal(selector_parse_kept(arena, span_text(texts[i]), &selector, &err),
+        assert_int_equal(selector_parse_stored(arena, span_text(texts[i]), &selector, &err),
                          ERR_NONE);
         assert_int_equal(matches_of(selector), found[i]);
     }

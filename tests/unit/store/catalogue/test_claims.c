@@ -154,7 +154,7 @@ static void deleted_blocks_do_not_wait_for_segments(void **state)
     for (int i = 0; i < rounds; i++)
         add_told_block(fixture, tenant_id, deletion);
     for (int i = 0; i < rounds; i++)
-        assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS / 2);
+        assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION / 2);
 }
 
 static void deleted_segments_do_not_wait_for_older_ones(void **state)
@@ -171,7 +171,7 @@ static void deleted_segments_do_not_wait_for_older_ones(void **state)
              " ARRAY[%" PRId64 "] FROM object",
              fixture->writer_id, tenant_id, add_deletion(fixture, tenant_id));
     ask(fixture, sql);
-    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
 static void blocks_do_not_wait_for_segments(void **state)
@@ -181,7 +181,7 @@ static void blocks_do_not_wait_for_segments(void **state)
     const int64_t tenant_id = add_team(fixture);
     for (int i = 0; i < 8; i++)
         add_block(fixture, tenant_id, "", "");
-    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
 static void retention_does_not_wait_for_segments(void **state)
@@ -196,7 +196,7 @@ static void retention_does_not_wait_for_segments(void **state)
              tenant_id);
     ask(fixture, sql);
     add_block(fixture, tenant_id, "", "");
-    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
 static void what_is_marked_does_not_wait_for_segments(void **state)
@@ -206,7 +206,7 @@ static void what_is_marked_does_not_wait_for_segments(void **state)
     const int64_t tenant_id = add_team(fixture);
     add_block(fixture, tenant_id, ", is_broken, broken_why, broken_since, retry_at",
               ", true, 'unreadable', now(), now()");
-    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
 static void what_is_marked_and_deleted_comes_before_what_is_marked_alone(void **state)
@@ -222,7 +222,7 @@ static void what_is_marked_and_deleted_comes_before_what_is_marked_alone(void **
              add_deletion(fixture, tenant_id));
     add_block(fixture, tenant_id, ", is_broken, broken_why, broken_since, retry_at, deletions",
               values);
-    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_TURNS);
+    assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
 static void the_oldest_deletion_comes_first(void **state)
@@ -234,7 +234,7 @@ static void the_oldest_deletion_comes_first(void **state)
     for (int i = 0; i < TEAMS; i++)
         add_told_block(fixture, second, newer);
     add_told_block(fixture, first, older);
-    assert_in_range(count_claims(fixture, first), 1, CATALOGUE_TURNS / 2);
+    assert_in_range(count_claims(fixture, first), 1, CATALOGUE_CLAIM_ROTATION / 2);
 }
 
 static int64_t count_leased(struct fixture *fixture)
@@ -245,15 +245,15 @@ static int64_t count_leased(struct fixture *fixture)
 
 /* Claims until segments and blocks are leased. */
 static void claim_both(struct fixture *fixture, struct arena *arena,
-                       struct catalogue_claim ret_claims[CATALOGUE_TURNS])
+                       struct catalogue_claim ret_claims[CATALOGUE_CLAIM_ROTATION])
 {
     const int64_t tenant_id = add_team(fixture);
     for (int i = 0; i < 8; i++)
         add_block(fixture, tenant_id, "", "");
     fixture->turn = 0;
-    for (int i = 0; i < CATALOGUE_TURNS; i++)
+    for (int i = 0; i < CATALOGUE_CLAIM_ROTATION; i++)
         claim(fixture, arena, &ret_claims[i]);
-    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+    assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
 }
 
 static void what_an_ended_writer_claimed_is_free(void **state)
@@ -261,12 +261,12 @@ static void what_an_ended_writer_claimed_is_free(void **state)
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
     arena_auto arena = arena_create();
-    struct catalogue_claim claims[CATALOGUE_TURNS];
+    struct catalogue_claim claims[CATALOGUE_CLAIM_ROTATION];
     claim_both(fixture, arena, claims);
     int64_t other;
     assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
     assert_int_equal(catalogue_close_writer(fixture->jobs, other, &fixture->err), 0);
-    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+    assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
     assert_int_equal(catalogue_close_writer(fixture->jobs, fixture->writer_id, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), 0);
     assert_int_equal(catalogue_renew(fixture->jobs, fixture->writer_id, &claims[0], &fixture->err),
@@ -278,12 +278,12 @@ static void what_a_silent_writer_claimed_is_free_when_others_end_it(void **state
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
     arena_auto arena = arena_create();
-    struct catalogue_claim claims[CATALOGUE_TURNS];
+    struct catalogue_claim claims[CATALOGUE_CLAIM_ROTATION];
     int64_t other;
     claim_both(fixture, arena, claims);
     assert_int_equal(catalogue_open_writer(fixture->jobs, "other", &other, &fixture->err), 0);
     assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
-    assert_int_equal(count_leased(fixture), CATALOGUE_TURNS - 1 + 8);
+    assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
     ask(fixture, "UPDATE store_writer SET seen_at = now() - interval '2 minutes'");
     assert_int_equal(catalogue_tidy(fixture->jobs, other, 10, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), 0);
@@ -294,9 +294,9 @@ static void a_claim_that_is_given_up_is_free_at_once_or_after_a_while(void **sta
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
     arena_auto arena = arena_create();
-    struct catalogue_claim claims[CATALOGUE_TURNS];
+    struct catalogue_claim claims[CATALOGUE_CLAIM_ROTATION];
     claim_both(fixture, arena, claims);
-    for (int i = 0; i < CATALOGUE_TURNS; i++)
+    for (int i = 0; i < CATALOGUE_CLAIM_ROTATION; i++)
         assert_int_equal(
             catalogue_release(fixture->jobs, fixture->writer_id, &claims[i], 0, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), 0);

@@ -26,7 +26,7 @@ static int64_t random_sign(uint64_t *seed)
 }
 
 /* Counters mostly grow, and begin anew now and then; deltas are anything. */
-static void make_cells(struct hour *hour, enum store_rule rule, uint64_t *seed)
+static void make_cells(struct hour *hour, enum store_aggregation rule, uint64_t *seed)
 {
     const uint32_t restarts = random_below(seed, 6);
     hour->profile_count = 1 + random_below(seed, PROFILES);
@@ -56,7 +56,7 @@ static void add_row(struct hour *hour, uint32_t stack, uint32_t ordinal, int64_t
 }
 
 /* Cells come in one row or in several, as of samples with different labels; some of them cancel. */
-static void make_hour(struct hour *hour, enum store_rule rule, uint64_t *seed)
+static void make_hour(struct hour *hour, enum store_aggregation rule, uint64_t *seed)
 {
     *hour = (struct hour){0};
     make_cells(hour, rule, seed);
@@ -94,7 +94,8 @@ static void check_rows(const struct block_rows *rows)
 }
 
 /* Reducing once more, as each later merge does, changes nothing. */
-static void check_again(struct arena *arena, enum store_rule rule, const struct block_rows *rows)
+static void check_again(struct arena *arena, enum store_aggregation rule,
+                        const struct block_rows *rows)
 {
     struct block_rows again = *rows;
     totals_reduce(arena, rule, &again);
@@ -112,7 +113,7 @@ static void deltas_and_levels_have_a_row_for_each_stack(void **state)
     for (int round = 0; round < 3000; round++) {
         arena_auto arena = arena_create();
         struct hour hour;
-        const enum store_rule rule = round % 2 ? STORE_SUM : STORE_MEAN;
+        const enum store_aggregation rule = round % 2 ? STORE_SUM : STORE_MEAN;
         make_hour(&hour, rule, &seed);
         totals_reduce(arena, rule, &hour.rows);
         check_rows(&hour.rows);

@@ -35,8 +35,8 @@ struct knowing {
     bool fails;
 };
 
-static enum err_code resolve(void *context, const struct frame_question *question,
-                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve(void *context, const struct frame_query *question, struct arena *arena,
+                             struct symbolize_frames *answers, struct err *err)
 {
     struct knowing *knowing = context;
     knowing->questions++;
@@ -146,7 +146,8 @@ static void add_block(struct stack_union *stacks, const struct block *block)
 }
 
 /* Of two blocks, with what the resolver knows. */
-static struct profile *merge(const struct frame_resolver *resolver, struct store_names *names)
+static struct profile *merge(const struct frame_resolver *resolver,
+                             struct store_symbolization *names)
 {
     struct stored stored[2];
     struct stack_union *stacks = stack_union_create(1);
@@ -204,7 +205,7 @@ static void a_merged_profile_has_the_names_that_are_known(void **state)
     (void)state;
     struct knowing knowing = {.places = places, .count = 3};
     const struct frame_resolver resolver = {.context = &knowing, .resolve = resolve};
-    struct store_names names = {0};
+    struct store_symbolization names = {0};
     struct profile *profile = merge(&resolver, &names);
     buf_auto text;
     buf_init(&text, 1 << 16);
@@ -231,7 +232,7 @@ static void a_merged_profile_has_the_names_that_are_known(void **state)
 static void without_a_resolver_binary_and_offset_stay(void **state)
 {
     (void)state;
-    struct store_names names = {0};
+    struct store_symbolization names = {0};
     struct profile *profile = merge(NULL, &names);
     buf_auto text;
     buf_init(&text, 1 << 16);
@@ -246,7 +247,7 @@ static void names_that_come_later_are_in_old_profiles(void **state)
     (void)state;
     struct knowing knowing = {.places = all_places, .count = 4};
     const struct frame_resolver resolver = {.context = &knowing, .resolve = resolve};
-    struct store_names names = {0};
+    struct store_symbolization names = {0};
     struct profile *profile = merge(&resolver, &names);
     buf_auto text;
     buf_init(&text, 1 << 16);
@@ -267,7 +268,7 @@ static int64_t kept(const struct frame_resolver *resolver, enum filter_action ac
     const struct filter_rule rule = {.action = action, .pattern = span_text(pattern)};
     const struct filter *filter;
     const bool *keeps;
-    struct store_names names = {0};
+    struct store_symbolization names = {0};
     struct err err;
     assert_int_equal(filter_create(arena, &rule, 1, &filter, &err), ERR_NONE);
     const struct dictionary *dictionary = block_dictionary(stored.block);
@@ -322,7 +323,7 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
 struct pair {
     struct stack_filters *filters;
     const struct block *block;
-    struct stack_filter_question question;
+    struct stack_filter_query question;
     struct wait_limit wait_limit; /* of the other */
     enum err_code code;           /* what became of it */
 };
@@ -330,8 +331,8 @@ struct pair {
 static void *ask_meanwhile(void *context)
 {
     struct pair *pair = context;
-    struct stack_filter_question question = pair->question;
-    struct store_names names = {0};
+    struct stack_filter_query question = pair->question;
+    struct store_symbolization names = {0};
     struct flight_entry *entry = NULL;
     const bool *keeps;
     struct err err;
@@ -342,7 +343,7 @@ static void *ask_meanwhile(void *context)
     return NULL;
 }
 
-static enum err_code resolve_after_another(void *context, const struct frame_question *question,
+static enum err_code resolve_after_another(void *context, const struct frame_query *question,
                                            struct arena *arena, struct symbolize_frames *answers,
                                            struct err *err)
 {
@@ -367,13 +368,13 @@ static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
                             .block = stored.block,
                             .wait_limit = patiences[i]};
         const struct frame_resolver resolver = {.context = &pair, .resolve = resolve_after_another};
-        struct store_names names = {0};
+        struct store_symbolization names = {0};
         struct flight_entry *entry;
         const bool *keeps;
         struct err err;
-        pair.question = (struct stack_filter_question){.resolver = &resolver, .tenant_id = TENANT};
+        pair.question = (struct stack_filter_query){.resolver = &resolver, .tenant_id = TENANT};
         assert_int_equal(filter_create(arena, &rule, 1, &pair.question.filter, &err), ERR_NONE);
-        pair.question.rules = stack_filter_tell(arena, pair.question.filter);
+        pair.question.rules = stack_filter_key(arena, pair.question.filter);
         assert_int_equal(stack_filters_ref(pair.filters, &pair.question, stored.block, &names,
                                            &entry, &keeps, &err),
                          ERR_NONE);
@@ -393,7 +394,7 @@ static void what_the_resolver_cannot_do_is_told(void **state)
     store_block(&stored, 1);
     arena_auto arena = arena_create();
     struct profile named;
-    struct store_names names = {0};
+    struct store_symbolization names = {0};
     struct err err;
     assert_int_equal(frame_resolution_resolve(&resolver, TENANT,
                                               block_dictionary(stored.block)->tables, arena, &named,

@@ -16,7 +16,7 @@ static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
 static atomic_bool is_held; /* making waits, however slow the others are */
 
-static enum err_code make(struct scan *scan, struct store_answer *ret_answer)
+static enum err_code make(struct scan *scan, struct store_result *ret_answer)
 {
     const bool is_first = made_count++ == 0;
     const int at_once = ++at_once_count;
@@ -31,7 +31,7 @@ static enum err_code make(struct scan *scan, struct store_answer *ret_answer)
     struct arena *arena = arena_create();
     struct profile *profile = arena_new(arena, struct profile, 1);
     profile->arena = arena;
-    *ret_answer = (struct store_answer){.profile = profile, .own_profile = profile, .type = "a"};
+    *ret_answer = (struct store_result){.profile = profile, .own_profile = profile, .type = "a"};
     return ERR_NONE;
 }
 
@@ -50,9 +50,9 @@ static void *ask(void *context)
     if (asker->wait_limit)
         query.wait_limit = *asker->wait_limit;
     struct scan scan = {.query = &query, .err = &err};
-    struct store_answer answer = {0};
+    struct store_result answer = {0};
     asker->code = result_cache_ref(asker->answers, &scan, "1 x", make, &answer);
-    store_answer_fini(&answer);
+    store_result_fini(&answer);
     return NULL;
 }
 

@@ -112,7 +112,7 @@ static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count,
     memset(gains, 0, STACKS * sizeof(*gains));
     for (uint32_t i = 0; i < count; i++)
         read_part(&parts[order[i]], cursor, &differences);
-    counter_increase_tell(&differences, NULL, add_gain, gains);
+    counter_increase_compute(&differences, NULL, add_gain, gains);
     counter_increase_fini(&differences);
     block_cursor_destroy(cursor);
 }

@@ -445,7 +445,7 @@ static void sum_up_levels(const struct one_series *pods, uint32_t count,
     struct coverage covered = {0};
     uint32_t cursor = 0;
     spread_init(&spread, steps);
-    spread.are_levels = true;
+    spread.are_gauges = true;
     *sums = (struct sums){.step_count = (uint32_t)spread_count_steps(steps)};
     for (uint32_t i = 0; i < count; i++) {
         spread_begin_series(&spread);
