@@ -442,7 +442,7 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
 static void create_unwinding(struct agent *agent)
 {
     struct unwind_memory memory;
-    struct user_unwinder_tables tables;
+    struct unwind_memory_reader tables;
     kernel_program_unwind_memory(agent->program, &memory);
     agent->publisher =
         unwind_publisher_create(agent->program, &memory, agent->binaries, agent->interpreters);

@@ -3,8 +3,7 @@
 #include "agent/kernel/cpu_list.h"
 #include "agent/kernel/kernel_features.h"
 #include "agent/kernel/perf_event.h"
-#include "agent/unwind/unwind_maps.h"
-#include "agent/unwind/user_unwinder.h"
+#include "agent/kernel/unwind_memory.h"
 #include "bpf/shared.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -413,9 +412,9 @@ static const uint8_t *read_shard(void *context, uint32_t index)
     return program->shards[index];
 }
 
-void kernel_program_tables(struct kernel_program *program, struct user_unwinder_tables *ret_tables)
+void kernel_program_tables(struct kernel_program *program, struct unwind_memory_reader *ret_tables)
 {
-    *ret_tables = (struct user_unwinder_tables){.rules = program->rules,
+    *ret_tables = (struct unwind_memory_reader){.rules = program->rules,
                                                 .chunks = program->chunks,
                                                 .shard = read_shard,
                                                 .context = program};

@@ -59,8 +59,8 @@ struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
 /* The same, to be read, for a walk in this process; NULL: there is none of this number. What
  * is read or written is in this process's memory until kernel_program_unmap_shards. */
-struct user_unwinder_tables;
-void kernel_program_tables(struct kernel_program *program, struct user_unwinder_tables *ret_tables);
+struct unwind_memory_reader;
+void kernel_program_tables(struct kernel_program *program, struct unwind_memory_reader *ret_tables);
 void kernel_program_unmap_shards(struct kernel_program *program);
 /* The mappings of a process from now on, and how an interpreter's frames lie in it; started_ns as
  * in struct sample_event, 0: not known. False when there are too many processes. */

@@ -2,7 +2,7 @@
 
 #include "agent/kernel/cpu_list.h"
 #include "agent/kernel/perf_event.h"
-#include "agent/unwind/user_unwinder.h"
+#include "agent/kernel/stack_copy.h"
 #include "bpf/shared.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

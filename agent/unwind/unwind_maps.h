@@ -11,24 +11,10 @@
 #ifndef AGENT_UNWIND_UNWIND_MAPS_H
 #define AGENT_UNWIND_UNWIND_MAPS_H
 
+#include "agent/kernel/unwind_memory.h"
 #include "agent/unwind/unwind_table.h"
 
 enum { UNWIND_GRACE_NS = 1000000000 };
-
-struct unwind_memory {
-    struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
-    struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
-    /* Makes a shard that is not there, the first such one: UNWIND_SHARD_BYTES that the walker sees
-     * under this number from now on; false when there is no memory for it. */
-    bool (*shard_create)(void *context, uint32_t index);
-    /* Nothing is in it any more. NULL: all are kept. */
-    void (*shard_destroy)(void *context, uint32_t index);
-    /* Puts bytes into a shard; false when its memory cannot be reached. Nothing reads them back. */
-    bool (*shard_write)(void *context, uint32_t index, uint32_t offset, const void *bytes,
-                        size_t size);
-    void *context;
-    uint32_t shard_limit; /* at most so many; at most UNWIND_SHARD_COUNT */
-};
 
 struct unwind_maps;
 

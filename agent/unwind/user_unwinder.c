@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct unwind_source {
-    struct user_unwinder_tables tables;
+    struct unwind_memory_reader tables;
     struct span stack;
     uint64_t stack_start;
 };
@@ -70,7 +70,7 @@ static const uint8_t *own_shard(void *context, uint32_t index)
     return index < UNWIND_SHARD_COUNT ? walk->shards[index] : NULL;
 }
 
-struct user_unwinder *user_unwinder_create(const struct user_unwinder_tables *tables)
+struct user_unwinder *user_unwinder_create(const struct unwind_memory_reader *tables)
 {
     struct user_unwinder *walk = mem_new(struct user_unwinder, 1);
     if (tables) {
@@ -79,7 +79,7 @@ struct user_unwinder *user_unwinder_create(const struct user_unwinder_tables *ta
     }
     walk->rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
     walk->chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
-    walk->source.tables = (struct user_unwinder_tables){
+    walk->source.tables = (struct unwind_memory_reader){
         .rules = walk->rules, .chunks = walk->chunks, .shard = own_shard, .context = walk};
     return walk;
 }

@@ -80,7 +80,6 @@ MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 INTERFACES = {"store/store.h", "api/server.h", "api/settings.h", "api/routes.h"}
 
 CYCLES = {
-    ("agent/kernel", "agent/unwind"),
     ("agent/process", "agent/interpreter"),
     ("agent/process", "agent/kernel"),
     ("agent/process", "agent/labels"),
