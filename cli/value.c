@@ -1,6 +1,6 @@
 #include "cli/value.h"
 
-#include "lib/profile/formats/folded.h"
+#include "lib/profile/unit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static size_t find_scale(const struct unit *unit, double magnitude)
 const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES])
 {
     const struct unit *known = find_unit(unit);
-    const unsigned decimals = folded_unit_decimals(unit);
+    const unsigned decimals = unit_decimals(unit);
     if (decimals) {
         format_decimals(value, decimals, text);
         return text;

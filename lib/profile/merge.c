@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
+#include "lib/profile/unit.h"
 
 #include <stdlib.h>
 
@@ -18,6 +19,10 @@ struct place {
 struct merge {
     struct profile_builder *builder;
     struct arena *arena;
+    const struct profile *const *profiles;
+    size_t profile_count;
+    struct span *units; /* of each value type, the finest that a profile has */
+    struct span period_unit;
     struct map_bytes places_by_key;
     struct place *places;
     uint32_t place_count;
@@ -27,6 +32,8 @@ struct merge {
 /* One source and what its indexes are in the result; PROFILE_NONE: not there yet. */
 struct source {
     const struct profile *profile;
+    size_t number;          /* among the profiles, from 1 */
+    const int64_t *factors; /* of each value type, from its unit to that of the result */
     uint32_t *strings;
     uint32_t *functions;
     uint32_t *locations;
@@ -219,15 +226,37 @@ static void find_room(const struct profile *profile, size_t *ret_depth, size_t *
     }
 }
 
-static void add_samples(struct merge *merge, struct source *source, struct arena *scratch)
+/* ret_values has room for one value of each type. */
+static enum err_code convert_values(const struct merge *merge, const struct source *source,
+                                    uint32_t sample, int64_t *ret_values, struct err *err)
+{
+    const struct profile *profile = source->profile;
+    const int64_t *values = profile->values + (size_t)sample * profile->value_type_count;
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        if (__builtin_mul_overflow(values[i], source->factors[i], &ret_values[i]))
+            return err_set(err, ERR_INVALID,
+                           "a value of sample type %u of profile %zu, in '%.*s', is too large for "
+                           "'%.*s', the unit of another profile: they cannot be merged",
+                           i, source->number,
+                           SPAN_PRINT(profile_string(profile, profile->value_types[i].unit)),
+                           SPAN_PRINT(merge->units[i]));
+    }
+    return ERR_NONE;
+}
+
+static enum err_code add_samples(struct merge *merge, struct source *source, struct arena *scratch,
+                                 struct err *err)
 {
     const struct profile *profile = source->profile;
     size_t depth_max, labels_max;
     find_room(profile, &depth_max, &labels_max);
     uint32_t *stack = arena_new_raw(scratch, uint32_t, depth_max);
     struct profile_label *labels = arena_new_raw(scratch, struct profile_label, labels_max);
+    int64_t *values = arena_new_raw(scratch, int64_t, profile->value_type_count);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
-        const int64_t *values = profile->values + (size_t)i * profile->value_type_count;
+        enum err_code code = convert_values(merge, source, i, values, err);
+        if (code)
+            return code;
         if (is_zero(values, profile->value_type_count))
             continue;
         size_t depth = 0;
@@ -236,14 +265,28 @@ static void add_samples(struct merge *merge, struct source *source, struct arena
         uint32_t label_count = map_labels(merge, source, i, labels);
         profile_builder_add_sample(merge->builder, stack, depth, values, labels, label_count);
         if (profile_builder_failed(merge->builder))
-            return;
+            break;
     }
+    return ERR_NONE;
 }
 
-static void add_source(struct merge *merge, const struct profile *profile)
+static const int64_t *find_factors(const struct merge *merge, const struct profile *profile,
+                                   struct arena *scratch)
+{
+    int64_t *factors = arena_new_raw(scratch, int64_t, profile->value_type_count);
+    for (uint32_t i = 0; i < profile->value_type_count; i++)
+        factors[i] =
+            unit_factor(profile_string(profile, profile->value_types[i].unit), merge->units[i]);
+    return factors;
+}
+
+static enum err_code add_source(struct merge *merge, size_t index, struct err *err)
 {
     arena_auto scratch = arena_create();
+    const struct profile *profile = merge->profiles[index];
     struct source source = {.profile = profile,
+                            .number = index + 1,
+                            .factors = find_factors(merge, profile, scratch),
                             .strings = new_indexes(scratch, profile->string_count),
                             .functions = new_indexes(scratch, profile->function_count),
                             .locations = new_indexes(scratch, profile->location_count),
@@ -251,7 +294,7 @@ static void add_source(struct merge *merge, const struct profile *profile)
     /* The first mapping stands for the main binary and stays the first. */
     if (merge->place_count == 0 && profile->mapping_count)
         map_mapping(merge, &source, 0);
-    add_samples(merge, &source, scratch);
+    return add_samples(merge, &source, scratch, err);
 }
 
 /* ---- single fields ---- */
@@ -259,13 +302,6 @@ static void add_source(struct merge *merge, const struct profile *profile)
 static uint32_t copy_string(struct merge *merge, const struct profile *profile, uint32_t string)
 {
     return profile_builder_string(merge->builder, profile_string(profile, string));
-}
-
-static struct profile_value_type copy_type(struct merge *merge, const struct profile *profile,
-                                           struct profile_value_type type)
-{
-    return (struct profile_value_type){.type = copy_string(merge, profile, type.type),
-                                       .unit = copy_string(merge, profile, type.unit)};
 }
 
 /* Few bytes can name one long comment very often: each string is looked at once. */
@@ -286,46 +322,59 @@ static void add_comments(struct merge *merge, const struct profile *profile,
     }
 }
 
+/* In the unit of the result. */
+static int64_t period_of(const struct merge *merge, const struct profile *profile)
+{
+    const struct span unit = profile_string(profile, profile->period_type.unit);
+    int64_t period;
+    if (__builtin_mul_overflow(profile->period, unit_factor(unit, merge->period_unit), &period))
+        return INT64_MAX;
+    return period;
+}
+
 static void add_fields(struct merge *merge, const struct profile *profile)
 {
     struct profile *fields = profile_builder_fields(merge->builder);
+    const int64_t period = period_of(merge, profile);
     if (profile->time_ns && (fields->time_ns == 0 || profile->time_ns < fields->time_ns))
         fields->time_ns = profile->time_ns;
     if (__builtin_add_overflow(fields->duration_ns, profile->duration_ns, &fields->duration_ns))
         fields->duration_ns = INT64_MAX;
-    if (fields->period == 0 || fields->period < profile->period)
-        fields->period = profile->period;
+    if (fields->period == 0 || fields->period < period)
+        fields->period = period;
     if (fields->default_sample_type == 0)
         fields->default_sample_type = copy_string(merge, profile, profile->default_sample_type);
     if (fields->doc_url == 0)
         fields->doc_url = copy_string(merge, profile, profile->doc_url);
 }
 
-static void add_header(struct merge *merge, const struct profile *const *profiles, size_t count)
+static void add_header(struct merge *merge)
 {
-    const struct profile *first = profiles[0];
+    const struct profile *first = merge->profiles[0];
     struct profile *fields = profile_builder_fields(merge->builder);
     for (uint32_t i = 0; i < first->value_type_count; i++)
-        profile_builder_add_value_type(merge->builder,
-                                       profile_string(first, first->value_types[i].type),
-                                       profile_string(first, first->value_types[i].unit));
-    fields->period_type = copy_type(merge, first, first->period_type);
+        profile_builder_add_value_type(
+            merge->builder, profile_string(first, first->value_types[i].type), merge->units[i]);
+    fields->period_type.type = copy_string(merge, first, first->period_type.type);
+    fields->period_type.unit = profile_builder_string(merge->builder, merge->period_unit);
     fields->drop_frames = copy_string(merge, first, first->drop_frames);
     fields->keep_frames = copy_string(merge, first, first->keep_frames);
     struct map_bytes known;
     map_bytes_init(&known, 16);
-    for (size_t i = 0; i < count; i++) {
-        add_fields(merge, profiles[i]);
-        add_comments(merge, profiles[i], &known);
+    for (size_t i = 0; i < merge->profile_count; i++) {
+        add_fields(merge, merge->profiles[i]);
+        add_comments(merge, merge->profiles[i], &known);
     }
     map_bytes_fini(&known);
 }
 
-static bool is_same_type(const struct profile *a, struct profile_value_type type_a,
+/* ---- types and units ---- */
+
+static bool is_like_type(const struct profile *a, struct profile_value_type type_a,
                          const struct profile *b, struct profile_value_type type_b)
 {
     return span_equal(profile_string(a, type_a.type), profile_string(b, type_b.type)) &&
-           span_equal(profile_string(a, type_a.unit), profile_string(b, type_b.unit));
+           unit_is_like(profile_string(a, type_a.unit), profile_string(b, type_b.unit));
 }
 
 static enum err_code check_types(const struct profile *first, const struct profile *other,
@@ -338,7 +387,7 @@ static enum err_code check_types(const struct profile *first, const struct profi
                        number, other->value_type_count, first->value_type_count);
     for (uint32_t i = 0; i < first->value_type_count; i++) {
         struct profile_value_type a = first->value_types[i], b = other->value_types[i];
-        if (!is_same_type(first, a, other, b))
+        if (!is_like_type(first, a, other, b))
             return err_set(err, ERR_INVALID,
                            "sample type %u of profile %zu is '%.*s' in '%.*s', of the first one "
                            "'%.*s' in '%.*s': they cannot be merged",
@@ -347,12 +396,47 @@ static enum err_code check_types(const struct profile *first, const struct profi
                            SPAN_PRINT(profile_string(first, a.type)),
                            SPAN_PRINT(profile_string(first, a.unit)));
     }
-    if (!is_same_type(first, first->period_type, other, other->period_type))
+    if (!is_like_type(first, first->period_type, other, other->period_type))
         return err_set(err, ERR_INVALID,
                        "profile %zu has another period type than the first one: they cannot be "
                        "merged",
                        number);
     return ERR_NONE;
+}
+
+static void keep_finer(struct span *unit, const struct profile *profile, uint32_t string)
+{
+    const struct span other = profile_string(profile, string);
+    if (unit_factor(*unit, other) > 1)
+        *unit = other;
+}
+
+static void find_units(struct merge *merge)
+{
+    const struct profile *first = merge->profiles[0];
+    merge->units = arena_new_raw(merge->arena, struct span, first->value_type_count);
+    merge->period_unit = profile_string(first, first->period_type.unit);
+    for (uint32_t i = 0; i < first->value_type_count; i++)
+        merge->units[i] = profile_string(first, first->value_types[i].unit);
+    for (size_t i = 1; i < merge->profile_count; i++) {
+        const struct profile *profile = merge->profiles[i];
+        for (uint32_t j = 0; j < profile->value_type_count; j++)
+            keep_finer(&merge->units[j], profile, profile->value_types[j].unit);
+        keep_finer(&merge->period_unit, profile, profile->period_type.unit);
+    }
+}
+
+static enum err_code add_all(struct merge *merge, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    find_units(merge);
+    add_header(merge);
+    for (size_t i = 0; !code && i < merge->profile_count; i++) {
+        if (profile_builder_failed(merge->builder))
+            break;
+        code = add_source(merge, i, err);
+    }
+    return code;
 }
 
 enum err_code merge_profiles(const struct profile *const *profiles, size_t profile_count,
@@ -368,12 +452,11 @@ enum err_code merge_profiles(const struct profile *const *profiles, size_t profi
     }
     arena_auto arena = arena_create();
     profile_builder_auto builder = profile_builder_create(limits);
-    struct merge merge = {.builder = builder, .arena = arena};
+    struct merge merge = {
+        .builder = builder, .arena = arena, .profiles = profiles, .profile_count = profile_count};
     map_bytes_init(&merge.places_by_key, 64);
-    add_header(&merge, profiles, profile_count);
-    for (size_t i = 0; i < profile_count && !profile_builder_failed(builder); i++)
-        add_source(&merge, profiles[i]);
+    enum err_code code = add_all(&merge, err);
     map_bytes_fini(&merge.places_by_key);
     mem_free(merge.places);
-    return profile_builder_take(builder, ret_profile, err);
+    return code ? code : profile_builder_take(builder, ret_profile, err);
 }

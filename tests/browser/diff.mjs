@@ -91,6 +91,16 @@ export async function testDiff(runner, browser, server) {
     });
   });
 
+  await runner.test("stacks with other decimals are compared", async () => {
+    const [one, three] = await Promise.all(["main;a 2.5\n", "main;a 1.125\n"].map((text) => server.share(Buffer.from(text))));
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/d/${one.id}..${three.id}?v=table&sv=2`);
+      await viewReady(page);
+      assert.deepEqual(await page.$$eval(".side-value", (all) => all.map((side) => side.textContent)), ["2.5", "1.13"]);
+      assert.deepEqual((await tableRows(page)).find(([, , , name]) => name === "a").slice(0, 3), ["2.5", "1.13", "−1.38"]);
+    });
+  });
+
   await runner.test("microseconds are compared with nanoseconds; what cannot be normalised says why", async () => {
     const cpu = (unit, samples) => server.share(encodePprof({ types: [["cpu", unit]], samples: samples.map(([name, value]) => ({ stack: ["main", name], values: [value] })) }));
     const [micro, nano, none] = await Promise.all([cpu("microseconds", [["a", 3000]]), cpu("nanoseconds", [["a", 1e6], ["b", 1e6]]), cpu("nanoseconds", [["a", 0]])]);

@@ -410,22 +410,53 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
 
 def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, before, admin,
                                                                             tmp_path):
-    milli, cpu = tmp_path / "milli.folded", tmp_path / "cpu.pb.gz"
-    milli.write_bytes(b"main;work 1.125\n")  # its unit is count/1000
+    timed, cpu = tmp_path / "timed.json", tmp_path / "cpu.pb.gz"
+    timed.write_bytes(samples.SPEEDSCOPE)
     cpu.write_bytes(samples.pprof_gzip())
-    a, b = pushed(cli, before), pushed(cli, milli)
+    a, b = pushed(cli, before), pushed(cli, timed)
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
-    for pair in (before, milli), (a, milli), (before, b), (a, b):
+    for pair in (before, timed), (a, timed), (before, b), (a, b):
         for options in [], ["--local"]:
             refused = cli("diff", *options, *pair)
             assert refused.returncode == 7 and refused.out == "", refused.log
-            assert ("the first has samples/count, the second samples/count/1000"
+            assert ("the first has samples/count, the second time/milliseconds"
                     in refused.log), refused.log
     named = cli("diff", "--sample-type", "cpu", before, cpu)
     assert named.returncode == 7 and named.out == ""
     assert "cannot be compared by cpu" in named.log, named.log
     assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
     assert cli("diff", "--sample-type", "samples", a, before).out.endswith("?st=samples&sv=1\n")
+
+
+@pytest.fixture
+def decimals(tmp_path):
+    """Files of one tool; the unit of each is that of its own decimals."""
+    files = []
+    for i, text in enumerate(("main;work 12\nmain;rest 3\n", "main;work 2.5\n", "main;work 1.125\nmain;rest 0.25\n")):
+        files.append(tmp_path / f"{i}.folded")
+        files[-1].write_text(text)
+    return files
+
+
+def test_files_with_other_decimals_are_compared_and_merged(cli, decimals, admin, tmp_path):
+    whole, one, three = decimals
+    numbers = json.loads(cli("diff", "--local", "--json", one, three).out)
+    assert (numbers["total_a"], numbers["total_b"], numbers["unit"]) == (2500, 1375, "count/1000")
+    shown = cli("diff", "--local", whole, three).out
+    assert "15 → 1.375 (-13.625" in shown, shown
+    links = [pushed(cli, file) for file in decimals]
+    for pair in ((links[0], three), (links[2], one)):
+        compared = cli("diff", *pair)
+        assert compared.returncode == 0 and "/d/" in compared.out, compared.log
+    target = tmp_path / "sum.pb.gz"
+    for sources in (decimals, links):
+        assert cli("merge", "-f", "-o", target, *sources).returncode == 0
+        numbers = json.loads(cli("top", "--json", target).out)
+        assert (numbers["total"], numbers["unit"]) == (18875, "count/1000")
+        assert {f["name"]: f["flat"] for f in numbers["functions"]} == {"work": 15625, "rest": 3250, "main": 0}
+    assert "18.875" in cli("top", target).out
+    for file, link in zip(decimals, links):
+        assert cli("get", link, "-o", "-").stdout == file.read_bytes()
 
 
 def test_diff_local_numbers(cli, before, after):
@@ -538,12 +569,12 @@ def test_password(cli, before, tmp_path):
     assert cli("top", link, "--password-file", secret, token="").returncode == 0
     assert cli("get", link, "--password-file", "-", "-o", "-", token="",
                input=b"correct horse\n").stdout == BEFORE
-    milli = tmp_path / "milli.folded"
-    milli.write_bytes(b"main;work 1.125\n")  # of a type that the share does not have
+    timed = tmp_path / "timed.json"
+    timed.write_bytes(samples.SPEEDSCOPE)  # of a type that the share does not have
     for options in [], ["--local"]:
-        assert cli("diff", *options, link, milli, "--password-file", wrong,
+        assert cli("diff", *options, link, timed, "--password-file", wrong,
                    token="").returncode == 4
-        result = cli("diff", *options, link, milli, "--password-file", secret, token="")
+        result = cli("diff", *options, link, timed, "--password-file", secret, token="")
         assert result.returncode == 7 and "cannot be compared" in result.log, result.log
         assert cli("diff", *options, link, other, "--password-file", secret,
                    token="").returncode == 0

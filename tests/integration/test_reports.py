@@ -249,6 +249,20 @@ def test_a_diff_is_b_minus_a(admin, made):
     assert tree["root"]["value"] == 200
 
 
+def test_decimals_of_any_number_are_compared_and_merged(admin):
+    ids = [share(admin, text)["id"] for text in (b"main;a 12\n", b"main;a 2.5\nmain;b 1.0\n", b"main;a 1.125\n")]
+    body = admin.get("/api/v1/diff/top", query={"a": ids[1], "b": ids[2]}).json()
+    assert (body["total_a"], body["total_b"], body["unit"]) == (3500, 1125, "count/1000")
+    body = admin.get("/api/v1/diff/top", query={"a": ids[2], "b": ids[0]}).json()
+    assert (body["total_a"], body["total_b"], body["unit"]) == (1125, 12000, "count/1000")
+    flame = read_flame(admin.get("/api/v1/diff", query={"a": ids[0], "b": ids[1]}).body)
+    assert (flame["base_total"], flame["total"], flame["metadata"]["unit"]) == (120, 35, "count/10")
+    merged = admin.post("/api/v1/merge", json={"shares": ids})
+    assert merged.status == 201, merged
+    folded = admin.get(f"/p/{merged.json()['id']}.folded")
+    assert sorted(folded.body.splitlines()) == [b"main;a 15.625", b"main;b 1"]
+
+
 def test_profiles_are_merged_into_a_new_share(admin, made):
     answer = admin.post("/api/v1/merge?title=sum", json={"shares": [made["a"], made["b"]]})
     assert answer.status == 201, answer

@@ -10,8 +10,10 @@ import { countLabels } from "../src/local/labels.ts";
 import { PairError, RefusedError } from "../src/local/profile.ts";
 import { MessageWriter } from "../src/local/protobuf_writer.ts";
 import { readProfile } from "../src/local/read.ts";
+import { findSides } from "../src/local/sides.ts";
 import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
 import { writeFlame } from "../src/model/flame_bytes.ts";
+import { formatValue } from "../src/model/units.ts";
 
 test("folded stacks of many lines, and every way to write a number", () => {
   assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
@@ -85,6 +87,18 @@ test("decimals give way to values that would not fit", () => {
   const profile = decodeFolded("a 9000000000000000\nb 1.123456\n");
   assert.equal(profile.sampleTypes[0].unit, "count/1000");
   assert.deepEqual([...profile.values], [9_000_000_000_000_000_000, 1123]);
+});
+
+test("files with other decimals are compared in the finer unit", async () => {
+  const { encodeFlame, unitOf } = await import("../src/local/encode_flame.ts");
+  const compare = (before: string, after: string) => {
+    const sides = findSides([decodeFolded(before), decodeFolded(after)], "");
+    const flame = decodeFlame(encodeFlame(sides, { group: "", labels: [], isNormalised: false }));
+    return [flame.baseTotal, flame.total, unitOf(sides), formatValue(flame.baseTotal, unitOf(sides))];
+  };
+  assert.deepEqual(compare("a;b 2.5\n", "a;b 1.125\na 12\n"), [2500, 13_125, "count/1000", "2.5"]);
+  assert.deepEqual(compare("a;b 1.125\n", "a;b 12\n"), [1125, 12_000, "count/1000", "1.13"]);
+  assert.deepEqual(compare("a;b 12\n", "a;b 0.000001\n"), [12_000_000, 1, "count/1000000", "12"]);
 });
 
 test("text that is mostly stacks is folded, whatever its first line is", async () => {

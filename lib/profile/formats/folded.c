@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
+#include "lib/profile/unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum { NUMBER_BYTES = 40 };
 struct number {
     int64_t whole; /* when is_whole */
     double real;
-    unsigned decimals; /* behind the point, at most FOLDED_DECIMALS_MAX */
+    unsigned decimals; /* behind the point, at most UNIT_DECIMALS_MAX */
     bool is_whole;
 };
 
@@ -46,8 +47,8 @@ static unsigned count_decimals(const char *number)
     const long exponent = number[mantissa] ? strtol(number + mantissa + 1, NULL, 10) : 0;
     if (exponent >= behind)
         return 0;
-    return exponent < behind - FOLDED_DECIMALS_MAX ? FOLDED_DECIMALS_MAX
-                                                   : (unsigned)(behind - exponent);
+    return exponent < behind - UNIT_DECIMALS_MAX ? UNIT_DECIMALS_MAX
+                                                 : (unsigned)(behind - exponent);
 }
 
 /* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
@@ -235,28 +236,10 @@ static void add_stacks(struct reader *reader, struct span text)
     }
 }
 
-unsigned folded_unit_decimals(struct span unit)
-{
-    struct span start = SPAN_LITERAL("count/1");
-    if (!span_starts_with(unit, "count/1"))
-        return 0;
-    for (size_t i = start.size; i < unit.size; i++) {
-        if (unit.data[i] != '0')
-            return 0;
-    }
-    size_t decimals = unit.size - start.size;
-    return decimals <= FOLDED_DECIMALS_MAX ? (unsigned)decimals : 0;
-}
-
-void folded_print_unit(unsigned decimals, char ret_unit[FOLDED_UNIT_BYTES])
-{
-    snprintf(ret_unit, FOLDED_UNIT_BYTES, decimals ? "count/1%0*d" : "count", (int)decimals, 0);
-}
-
 static void describe(struct profile_builder *builder, const struct survey *survey)
 {
-    char unit[FOLDED_UNIT_BYTES];
-    folded_print_unit(survey->decimals, unit);
+    char unit[UNIT_NAME_BYTES];
+    unit_print_decimals(survey->decimals, unit);
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(unit));
     profile_builder_note_skipped(builder, survey->skipped_count, "no stack with a value");
 }

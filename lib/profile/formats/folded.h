@@ -38,16 +38,8 @@ enum { FOLDED_SKIPPED_FEW = 3 /* where there are more stacks */ };
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err) MUST_USE;
 
-/* Values are multiplied by at most 10 to the power of FOLDED_DECIMALS_MAX, and only while all are
- * less than FOLDED_VALUE_END, short of 2^63: a double below it is an int64 however it is rounded.
- */
-enum { FOLDED_DECIMALS_MAX = 6, FOLDED_UNIT_BYTES = 16 };
+/* Values are multiplied by the power of ten of unit.h only while all are less than this, short of
+ * 2^63: a double below it is an int64 however it is rounded. */
 #define FOLDED_VALUE_END 9.2e18
-
-/* "count", or "count/1000" for values that were multiplied by the power of ten. */
-void folded_print_unit(unsigned decimals, char ret_unit[FOLDED_UNIT_BYTES]);
-
-/* Decimal places that unit "count/1000" stands for; 0 for every unit that is not of this kind. */
-unsigned folded_unit_decimals(struct span unit);
 
 #endif

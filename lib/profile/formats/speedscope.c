@@ -5,6 +5,7 @@
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/profile_builder.h"
+#include "lib/profile/unit.h"
 
 #include <float.h>
 #include <math.h>
@@ -132,12 +133,12 @@ static void choose_time_unit(struct reader *reader, const json_t *profile)
 static unsigned count_decimals(double number)
 {
     double scaled = fabs(number);
-    for (unsigned decimals = 0; decimals < FOLDED_DECIMALS_MAX; decimals++) {
+    for (unsigned decimals = 0; decimals < UNIT_DECIMALS_MAX; decimals++) {
         scaled = fabs(number) * pow(10, decimals);
         if (fabs(scaled - rint(scaled)) <= scaled * 4 * DBL_EPSILON)
             return decimals;
     }
-    return FOLDED_DECIMALS_MAX;
+    return UNIT_DECIMALS_MAX;
 }
 
 static void survey_number(struct reader *reader, const json_t *number)
@@ -186,8 +187,8 @@ static void add_value_types(struct reader *reader, const bool is_used[KIND_COUNT
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         if (!is_used[kind])
             continue;
-        char count[FOLDED_UNIT_BYTES];
-        folded_print_unit(reader->sample_decimals, count);
+        char count[UNIT_NAME_BYTES];
+        unit_print_decimals(reader->sample_decimals, count);
         const char *unit = kind == KIND_SAMPLES ? count : "bytes";
         if (kind == KIND_TIME)
             unit = reader->time_unit->pprof_name;

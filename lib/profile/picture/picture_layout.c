@@ -1,8 +1,8 @@
 #include "lib/profile/picture/picture_layout.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/formats/folded.h"
 #include "lib/profile/report/flame.h"
+#include "lib/profile/unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -284,7 +284,7 @@ const char *picture_value(double value, struct span unit, char text[PICTURE_VALU
         return text;
     }
     char name[24] = "";
-    const unsigned decimals = folded_unit_decimals(unit);
+    const unsigned decimals = unit_decimals(unit);
     value /= pow(10, decimals);
     if (decimals && fabs(value) < 1000) {
         write_scaled(value, "", text);

@@ -3,12 +3,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
-#include "lib/profile/formats/folded.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/formats/stack_lines.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/pyroscope/multipart.h"
+#include "lib/profile/unit.h"
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
@@ -223,7 +223,7 @@ static enum err_code scale_values(struct profile *profile, int64_t factor, struc
 {
     struct span unit = profile_string(profile, profile->value_types[0].unit);
     int64_t divisor = 1;
-    for (unsigned i = folded_unit_decimals(unit); i > 0; i--)
+    for (unsigned i = unit_decimals(unit); i > 0; i--)
         divisor *= 10;
     if (factor == 1 && divisor == 1)
         return ERR_NONE;

@@ -1,6 +1,7 @@
 #include "lib/profile/report/diff.h"
 
 #include "lib/base/buf.h"
+#include "lib/profile/unit.h"
 
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode)
 {
@@ -12,43 +13,6 @@ bool diff_find_mode(struct span text, enum diff_mode *ret_mode)
 }
 
 enum { LISTED_BYTES = 160 };
-
-/* Each divides all larger ones of its kind. */
-static const struct unit {
-    const char *name;
-    enum { OF_TIME, OF_MEMORY } kind;
-    int64_t size;
-} units[] = {
-    {"ns", OF_TIME, 1},
-    {"nanosecond", OF_TIME, 1},
-    {"nanoseconds", OF_TIME, 1},
-    {"us", OF_TIME, 1000},
-    {"\xc2\xb5s", OF_TIME, 1000}, /* micro sign; next: Greek mu */
-    {"\xce\xbcs", OF_TIME, 1000},
-    {"microsecond", OF_TIME, 1000},
-    {"microseconds", OF_TIME, 1000},
-    {"ms", OF_TIME, 1000000},
-    {"millisecond", OF_TIME, 1000000},
-    {"milliseconds", OF_TIME, 1000000},
-    {"s", OF_TIME, 1000000000},
-    {"second", OF_TIME, 1000000000},
-    {"seconds", OF_TIME, 1000000000},
-    {"B", OF_MEMORY, 1},
-    {"byte", OF_MEMORY, 1},
-    {"bytes", OF_MEMORY, 1},
-    {"KiB", OF_MEMORY, 1 << 10},
-    {"MiB", OF_MEMORY, 1 << 20},
-    {"GiB", OF_MEMORY, 1 << 30},
-};
-
-static const struct unit *find_unit(struct span name)
-{
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (span_equal_text(name, units[i].name))
-            return &units[i];
-    }
-    return NULL;
-}
 
 static struct span unit_of(const struct profile *profile, uint32_t type)
 {
@@ -71,24 +35,22 @@ static bool is_same_type(const struct profile *a, uint32_t type_a, const struct 
 static bool is_like_type(const struct profile *a, uint32_t type_a, const struct profile *b,
                          uint32_t type_b)
 {
-    const struct unit *one = find_unit(unit_of(a, type_a)), *other = find_unit(unit_of(b, type_b));
-    return is_same_name(a, type_a, b, type_b) && one && other && one->kind == other->kind;
+    return is_same_name(a, type_a, b, type_b) &&
+           unit_is_like(unit_of(a, type_a), unit_of(b, type_b));
 }
 
-/* Both sides in the finer of their units. */
+/* Both sides in the finer of their units; of two names of one unit, in one's. */
 static void convert(struct view_source *one, struct view_source *other)
 {
     one->unit = unit_of(one->profile, one->value_type);
     other->unit = unit_of(other->profile, other->value_type);
-    one->factor = other->factor = 1;
-    const struct unit *first = find_unit(one->unit), *second = find_unit(other->unit);
-    if (!first || !second || first->kind != second->kind)
-        return;
-    if (first->size > second->size) {
-        one->factor = first->size / second->size;
+    one->factor = unit_factor(one->unit, other->unit);
+    if (one->factor > 1) {
         one->unit = other->unit;
+        other->factor = 1;
     } else {
-        other->factor = second->size / first->size;
+        one->factor = 1;
+        other->factor = unit_factor(other->unit, one->unit);
         other->unit = one->unit;
     }
 }

@@ -6,10 +6,10 @@
  * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead. Where
  * either total is not above zero there are no shares: b's sums, and its total, are then 0.
  *
- * Compared are sample types of the same name whose units are the same or of one kind, as "ns" and
- * "milliseconds": values are then those of the finer unit. sample_type is looked up in b, and what
- * it names there must be in a as well. An empty one asks for b's default, else a's, else
- * the last one of b that a has too.
+ * Compared are sample types of the same name whose units are the same or convert into each other
+ * (unit.h), as "ns" and "milliseconds" or "count" and "count/100": values are then those of the
+ * finer unit. sample_type is looked up in b, and what it names there must be in a as well. An empty
+ * one asks for b's default, else a's, else the last one of b that a has too.
  */
 #ifndef LIB_PROFILE_REPORT_DIFF_H
 #define LIB_PROFILE_REPORT_DIFF_H

@@ -1,8 +1,8 @@
 #include "lib/profile/report/export_folded.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/formats/folded.h"
 #include "lib/profile/report/view.h"
+#include "lib/profile/unit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -188,7 +188,7 @@ static uint32_t make_lines(struct order *order, const uint32_t *sorted, uint32_t
 static enum err_code append_lines(struct order *order, const uint32_t *sorted, uint32_t count,
                                   struct buf *output, struct err *err)
 {
-    const unsigned decimals = folded_unit_decimals(view_unit(order->view));
+    const unsigned decimals = unit_decimals(view_unit(order->view));
     struct line *lines = mem_new(struct line, count);
     uint64_t bytes;
     const uint32_t line_count = make_lines(order, sorted, count, lines, &bytes);

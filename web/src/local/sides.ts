@@ -1,17 +1,19 @@
 /*
  * sides: which values of a local profile a tree is of, and which of two profiles are compared, as the server
- * chooses them (lib/profile/report/diff.h): types of one name, whose units are the same or of one kind.
+ * chooses them (lib/profile/report/diff.h): types of one name, whose units are the same or convert into each other
+ * (lib/profile/unit.h).
  */
 import type { Side } from "./encode_flame.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";
 
 /** Each divides all larger ones of its kind. */
-const sizes: Record<"time" | "memory", Record<string, number>> = {
+const sizes: Record<"time" | "memory" | "count", Record<string, number>> = {
   time: {
     ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, microsecond: 1e3, microseconds: 1e3,
     ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, second: 1e9, seconds: 1e9,
   },
   memory: { B: 1, byte: 1, bytes: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
+  count: { count: 1e6, "count/10": 1e5, "count/100": 1e4, "count/1000": 1e3, "count/10000": 100, "count/100000": 10, "count/1000000": 1 },
 };
 
 function sizeOf(unit: string): { kind: string; size: number } | null {

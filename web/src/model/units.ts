@@ -63,6 +63,9 @@ function threeDigits(value: number): string {
 /** Places that values in "count/1000" have behind the point, as folded stacks with decimals are kept (local/folded.ts); 0 of others. */
 export const decimalsOf = (unit: string): number => (/^count\/10{1,6}$/.test(unit) ? unit.length - "count/1".length : 0);
 
+/** The unit of values as they are shown: of "count/1000" it is "count". */
+export const shownUnit = (unit: string): string => (decimalsOf(unit) ? "count" : unit);
+
 /** "1.25 s", "340 MiB", "12,345"; the unit given is the profile's own. */
 export function formatValue(value: number, unit: string): string {
   const base = baseOf(unit);

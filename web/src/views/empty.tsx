@@ -1,6 +1,6 @@
 /* empty: what stands in the views' place where there is nothing to show, with the way out of it. */
 import type { Flame } from "../model/flame.ts";
-import { formatValue } from "../model/units.ts";
+import { formatValue, shownUnit } from "../model/units.ts";
 import { Button } from "../ui/kit.tsx";
 
 interface EmptyProps {
@@ -42,7 +42,7 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
         <div class="empty">
           <h2>No samples of this type</h2>
           <p>
-            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${unit}` : ""} here. Other sample
+            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample
             types, if there are any, are in the menu above.
           </p>
         </div>

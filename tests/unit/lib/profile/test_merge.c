@@ -1,3 +1,4 @@
+#include "tests/unit/lib/profile/maker.h"
 #include "tests/unit/lib/profile/reports.h"
 
 #include "lib/base/clock.h"
@@ -169,12 +170,56 @@ static void assert_refused_merge(const struct profile *a, const struct profile *
     assert_null(merged);
 }
 
+static void decimals_add_up_whatever_their_number(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct profile *const files[] = {folded_profile(arena, "a;b 2.5\na;c 1.0\n"),
+                                           folded_profile(arena, "a;b 7\na 2\n"),
+                                           folded_profile(arena, "a;b 1.125\na;c 0.25\n")};
+    struct profile *merged = merge(files, 3);
+    assert_type(merged, 0, "samples", "count/1000");
+    assert_stacks(merged, "", "a 2\na;b 10.625\na;c 1.25\n");
+    profile_destroy(merged);
+}
+
+static const struct profile *timed(struct arena *arena, const char *type, const char *unit,
+                                   int64_t value, int64_t period)
+{
+    struct maker maker = new_maker((const char *const[]){type, NULL});
+    set_period(&maker, "cpu", unit, period);
+    ADD(&maker, "work", value);
+    struct profile *profile = take(&maker);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+static void values_and_periods_are_those_of_the_finest_unit(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct profile *const runs[] = {timed(arena, "cpu/milliseconds", "seconds", 3, 1),
+                                          timed(arena, "cpu/us", "milliseconds", 5, 10)};
+    struct profile *merged = merge(runs, 2);
+    assert_type(merged, 0, "cpu", "us");
+    assert_stacks(merged, "", "main;work 3005\n");
+    assert_int_equal(merged->period, 1000);
+    assert_true(span_equal_text(profile_string(merged, merged->period_type.unit), "milliseconds"));
+    profile_destroy(merged);
+}
+
 static void what_differs_in_kind_is_refused(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
     const struct profile *folded = folded_profile(arena, "a 1\n");
     assert_refused_merge(folded, run(arena, 0, "", 1, "", false), "sample type 0 of profile 2");
+    assert_refused_merge(folded_profile(arena, "a 1.125\n"),
+                         folded_profile(arena, "a 9223372036854776\n"), "is too large for");
+    assert_refused_merge(timed(arena, "cpu/ns", "ns", 1, 1), timed(arena, "cpu/bytes", "ns", 1, 1),
+                         "sample type 0 of profile 2");
+    assert_refused_merge(timed(arena, "cpu/ns", "ns", 1, 1), timed(arena, "cpu/ns", "bytes", 1, 1),
+                         "another period type");
     struct profile *merged = NULL;
     struct err err;
     assert_int_equal(merge_profiles(NULL, 0, NULL, &merged, &err), ERR_INVALID);
@@ -191,6 +236,8 @@ int main(void)
         cmocka_unit_test(a_long_name_of_many_mappings_costs_once),
         cmocka_unit_test(runs_at_other_addresses_meet),
         cmocka_unit_test(other_binaries_stay_apart),
+        cmocka_unit_test(decimals_add_up_whatever_their_number),
+        cmocka_unit_test(values_and_periods_are_those_of_the_finest_unit),
         cmocka_unit_test(what_differs_in_kind_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

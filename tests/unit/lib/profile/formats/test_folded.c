@@ -107,16 +107,6 @@ static void decimals_are_written_as_they_were_read(void **state)
     profile_destroy(profile);
 }
 
-static void units_of_decimals_are_told_from_others(void **state)
-{
-    (void)state;
-    assert_int_equal(folded_unit_decimals(SPAN_LITERAL("count/1000")), 3);
-    const char *others[] = {"count",      "count/",   "count/1",
-                            "count/100s", "bytes/10", "count/10000000"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        assert_int_equal(folded_unit_decimals(span_text(others[i])), 0);
-}
-
 static void text_without_any_stack_is_refused(void **state)
 {
     (void)state;
@@ -223,7 +213,6 @@ int main(void)
         cmocka_unit_test(text_with_more_than_a_few_other_lines_is_no_profile),
         cmocka_unit_test(frames_may_begin_like_comments),
         cmocka_unit_test(decimals_are_written_as_they_were_read),
-        cmocka_unit_test(units_of_decimals_are_told_from_others),
         cmocka_unit_test(text_without_any_stack_is_refused),
         cmocka_unit_test(decimals_are_kept_by_scaling),
         cmocka_unit_test(values_at_the_end_of_the_range_are_kept),

@@ -798,6 +798,11 @@ static void values_of_like_units_are_compared_in_the_finer_one(void **state)
     assert_converted("ticks", 2, "ticks", 1, "2 1 ticks");
     assert_converted("seconds", INT64_MAX / 1000, "ns", 1, "error 1");
     assert_converted("seconds", 1, "bytes", 1, "error 0");
+    assert_converted("count/10", 25, "count/1000", 1125, "2500 1125 count/1000");
+    assert_converted("count/1000000", 5, "count", 2, "5 2000000 count/1000000");
+    assert_converted("count", INT64_MAX / 1000, "count/10000", 1, "error 1");
+    assert_converted("count/10", 1, "ns", 1, "error 0");
+    assert_converted("count", 1, "", 1, "error 0");
     assert_types(cpu_types, seconds_types, 2, "cpu", "1 1");
     static const struct type both[] = {{"cpu", "seconds"}, {"cpu", "nanoseconds"}};
     assert_types(cpu_types, both, 2, "1", "1 1");
