@@ -48,6 +48,29 @@ def test_profiles_get_the_labels(push, tenant, tmp_path):
     assert rows == {("main",): 2}
 
 
+def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
+    """Also where all of a file's decimals are 0. Whole numbers without a point are another type."""
+    files = []
+    for i, text in enumerate(("main;work 12.0\n", "main;work 2.5\nmain;rest 3\n", "main;work 1.125\n", "main;work 7\n")):
+        files.append(tmp_path / f"{i}.folded")
+        files[-1].write_text(text)
+    done = push("--series", "service_name=decimals", *files)
+    assert done.returncode == 0, done
+    client = tenant.api("read")
+    types = [row["type"] for row in client.get("/api/v1/profile_types").json()["data"]]
+    assert types == ["process_cpu:samples:count/1000000:::delta", "process_cpu:samples:count:::delta"], types
+    for type_name, rows in zip(types, (["main;rest 3", "main;work 15.625"], ["main;work 7"])):
+        answer = client.get("/api/v1/query", query={"query": type_name, "report": "folded"})
+        assert sorted(answer.text.splitlines()) == rows, answer
+    window = {f"{side}_query": type_name for side, type_name in zip("ab", types)}
+    numbers = client.get("/api/v1/diff/top", query=window).json()
+    assert (numbers["total_a"], numbers["total_b"]) == (18_625_000, 7_000_000), numbers
+    large = tmp_path / "large.folded"
+    large.write_text("main;work 0.125\nmain;rest 9223372036855\n")
+    done = push("--series", "service_name=decimals", large)
+    assert done.returncode == 7 and "write its values as whole numbers" in done.log, done
+
+
 @pytest.mark.parametrize("how", ["1.9", "1.10", "json", "gzip", "zstd"])
 @pytest.mark.parametrize("options", [("--format=otlp",), ("--series", "service_name=other")])
 def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, how, options):

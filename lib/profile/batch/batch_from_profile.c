@@ -4,6 +4,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch_sample_labels.h"
+#include "lib/profile/unit.h"
 
 /* Times of old agents are in microseconds, which reads as January 1970. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
@@ -37,9 +38,11 @@ struct making {
     uint32_t text_capacity;
     const char *notice; /* of the batch, in scratch */
     enum use *uses;     /* of each value type */
-    uint32_t *counts;   /* of samples; by group, then value type */
-    bool *is_in_group;  /* per group: some sample is in it; of group 0 also where there are none */
-    bool leaves_idle;   /* deltas without samples are left out */
+    int64_t *factors;   /* of each value type, from its unit to that of its series */
+    char decimals_unit[UNIT_NAME_BYTES];
+    uint32_t *counts;  /* of samples; by group, then value type */
+    bool *is_in_group; /* per group: some sample is in it; of group 0 also where there are none */
+    bool leaves_idle;  /* deltas without samples are left out */
 };
 
 /* ---- series ---- */
@@ -122,6 +125,14 @@ static void want_type(struct making *making, struct profile_value_type type)
         want_text(making, part);
 }
 
+/* Of the value type in its series. */
+static struct span unit_of(const struct making *making, uint32_t value_type)
+{
+    const struct profile *profile = making->profile;
+    const struct span unit = profile_string(profile, profile->value_types[value_type].unit);
+    return unit_decimals(unit) ? span_text(making->decimals_unit) : unit;
+}
+
 static void want_texts(struct making *making)
 {
     want_type(making, making->profile->period_type);
@@ -129,6 +140,10 @@ static void want_texts(struct making *making)
         want_text(making, batch_type_name(making->profile, making->name, i));
     for (uint32_t i = 0; i < making->profile->value_type_count; i++)
         want_type(making, making->profile->value_types[i]);
+    for (uint32_t i = 0; i < making->profile->value_type_count; i++) {
+        if (making->factors[i] > 1)
+            want_text(making, unit_of(making, i));
+    }
     for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
         const struct group *group = &making->groups[i];
         for (size_t j = 0; j < group->label_count; j++) {
@@ -244,11 +259,12 @@ static bool makes_series(const struct making *making, uint32_t group, uint32_t v
            is_idle(making, group, value_type);
 }
 
-static bool is_repeated(const struct profile *profile, uint32_t value_type)
+static bool is_repeated(const struct making *making, uint32_t value_type)
 {
-    const struct profile_value_type *types = profile->value_types;
+    const struct profile_value_type *types = making->profile->value_types;
     for (uint32_t i = 0; i < value_type; i++) {
-        if (types[i].type == types[value_type].type && types[i].unit == types[value_type].unit)
+        if (types[i].type == types[value_type].type &&
+            span_equal(unit_of(making, i), unit_of(making, value_type)))
             return true;
     }
     return false;
@@ -268,10 +284,14 @@ static void find_uses(struct making *making)
 {
     const struct profile *profile = making->profile;
     making->uses = arena_new(making->scratch, enum use, profile->value_type_count);
+    making->factors = arena_new(making->scratch, int64_t, profile->value_type_count);
+    unit_print_decimals(UNIT_DECIMALS_MAX, making->decimals_unit);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
         const struct span name = batch_type_name(profile, making->name, i);
-        if (!is_repeated(profile, i))
+        if (!is_repeated(making, i))
             making->uses[i] = is_delta(making, name, i) ? DELTA : SNAPSHOT;
+        making->factors[i] =
+            unit_factor(profile_string(profile, profile->value_types[i].unit), unit_of(making, i));
     }
 }
 
@@ -304,6 +324,21 @@ static uint64_t count_series(const struct making *making)
             count += makes_series(making, i, j);
     }
     return count;
+}
+
+static enum err_code check_values(const struct making *making, uint32_t value_type, struct err *err)
+{
+    const struct profile *profile = making->profile;
+    const int64_t factor = making->factors[value_type];
+    int64_t value;
+    for (uint32_t i = 0; factor > 1 && i < profile->sample_count; i++) {
+        size_t at = (size_t)i * profile->value_type_count + value_type;
+        if (__builtin_mul_overflow(profile->values[at], factor, &value))
+            return err_set(err, ERR_INVALID,
+                           "decimals and a value above 9223372036854 in one profile: a series "
+                           "cannot keep both; write its values as whole numbers");
+    }
+    return ERR_NONE;
 }
 
 /* How many samples each group has of each type; 0 for types that do not count. */
@@ -357,8 +392,9 @@ static void fill_samples(struct making *making)
             if (values[j] == 0 || making->uses[j] == LEFT_OUT)
                 continue;
             uint32_t *place = &places[(size_t)group_of(making, i, j) * type_count + j];
-            samples[(*place)++] = (struct batch_sample){
-                .value = values[j], .stack = i + 1, .label_set = set_of(making, i, j)};
+            samples[(*place)++] = (struct batch_sample){.value = values[j] * making->factors[j],
+                                                        .stack = i + 1,
+                                                        .label_set = set_of(making, i, j)};
         }
     }
     making->batch->samples = samples;
@@ -382,6 +418,8 @@ static void set_type(const struct making *making, uint32_t value_type, struct ba
     struct span name = batch_type_name(making->profile, making->name, value_type);
     type->name = string_of(making, name);
     type->sample_type = clean_type(making, making->profile->value_types[value_type]);
+    if (making->factors[value_type] > 1)
+        type->sample_type.unit = string_of(making, unit_of(making, value_type));
     type->period_type = clean_type(making, making->profile->period_type);
     type->is_delta = making->uses[value_type] == DELTA;
 }
@@ -467,6 +505,11 @@ static enum err_code make(struct making *making, struct err *err)
         return err_set(err, ERR_TOO_LARGE, "%u types of values in one profile; the limit is %u",
                        profile->value_type_count, making->limits.types);
     find_uses(making);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        enum err_code code = check_values(making, i, err);
+        if (code)
+            return code;
+    }
     const uint32_t name_count = has_use(making, DELTA) ? options->series_label_count : 0;
     enum err_code code = batch_sample_labels_collect(
         profile, options->series_labels, name_count, has_use(making, SNAPSHOT),

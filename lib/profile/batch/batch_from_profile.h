@@ -7,6 +7,13 @@
  * delta says that its series was idle for its duration, a level or counter (batch_type.h) is a
  * snapshot of 0. Of value types that are equal in type and unit the first counts.
  *
+ * Decimals have one unit in all series, "count/1000000", whatever power of ten a file needed
+ * (folded.h), because the unit is a part of the series' type. Values stay exact; one that would
+ * pass an int64 is refused. A file of whole numbers stays "count", which is another type: many such
+ * files count nanoseconds or bytes, and a million times these pass an int64 within minutes (64
+ * processors use 9.2e12 ns in 144 s). A tool whose decimals are sometimes all 0 therefore writes
+ * "12.0".
+ *
  * Labels of samples stay with them, as label sets: equal lists are one. Two kinds are taken out:
  * texts under "span_id" (16 hexadecimal digits) and "trace_id" (32) become the set's link, and the
  * names that the options list become labels of series, whose samples then are a series of their
@@ -52,7 +59,8 @@ int64_t batch_own_time_ns(const struct profile *profile);
 /*
  * On success the batch has taken source->profile over: its arena is the batch's. Otherwise it stays
  * the caller's. The rest of source is needed until the return only. options may be NULL.
- * Handles: ERR_INVALID (a label, the time), ERR_TOO_LARGE (limits); messages name the label.
+ * Handles: ERR_INVALID (a label, the time, decimals that are too large), ERR_TOO_LARGE (limits);
+ * messages name the label.
  */
 enum err_code batch_from_profile(const struct batch_source *source,
                                  const struct batch_options *options, struct batch **ret_batch,

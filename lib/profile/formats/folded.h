@@ -8,7 +8,9 @@
  * warning counts them. There may be few of these (FOLDED_SKIPPED_FEW, or a tenth of the stacks):
  * text that has more is something else. Values are whole, or decimals, "2.5" or "25e-1": then all
  * are multiplied by the power of ten that keeps up to six decimal places (fewer where the largest
- * value would not fit an int64), and the unit says so ("count/1000"). The sample type is "samples".
+ * value would not fit an int64), and the unit says so ("count/1000"). Such units convert into each
+ * other and into "count" (unit.h); series have one of them (batch_from_profile.h). The sample type
+ * is "samples".
  *
  * Text whose stacks all have two values, as difffolded.pl and comparisons' exports write them, is
  * refused: either value alone would be a wrong profile. Where only some have, or no stack has a

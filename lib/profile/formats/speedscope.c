@@ -141,9 +141,13 @@ static unsigned count_decimals(double number)
     return UNIT_DECIMALS_MAX;
 }
 
+/* A number with a point has a decimal even where it is 0, as in folded stacks: a tool that writes
+ * 2.5 and 3.0 gets the unit of decimals for all of its files. */
 static void survey_number(struct reader *reader, const json_t *number)
 {
-    const unsigned decimals = count_decimals(json_number_value(number));
+    unsigned decimals = count_decimals(json_number_value(number));
+    if (decimals == 0 && json_is_real(number))
+        decimals = 1;
     if (decimals > reader->sample_decimals)
         reader->sample_decimals = decimals;
 }

@@ -278,6 +278,55 @@ static void a_type_that_repeats_counts_once(void **state)
                         "x:x:bytes:::delta{} 1700000000000000000 0 0\n  main;a 5\n");
 }
 
+static void decimals_have_one_unit_in_all_series(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"samples/count/10", "samples/count/1000",
+                                        "samples/count/1000000"};
+    static const int64_t values[] = {25, 2500, 2500000};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct maker maker = NEW_MAKER(types[i], "bytes/count");
+        ADD(&maker, "a", values[i], 7);
+        ADD(&maker, "b", -values[i], 0);
+        struct batch_source source = {.profile = take(&maker)};
+        batch_auto batch = convert(&source, NULL);
+        assert_batch(batch, "process_cpu:samples:count/1000000:::delta{} 1700000000000000000 0 0\n"
+                            "  main;a 2500000\n"
+                            "  main;b -2500000\n"
+                            "process_cpu:bytes:count:::delta{} 1700000000000000000 0 0\n"
+                            "  main;a 7\n");
+    }
+}
+
+static void a_type_that_repeats_with_other_decimals_counts_once(void **state)
+{
+    (void)state;
+    struct maker maker = NEW_MAKER("n/count/10", "n/count/100", "n/count");
+    ADD(&maker, "a", 5, 77, 3);
+    struct batch_source source = {.profile = take(&maker)};
+    batch_auto batch = convert(&source, NULL);
+    assert_batch(batch, "n:n:count/1000000:::delta{} 1700000000000000000 0 0\n  main;a 500000\n"
+                        "n:n:count:::delta{} 1700000000000000000 0 0\n  main;a 3\n");
+}
+
+static void decimals_that_no_series_can_keep_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t ends[] = {INT64_MAX / 1000, INT64_MIN / 1000};
+    for (size_t i = 0; i < 2; i++) {
+        struct maker maker = NEW_MAKER("n/count/1000");
+        ADD(&maker, "a", ends[i]);
+        struct batch_source source = {.profile = take(&maker)};
+        batch_auto batch = convert(&source, NULL);
+        assert_int_equal(batch->samples[0].value, ends[i] * 1000);
+        maker = NEW_MAKER("n/count/1000");
+        ADD(&maker, "a", ends[i] + (i ? -1 : 1));
+        struct batch_source large = {.profile = take(&maker)};
+        assert_refused(&large, NULL, ERR_INVALID, "write its values as whole numbers");
+        profile_destroy(large.profile);
+    }
+}
+
 static void profiles_without_samples_are_profiles(void **state)
 {
     (void)state;
@@ -671,6 +720,9 @@ int main(void)
         cmocka_unit_test(time_comes_from_outside_where_there_is_none),
         cmocka_unit_test(a_time_whose_day_is_no_whole_one_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
+        cmocka_unit_test(decimals_have_one_unit_in_all_series),
+        cmocka_unit_test(a_type_that_repeats_with_other_decimals_counts_once),
+        cmocka_unit_test(decimals_that_no_series_can_keep_are_refused),
         cmocka_unit_test(profiles_without_samples_are_profiles),
         cmocka_unit_test(series_of_labels_are_idle_where_samples_have_them),
         cmocka_unit_test(names_and_kinds_follow_the_rules),

@@ -48,7 +48,8 @@ static void fractions_of_samples_are_kept_by_the_unit(void **state)
          "a 0.000001\na;b 0.25\na;b;c 3\n"},
         {FILE_OF(SAMPLED("none", "[2e18,0.25,0.5]")), "count",
          "a;b 2000000000000000000\na;b;c 1\n"}, /* no room for decimals */
-        {FILE_OF(SAMPLED("none", "[3.0,2,1]")), "count", "a 1\na;b 3\na;b;c 2\n"},
+        {FILE_OF(SAMPLED("none", "[3,2,1]")), "count", "a 1\na;b 3\na;b;c 2\n"},
+        {FILE_OF(SAMPLED("none", "[3.0,2,1]")), "count/10", "a 1\na;b 3\na;b;c 2\n"},
         {FILE_OF(EVENTED("none", EVENT("O", "0", "0.1") "," EVENT("O", "1", "0.3") "," EVENT(
                                      "C", "1", "0.35") "," EVENT("C", "0", "0.4"))),
          "count/100", "a 0.25\na;b 0.05\n"},
