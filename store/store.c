@@ -167,13 +167,13 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
     return ERR_NONE;
 }
 
-enum err_code store_addition_commit(struct store_addition *addition,
+enum err_code store_addition_commit(struct store_addition *addition, int64_t deadline_ns,
                                     struct store_receipt *ret_receipt, struct err *err)
 {
     struct store_receipt receipt = {.is_duplicate = addition->count > 0};
     addition->is_expected = false;
     enum err_code code = flusher_append(addition->store->flusher, addition->tenant_id,
-                                        addition->items, addition->count, err);
+                                        addition->items, addition->count, deadline_ns, err);
     for (uint32_t i = 0; i < addition->count && !code; i++) {
         const struct flush_item *item = &addition->items[i];
         receipt.row_count += item->summary.row_count;
@@ -192,7 +192,7 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
     struct store_addition *addition = store_addition_create(store, tenant_id);
     enum err_code code = store_addition_put(addition, batch, batch_id, err);
     if (!code)
-        code = store_addition_commit(addition, ret_receipt, err);
+        code = store_addition_commit(addition, 0, ret_receipt, err);
     store_addition_destroy(addition);
     return code;
 }

@@ -140,9 +140,10 @@ void store_addition_destroy(struct store_addition *addition);
 /* batch_id as in store_append; it is copied. Handles: ERR_TOO_LARGE. */
 enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
                                  const uint8_t *batch_id, struct err *err) MUST_USE;
-/* At most once. Handles: what store_append does. Of the receipt, is_duplicate is set when all
- * batches, of which there is at least one, had been taken before. */
-enum err_code store_addition_commit(struct store_addition *addition,
+/* At most once. The database is not waited for after deadline_ns of clock_monotonic_ns (0: 15 s
+ * from now). Handles: what store_append does. Of the receipt, is_duplicate is set when all batches,
+ * of which there is at least one, had been taken before. */
+enum err_code store_addition_commit(struct store_addition *addition, int64_t deadline_ns,
                                     struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
 /*

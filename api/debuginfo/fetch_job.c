@@ -363,7 +363,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
         if (!code || !is_of_the_file(code))
             return code;
         useless = arena_printf(hunt->arena, "what %s sent is of no use: %s",
-                               request.upstreams[answer.upstream].url, err->message);
+                               request.upstreams[answer.upstream].url, err_public_text(err));
         conclude(hunt, DEBUGINFOD_REFUSED, useless);
         first += answer.upstream + 1;
     }

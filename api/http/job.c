@@ -25,6 +25,7 @@ enum {
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
     QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after */
+    INGEST_MS = 15000,             /* for the queue and all statements of a request with profiles */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
@@ -429,6 +430,8 @@ enum err_code http_job_submit(struct http_job *job, struct err *err)
     job->request.concurrency_slot.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
+    if (job->request.route->flags & ROUTE_AGENT)
+        job->request.deadline_ns = job->queued_ns + INGEST_MS * CLOCK_NS_PER_MS;
     job->reference_count++;
     enum err_code code = worker_submit(pool_of(http, &job->request), &job->work, err);
     if (code)

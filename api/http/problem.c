@@ -147,9 +147,7 @@ static void add_fields(struct request *request, struct response *response, const
 const char *problem_text(const struct err *err)
 {
     const struct problem_kind *kind = kind_of(err->code);
-    if (err->public_text)
-        return err->public_text;
-    return kind->is_internal ? kind->explanation : err->message;
+    return kind->is_internal && !err->public_text ? kind->explanation : err_public_text(err);
 }
 
 static void write_document(const struct request *request, int status, const struct err *err,

@@ -28,7 +28,7 @@ bool problem_is_internal(enum err_code code);
 void problem_respond(struct request *request, struct response *response, int status,
                      const struct err *err);
 
-/* What the client may read of err: its message, or a general sentence for inner failures. */
+/* What the client may read of err: err_public_text, or a general sentence for inner failures. */
 const char *problem_text(const struct err *err);
 /* As problem_respond, with a body of another protocol, which is copied. */
 void problem_respond_as(struct request *request, struct response *response, int status,

@@ -60,7 +60,8 @@ struct request {
     char id[REQUEST_ID_BYTES];           /* in the log, in X-Request-Id and in problem documents */
     char address[REQUEST_ADDRESS_BYTES]; /* of the client, text without port */
     bool is_tls;
-    int64_t start_ns;                /* monotonic */
+    int64_t start_ns;    /* monotonic */
+    int64_t deadline_ns; /* monotonic: of the statements of a request that adds profiles; 0: none */
     const atomic_bool *is_cancelled; /* the client has gone: long work may be given up */
     struct principal principal;
     /* Set by handlers once all that the request's ids name exists and may be seen: a 404 for a part

@@ -218,11 +218,20 @@ static const char touch_session_sql[] =
     "UPDATE session SET last_used_at = now() WHERE id = $1 AND"
     " last_used_at < now() - interval '1 minute'" WITHOUT_WAITING;
 
+static enum err_code take_connection(const struct request *request,
+                                     struct pg_connection **ret_connection, struct err *err)
+{
+    const enum err_code code = pg_take(request->server->database, ret_connection, err);
+    if (!code)
+        pg_limit_until(*ret_connection, request->deadline_ns);
+    return code;
+}
+
 static enum err_code load_token(struct request *request, struct cache_entry *entry, struct err *err)
 {
     struct pg_result *row;
     pg_auto connection = NULL;
-    enum err_code code = pg_take(request->server->database, &connection, err);
+    enum err_code code = take_connection(request, &connection, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
                                "SELECT id, tenant_id, scopes, creator_role, expires_ms, needs_touch"
@@ -316,7 +325,7 @@ static enum err_code identify_session(struct request *request, struct span secre
     struct pg_result *row;
     pg_auto connection = NULL;
     digest_sha256(secret, hash);
-    enum err_code code = pg_take(request->server->database, &connection, err);
+    enum err_code code = take_connection(request, &connection, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
                                "SELECT id, tenant_id, user_id, role, is_operator, needs_touch"
@@ -465,7 +474,7 @@ static enum err_code check_named_tenant(struct request *request, struct err *err
         (span_parse_u64(named, &number) && number == (uint64_t)tenant_id))
         return ERR_NONE;
     pg_auto connection = NULL;
-    enum err_code code = pg_take(request->server->database, &connection, err);
+    enum err_code code = take_connection(request, &connection, err);
     if (!code)
         code = pg_query_values(
             connection, tenant_id, "SELECT lower(name) = lower($2), name FROM tenant WHERE id = $1",

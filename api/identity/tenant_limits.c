@@ -2,6 +2,7 @@
 
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
+#include "api/http/request.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "lib/base/clock.h"
@@ -162,17 +163,21 @@ static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
     return is_fresh;
 }
 
-static enum err_code read_again(const struct server *server, int64_t tenant_id,
-                                struct tenant_limits *ret_limits, struct err *err)
+static enum err_code read_again(const struct request *request, struct tenant_limits *ret_limits,
+                                struct err *err)
 {
+    const struct server *server = request->server;
+    const int64_t tenant_id = request->principal.tenant_id;
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = pg_take(server->database, &connection, err);
-    if (!code)
+    if (!code) {
+        pg_limit_until(connection, request->deadline_ns);
         code = pg_query_values(connection, tenant_id,
                                "SELECT limits::text, sample_labels FROM tenant WHERE id = $1",
                                arena, &row, err, PG_I64(tenant_id));
+    }
     if (code)
         return code;
     const bool has_row = pg_row_count(row) > 0;
@@ -184,9 +189,11 @@ static enum err_code read_again(const struct server *server, int64_t tenant_id,
     return ERR_NONE;
 }
 
-enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,
-                                struct tenant_limits *ret_limits, struct err *err)
+enum err_code tenant_limits_get(const struct request *request, struct tenant_limits *ret_limits,
+                                struct err *err)
 {
+    const struct server *server = request->server;
+    const int64_t tenant_id = request->principal.tenant_id;
     struct known read = {.tenant_id = tenant_id, .read_ns = clock_monotonic_ns()};
     bool has_any;
     uint64_t version;
@@ -195,7 +202,7 @@ enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,
         return ERR_NONE;
     }
     struct tenant_limits fresh;
-    enum err_code code = read_again(server, tenant_id, &fresh, err);
+    enum err_code code = read_again(request, &fresh, err);
     if (code && !has_any)
         return code;
     if (!code) {

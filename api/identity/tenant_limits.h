@@ -20,7 +20,7 @@ struct arena;
 struct json_body;
 struct pg_connection;
 struct pg_pool;
-struct server;
+struct request;
 struct settings;
 struct tenant_limits_memory;
 
@@ -54,9 +54,9 @@ struct tenant_limits {
 struct tenant_limits_memory *tenant_limits_create(const char *sample_labels);
 void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no-op */
 
-/* Handles: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
-enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,
-                                struct tenant_limits *ret_limits, struct err *err) MUST_USE;
+/* Of the tenant that sent the request. Handles: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
+enum err_code tenant_limits_get(const struct request *request, struct tenant_limits *ret_limits,
+                                struct err *err) MUST_USE;
 const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
 /* They were changed, by this process. */
 void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id);

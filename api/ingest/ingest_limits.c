@@ -25,6 +25,7 @@ enum {
     SWEEP_COUNT = 1024,
     LABELS_MAX = 256,
     SERIES_RETRY_S = 600,
+    COMMIT_LEAST_MS = 5000,
     TYPE_PART_BYTES_MAX = 512
 };
 
@@ -210,8 +211,7 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
                                  struct err *err)
 {
     struct tenant_limits limits;
-    enum err_code code =
-        tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
+    enum err_code code = tenant_limits_get(request, &limits, err);
     if (code)
         return code;
     struct ingest_limits *ingest_limits = mem_new(struct ingest_limits, 1);
@@ -633,13 +633,21 @@ static void count_cut_strings(const struct ingest_limits *ingest_limits)
                (int64_t)ingest_limits->cut_string_count);
 }
 
+/* Time for decoding may have passed the request's deadline, which is meant for the database. */
+static int64_t commit_deadline_ns(const struct request *request)
+{
+    const int64_t least_ns = clock_monotonic_ns() + COMMIT_LEAST_MS * CLOCK_NS_PER_MS;
+    return request->deadline_ns > least_ns ? request->deadline_ns : least_ns;
+}
+
 enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err)
 {
     enum err_code code = take_samples(ingest_limits, ingest_limits->sample_count, err);
     if (code)
         return code;
-    code = store_addition_commit(ingest_limits->addition, ret_receipt, err);
+    code = store_addition_commit(ingest_limits->addition,
+                                 commit_deadline_ns(ingest_limits->request), ret_receipt, err);
     if (code)
         give_samples_back(ingest_limits);
     settle_series(ingest_limits, !code);

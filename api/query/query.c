@@ -159,7 +159,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
     if (!code)
         code = read_window(request, names, ret_query, err);
     if (!code)
-        code = tenant_limits_get(request->server, ret_query->tenant_id, &limits, err);
+        code = tenant_limits_get(request, &limits, err);
     if (code)
         return code;
     const int64_t *values = limits.values;

@@ -353,7 +353,7 @@ static enum err_code set_rule(struct request *request, struct response *response
     const bool is_team = request->route->scopes != SCOPE_OPERATOR;
     enum err_code code = read_wish(request, &wish, err);
     if (!code && is_team) /* before a connection is held, since it may take one */
-        code = tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
+        code = tenant_limits_get(request, &limits, err);
     if (!code)
         code = owner_begin(request, true, &owner, err);
     if (!code)

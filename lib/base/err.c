@@ -83,6 +83,11 @@ enum err_code err_add(struct err *err, const char *format, ...)
     return err->code;
 }
 
+const char *err_public_text(const struct err *err)
+{
+    return err->public_text ? err->public_text : err->message;
+}
+
 const char *err_code_name(enum err_code code)
 {
     if ((unsigned)code >= ERR_CODE_COUNT)

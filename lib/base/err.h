@@ -51,7 +51,7 @@ struct err {
     bool is_unreadable;  /* with ERR_IO: it may be this object alone that cannot be read */
     bool is_rolled_back; /* with ERR_BUSY: the database ended it for another's sake; it may be done
                             again at once */
-    /* For clients in place of the message, which names hosts or keys; a literal. NULL: none. */
+    /* For clients in place of the message, which has SQL, hosts or keys; a literal. NULL: none. */
     const char *public_text;
     bool is_final; /* with ERR_TOO_LARGE: more memory would not make it fit */
     char message[ERR_MESSAGE_BYTES];
@@ -68,6 +68,9 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
 
 /* Puts "text: " before the message, keeps the code and returns it. */
 enum err_code err_add(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* The text that clients and users may read: public_text, or the message where there is none. */
+const char *err_public_text(const struct err *err);
 
 /* A stable lower-case word with dashes: "not-found". Used in logs and as the end of problem types.
  */

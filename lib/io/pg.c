@@ -34,6 +34,8 @@ enum {
     SUSPECT_MS = 400, /* nearly all statements are quicker */
     PROBE_MS = 1000,
     PROBE_CONNECT_MAX_MS = 10000, /* the stop of the process waits for a probe */
+    LIMIT_GRACE_MS = 1000,        /* the server itself ends a statement at the limit */
+    LATE_RETRY_S = 5,
     LOOK_MS = 100, /* how often a waiting thread looks whether the breaker has opened */
     SETTINGS_BYTES = 512,
     MAX_VALUES = 32,
@@ -53,6 +55,7 @@ enum {
 
 static const char begin_sql[] = "BEGIN";
 static const char commit_sql[] = "COMMIT";
+static const char limit_sql[] = "SELECT set_config('statement_timeout', $1, true)";
 static const char tenant_sql[] = "SELECT set_config('app.tenant', $1, true)";
 
 enum transaction {
@@ -85,8 +88,9 @@ struct pg_connection {
     int64_t tenant_id; /* of the transaction */
     struct statement queued[MAX_QUEUED];
     int queued_count;
-    int statement_ms; /* client-side deadline of one round trip */
-    bool must_close;  /* broken, or its prepared statements no longer fit the tables */
+    int statement_ms;    /* client-side deadline of one round trip */
+    int64_t deadline_ns; /* of all statements together; 0: none */
+    bool must_close;     /* broken, or its prepared statements no longer fit the tables */
     bool has_timed_out;
 };
 
@@ -142,15 +146,29 @@ static enum err_code code_of_sqlstate(const char *state)
         const char *prefix;
         enum err_code code;
     } table[] = {
-        {"23502", ERR_INVALID}, {"23514", ERR_INVALID},   {"23", ERR_CONFLICT},
-        {"40", ERR_BUSY},       {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},
-        {"57014", ERR_TIMEOUT}, {"55P03", ERR_TIMEOUT},   {"53300", ERR_BUSY},
-        {"25P03", ERR_TIMEOUT}, {"53400", ERR_QUOTA},
+        {"23502", ERR_INVALID},   {"23514", ERR_INVALID}, {"23", ERR_CONFLICT}, {"40", ERR_BUSY},
+        {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},    {"57014", ERR_BUSY},  {"55P03", ERR_BUSY},
+        {"53300", ERR_BUSY},      {"25P03", ERR_BUSY},    {"53400", ERR_QUOTA},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (starts_with(state, table[i].prefix))
             return table[i].code;
     return ERR_DATABASE;
+}
+
+/* The messages of PostgreSQL are for the log: they have names of tables, hosts and settings. */
+static const char *public_text_of(enum err_code code)
+{
+    static const char *const texts[ERR_CODE_COUNT] = {
+        [ERR_INVALID] = "a value of the request is malformed or out of range: correct it, then "
+                        "send the request again",
+        [ERR_CONFLICT] = "another request has changed the same data, or it exists already: read it "
+                         "again, then repeat the change",
+        [ERR_FORBIDDEN] = "this belongs to another team: use credentials of that team",
+        [ERR_BUSY] = "the database is busy: try again in a few seconds",
+        [ERR_DATABASE] = "the server cannot use its database: try again in a few seconds",
+    };
+    return texts[code];
 }
 
 /* Statements prepared before a table changed, or forgotten by the server. */
@@ -165,6 +183,7 @@ static enum err_code fail_database(struct err *err, const char *what, const char
     size_t size = strcspn(message, "\n");
     err_set(err, ERR_DATABASE, "%s: %.*s", what, (int)size, message);
     err->retry_after_s = 2;
+    err->public_text = public_text_of(ERR_DATABASE);
     return ERR_DATABASE;
 }
 
@@ -180,7 +199,7 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
                                  struct err *err)
 {
     if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED)
-        return err_set(err, ERR_DATABASE, "skipped after an earlier failure");
+        return fail_database(err, "The database has skipped a statement", "an earlier one failed");
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (!state || !message) {
@@ -194,11 +213,9 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     enum err_code code = code_of_sqlstate(state);
     if (code == ERR_QUOTA)
         return err_set(err, code, "%s", message);
-    const bool is_rolled_back = starts_with(state, "40");
-    err_set(err, code, "%s%s (SQLSTATE %s)",
-            is_rolled_back ? "the database ended this for the sake of another; try again: " : "",
-            message, state);
-    err->is_rolled_back = is_rolled_back;
+    err_set(err, code, "%s (SQLSTATE %s)", message, state);
+    err->is_rolled_back = starts_with(state, "40");
+    err->public_text = public_text_of(code);
     if (code == ERR_DATABASE || code == ERR_BUSY)
         err->retry_after_s = 2;
     err->is_disconnect = code == ERR_DATABASE && connection->must_close;
@@ -589,6 +606,7 @@ static enum err_code connection_open(struct pg_pool *pool, struct wait *wait,
     if (code) {
         connection_destroy(connection);
         err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
+        err->public_text = public_text_of(ERR_DATABASE);
         err->is_disconnect = false;
         return ERR_DATABASE;
     }
@@ -889,6 +907,7 @@ void pg_give(struct pg_connection *connection)
     pg_rollback(connection);
     struct pg_pool *pool = connection->pool;
     connection->statement_ms = pool->statement_ms;
+    connection->deadline_ns = 0;
     if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
         give_place(pool, connection);
@@ -1009,6 +1028,14 @@ static bool is_tenant_right(const struct pg_connection *connection, int64_t tena
            connection->tenant_id == tenant_id;
 }
 
+static void send_setting(struct pipeline *pipeline, const char *sql, int64_t value)
+{
+    struct arguments arguments = {.count = 1};
+    snprintf(arguments.numbers[0], NUMBER_TEXT_BYTES, "%" PRId64, value);
+    arguments.texts[0] = arguments.numbers[0];
+    send_statement(pipeline, STEP_SETUP, (struct statement){sql, &arguments});
+}
+
 static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
 {
     struct pg_connection *connection = pipeline->connection;
@@ -1018,12 +1045,8 @@ static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
         send_statement(pipeline, STEP_SETUP, (struct statement){begin_sql, NULL});
     if (connection->transaction == TRANSACTION_WANTED)
         tenant_id = connection->tenant_id;
-    if (tenant_id == PG_NO_TENANT)
-        return;
-    struct arguments tenant = {.count = 1};
-    snprintf(tenant.numbers[0], NUMBER_TEXT_BYTES, "%" PRId64, tenant_id);
-    tenant.texts[0] = tenant.numbers[0];
-    send_statement(pipeline, STEP_SETUP, (struct statement){tenant_sql, &tenant});
+    if (tenant_id != PG_NO_TENANT)
+        send_setting(pipeline, tenant_sql, tenant_id);
 }
 
 /* As part of the set-up: nobody reads their results. */
@@ -1111,14 +1134,37 @@ static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_res
     return code ? code : sync_code;
 }
 
+static enum err_code fail_late(struct err *err)
+{
+    err_set(err, ERR_BUSY, "no time is left for another statement of this request");
+    err->retry_after_s = LATE_RETRY_S;
+    err->public_text = public_text_of(ERR_BUSY);
+    return ERR_BUSY;
+}
+
+/* What the connection's deadline leaves to a round trip, at most statement_ms; 0: nothing. */
+static int64_t left_ms(const struct pg_connection *connection)
+{
+    const int64_t left_ns = connection->deadline_ns - clock_monotonic_ns();
+    const int64_t left = left_ns > 0 ? left_ns / CLOCK_NS_PER_MS + 1 : 0;
+    return connection->deadline_ns && left < connection->statement_ms ? left
+                                                                      : connection->statement_ms;
+}
+
 static enum err_code exchange(struct pg_connection *connection, int64_t tenant_id,
                               struct statement statement, PGresult **ret_result, struct err *err)
 {
+    const int64_t limit_ms = left_ms(connection);
+    const bool is_limited = limit_ms < connection->statement_ms;
+    if (!limit_ms)
+        return fail_late(err);
     struct pipeline pipeline = {.connection = connection,
-                                .wait = begin_wait(connection->statement_ms)};
+                                .wait = begin_wait(limit_ms + (is_limited ? LIMIT_GRACE_MS : 0))};
     if (!PQenterPipelineMode(connection->handle))
         return fail_connection(connection, err);
     send_setup(&pipeline, tenant_id);
+    if (is_limited)
+        send_setting(&pipeline, limit_sql, limit_ms);
     send_queued(&pipeline);
     send_statement(&pipeline, STEP_STATEMENT, statement);
     if (pipeline.has_failed_to_send || !PQpipelineSync(connection->handle))
@@ -1337,6 +1383,11 @@ enum err_code pg_script(struct pg_connection *connection, const char *sql, struc
 void pg_limit(struct pg_connection *connection, int statement_ms)
 {
     connection->statement_ms = statement_ms;
+}
+
+void pg_limit_until(struct pg_connection *connection, int64_t deadline_ns)
+{
+    connection->deadline_ns = deadline_ns;
 }
 
 /* ---- the watch ---- */

@@ -80,7 +80,7 @@ bool pg_watch_is_responding(const struct pg_watch *watch);
 
 /*
  * How long this process waits for the reply to a statement (without this call, 60 s), and the watch
- * (NULL: none). A statement that waits for a lock for 10 s fails with ERR_TIMEOUT. PostgreSQL ends
+ * (NULL: none). A statement that waits for a lock for 10 s fails with ERR_BUSY. PostgreSQL ends
  * the statement 5 s later, so that none runs for nobody. A connection whose deadline has passed is
  * closed: ERR_DATABASE with err->is_disconnect. Before the pool is shared. pg_script has no
  * deadline.
@@ -111,6 +111,12 @@ enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_c
                               struct err *err) MUST_USE;
 /* The deadline of statements on this connection from now on, until it is given back. */
 void pg_limit(struct pg_connection *connection, int statement_ms);
+/*
+ * All statements on this connection together end by that moment of clock_monotonic_ns (0: none),
+ * until it is given back: PostgreSQL ends the one that runs then, and later ones, COMMIT too, are
+ * not sent. Both are ERR_BUSY, and the connection stays usable.
+ */
+void pg_limit_until(struct pg_connection *connection, int64_t deadline_ns);
 /* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */
 void pg_give(struct pg_connection *connection);
 static inline void pg_cleanup(struct pg_connection **connection)
@@ -123,12 +129,13 @@ static inline void pg_cleanup(struct pg_connection **connection)
  * Runs one statement for a tenant (or PG_NO_TENANT); the result lives in arena. Inside a
  * transaction the tenant was given to pg_begin and tenant_id must be the same, or pg_begin was
  * given PG_NO_TENANT: then any is taken and none is set (operator and background work). Handles:
- * ERR_CONFLICT (unique or foreign key violation), ERR_BUSY (a deadlock or a serialisation failure,
- * which err->is_rolled_back tells: the transaction may be tried again at once; or too many
- * connections), ERR_INVALID (a value that PostgreSQL refuses), ERR_FORBIDDEN (row-level security),
- * ERR_QUOTA (a function of ours raised configuration_limit_exceeded: its message alone is err's),
- * ERR_DATABASE (err->is_disconnect says whether the connection broke, or the database failed by a
- * fault of its own).
+ * ERR_CONFLICT (unique or foreign key violation), ERR_BUSY (a deadlock or a serialisation failure:
+ * err->is_rolled_back is set, and the transaction may be tried again at once; a lock or a statement
+ * that took too long; too many connections), ERR_INVALID (a value that PostgreSQL refuses),
+ * ERR_FORBIDDEN (row-level security), ERR_QUOTA (a function of ours raised
+ * configuration_limit_exceeded: its message alone is err's), ERR_DATABASE (err->is_disconnect says
+ * whether the connection broke, or the database failed by a fault of its own). The message of
+ * PostgreSQL is for the log: err->public_text is set with each of them but ERR_QUOTA.
  */
 enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
                        const struct pg_value *values, int value_count, struct arena *arena,

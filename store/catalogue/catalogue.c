@@ -11,7 +11,10 @@
 
 #include <inttypes.h>
 
-enum { LIST_MAX_BYTES = 64 << 20 };
+enum {
+    LIST_MAX_BYTES = 64 << 20,
+    CLOSE_WRITER_MS = 2000, /* requests wait for it; without it others end the writer */
+};
 
 enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int64_t *ret_writer_id,
                                     struct err *err)
@@ -36,10 +39,11 @@ enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, st
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, CATALOGUE_END_WRITERS("id = $1"), arena,
-                               &result, err, PG_I64(writer_id));
-    return code;
+    if (code)
+        return code;
+    pg_limit_until(connection, clock_monotonic_ns() + CLOSE_WRITER_MS * CLOCK_NS_PER_MS);
+    return pg_query_values(connection, PG_NO_TENANT, CATALOGUE_END_WRITERS("id = $1"), arena,
+                           &result, err, PG_I64(writer_id));
 }
 
 /* ---- flush ---- */

@@ -21,8 +21,8 @@ enum {
     PARTS_MAX = 4096,
     SEGMENT_MAX_BYTES = 1 << 30,
     PAGE_BYTES = 4096,
-    STATEMENT_MS =
-        15000, /* requests wait for a flush, not for the minute that other jobs may take */
+    DEADLINE_MS = 15000, /* of requests that have none */
+    LATE_RETRY_S = 5,
 };
 
 /* A batch on its way; it lives on the stack of the thread that waits for it. */
@@ -31,6 +31,7 @@ struct waiting {
     struct buf *block;
     struct catalogue_part part;
     int64_t since_ns;
+    int64_t deadline_ns;
     sem_t *done; /* posted when all of the request is; NULL but in the last of it */
     struct err err;
 };
@@ -61,6 +62,7 @@ struct flush {
     struct catalogue_part *parts;
     struct buf *blocks; /* of the parts that are in the catalogue */
     uint32_t count;
+    int64_t deadline_ns; /* the earliest of the requests', for the statements */
     int64_t writer_id;
     const char *object_key;
     bool may_be_put;    /* the object may be there, and no row for it */
@@ -76,17 +78,33 @@ static int compare_batches(const void *a, const void *b)
     return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
 }
 
+/* Nothing of it was written yet. */
+static void refuse_late(struct waiting *waiting)
+{
+    err_set(&waiting->err, ERR_BUSY,
+            "the profiles have waited too long for the database: send them again");
+    waiting->err.retry_after_s = LATE_RETRY_S;
+}
+
+/* Without those that have waited too long for the flushes before this one. */
 static void gather(struct flush *flush, struct waiting *first, uint32_t count)
 {
+    const int64_t now_ns = clock_monotonic_ns();
     flush->batches = arena_new(flush->arena, struct waiting *, count);
     flush->parts = arena_new(flush->arena, struct catalogue_part, count);
     flush->blocks = arena_new(flush->arena, struct buf, count);
-    flush->count = count;
-    uint32_t i = 0;
-    for (struct waiting *one = first; one; one = one->next)
-        flush->batches[i++] = one;
-    qsort(flush->batches, count, sizeof(struct waiting *), compare_batches);
-    for (i = 0; i < count; i++)
+    flush->deadline_ns = INT64_MAX;
+    for (struct waiting *one = first; one; one = one->next) {
+        if (one->deadline_ns <= now_ns) {
+            refuse_late(one);
+            continue;
+        }
+        flush->batches[flush->count++] = one;
+        if (one->deadline_ns < flush->deadline_ns)
+            flush->deadline_ns = one->deadline_ns;
+    }
+    qsort(flush->batches, flush->count, sizeof(struct waiting *), compare_batches);
+    for (uint32_t i = 0; i < flush->count; i++)
         flush->parts[i] = flush->batches[i]->part;
 }
 
@@ -158,6 +176,19 @@ static void note_seen(struct flush *flush)
     }
 }
 
+/* The time that the object store takes is not the database's. */
+static enum err_code put_segment(struct flush *flush, struct pg_connection *connection,
+                                 struct span segment, struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    flush->may_be_put = true;
+    const enum err_code code =
+        object_put(flush->flusher->options.objects, flush->object_key, segment, err);
+    flush->deadline_ns += clock_monotonic_ns() - begin_ns;
+    pg_limit_until(connection, flush->deadline_ns);
+    return code;
+}
+
 static enum err_code write_segment(struct flush *flush, struct pg_connection *connection,
                                    struct err *err)
 {
@@ -173,10 +204,8 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
     flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
     if (buf_failed(&flush->segment))
         code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
-    else if (segment.size) {
-        flush->may_be_put = true;
-        code = object_put(flusher->options.objects, flush->object_key, segment, err);
-    }
+    else if (segment.size)
+        code = put_segment(flush, connection, segment, err);
     const int32_t day = clock_day(clock_wall_ns());
     if (!code) {
         leave_seen_out(flush, day);
@@ -227,14 +256,13 @@ static enum err_code write_as_writer(struct flush *flush, struct err *err)
         code = pg_take(database, &connection, err);
     if (code)
         return code;
-    pg_limit(connection, STATEMENT_MS);
+    pg_limit_until(connection, flush->deadline_ns);
     return write_segment(flush, connection, err);
 }
 
-static void write_all(struct flush *flush, struct waiting *first, uint32_t count)
+static void write_all(struct flush *flush)
 {
     struct err err = {0};
-    gather(flush, first, count);
     enum err_code code = write_as_writer(flush, &err);
     if (code == ERR_CONFLICT || (code && err.is_rolled_back)) {
         writer_lose(flush->flusher->options.writer, flush->writer_id);
@@ -277,7 +305,9 @@ static void flush_all(struct flusher *flusher, struct waiting *first, uint32_t c
     arena_auto arena = arena_create();
     struct flush flush = {.flusher = flusher, .arena = arena};
     buf_init(&flush.segment, SEGMENT_MAX_BYTES);
-    write_all(&flush, first, count);
+    gather(&flush, first, count);
+    if (flush.count)
+        write_all(&flush);
     wake_all(flusher, first, bytes);
     buf_fini(&flush.segment);
     keep_all(&flush);
@@ -478,7 +508,7 @@ static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *w
 }
 
 enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
-                             uint32_t count, struct err *err)
+                             uint32_t count, int64_t deadline_ns, struct err *err)
 {
     if (count == 0) {
         flusher_cancel_expected(flusher);
@@ -487,6 +517,8 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
     arena_auto arena = arena_create();
     struct waiting *waiting = arena_new(arena, struct waiting, count);
     const int64_t now_ns = clock_monotonic_ns();
+    if (!deadline_ns)
+        deadline_ns = now_ns + DEADLINE_MS * CLOCK_NS_PER_MS;
     for (uint32_t i = 0; i < count; i++) {
         const struct block_summary *summary = &items[i].summary;
         waiting[i] = (struct waiting){.block = &items[i].block,
@@ -499,7 +531,8 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                                                .cut_string_count = items[i].cut_string_count,
                                                .series = items[i].series,
                                                .series_count = items[i].series_count},
-                                      .since_ns = now_ns};
+                                      .since_ns = now_ns,
+                                      .deadline_ns = deadline_ns};
     }
     enum err_code code = enqueue_and_wait(flusher, waiting, count, err);
     for (uint32_t i = 0; i < count && !code; i++) {

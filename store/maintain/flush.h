@@ -71,10 +71,11 @@ struct flush_item {
 
 /*
  * Of a request that was expected. Waits until the blocks are durable and in the catalogue, or known
- * not to be: they go into one transaction, so all of them are kept or none. Handles: what
- * store_append does.
+ * not to be: they go into one transaction, so all of them are kept or none. A flush that begins
+ * after deadline_ns leaves them out, and the statements of the one that has them end by then (0: 15
+ * s from now). Handles: what store_append does.
  */
 enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
-                             uint32_t count, struct err *err) MUST_USE;
+                             uint32_t count, int64_t deadline_ns, struct err *err) MUST_USE;
 
 #endif

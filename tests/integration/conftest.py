@@ -52,6 +52,7 @@ class Answer:
         for name, value in fields:
             self.headers.setdefault(name.lower(), value)
         self.body = body
+        assert b"SQLSTATE" not in body, body  # a message of PostgreSQL, which is for the log
 
     @property
     def text(self):

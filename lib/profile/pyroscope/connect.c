@@ -73,10 +73,3 @@ void connect_write_empty(enum connect_encoding encoding, struct buf *body)
     if (encoding == CONNECT_JSON)
         buf_append_text(body, "{}");
 }
-
-void connect_write_error(const struct err *err, struct buf *body)
-{
-    buf_printf(body, "{\"code\":\"%s\",\"message\":", connect_code(err->code));
-    buf_append_json(body, span_text(err->message));
-    buf_append_text(body, "}");
-}

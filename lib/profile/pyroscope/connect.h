@@ -32,7 +32,5 @@ const char *connect_code(enum err_code code);
 
 /* Appends the body of an answer that says nothing but "done". */
 void connect_write_empty(enum connect_encoding encoding, struct buf *body);
-/* Appends the body of an error, of content type application/json. */
-void connect_write_error(const struct err *err, struct buf *body);
 
 #endif

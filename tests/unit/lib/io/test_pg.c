@@ -161,6 +161,8 @@ static void errors_have_their_class_and_leave_the_connection_usable(void **state
                                           NULL, &fixture->err);
             assert_int_equal(code, cases[i].code);
             assert_int_equal(fixture->err.is_rolled_back, code == ERR_BUSY);
+            assert_non_null(strstr(fixture->err.message, "SQLSTATE"));
+            assert_null(strstr(err_public_text(&fixture->err), "SQLSTATE"));
             assert_int_equal(count_rows(fixture, connection, 10), 1);
         }
     }
@@ -504,6 +506,48 @@ struct waiter {
     struct fixture *fixture;
     enum err_code code;
 };
+
+static void expect_late(struct fixture *fixture, struct pg_connection *connection, const char *sql)
+{
+    assert_int_equal(
+        pg_query(connection, PG_NO_TENANT, sql, NULL, 0, fixture->arena, NULL, &fixture->err),
+        ERR_BUSY);
+    assert_true(fixture->err.retry_after_s > 0);
+    assert_non_null(fixture->err.public_text);
+}
+
+/* The first statement is ended by the server, the next is not sent. */
+static void statements_share_a_deadline_and_leave_the_connection_usable(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *connection = take(fixture);
+    const char *first = ask_text(fixture, connection, "SELECT pg_backend_pid()");
+    pg_limit_until(connection, clock_monotonic_ns() + 300 * CLOCK_NS_PER_MS);
+    expect_late(fixture, connection, "SELECT pg_sleep(60)");
+    assert_non_null(strstr(fixture->err.message, "57014"));
+    expect_late(fixture, connection, "SELECT 1");
+    assert_null(strstr(fixture->err.message, "SQLSTATE"));
+    pg_give(connection);
+    connection = take(fixture);
+    assert_string_equal(ask_text(fixture, connection, "SELECT pg_backend_pid()"), first);
+    assert_string_equal(ask_text(fixture, connection, "SHOW statement_timeout"), "65s");
+    assert_int_equal(pg_pool_failure_count(fixture->pool), 0);
+    pg_give(connection);
+}
+
+static void a_transaction_past_its_deadline_is_not_committed(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 60);
+    pg_limit_until(connection, clock_monotonic_ns() - 1);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_BUSY);
+    pg_give(connection);
+    connection = take(fixture);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    pg_give(connection);
+}
 
 static void *take_and_give(void *context)
 {
@@ -886,6 +930,8 @@ int main(void)
         TEST(a_statement_without_a_reply_in_time_costs_its_connection),
         TEST(a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database),
         TEST(scripts_have_no_deadline_and_a_limit_ends_with_the_loan),
+        TEST(statements_share_a_deadline_and_leave_the_connection_usable),
+        TEST(a_transaction_past_its_deadline_is_not_committed),
         TEST(a_distant_database_is_usable),
         TEST(replies_to_the_pools_keep_the_breaker_closed),
         TEST(a_silent_address_is_left_for_the_next_one),

@@ -160,7 +160,7 @@ static enum err_code append(struct fixture *fixture, uint32_t number, int64_t ag
     make_item(fixture, number, age_s, id, &item);
     flusher_expect(fixture->flusher);
     enum err_code code =
-        flusher_append(fixture->flusher, fixture->tenant_id, &item, 1, &fixture->err);
+        flusher_append(fixture->flusher, fixture->tenant_id, &item, 1, 0, &fixture->err);
     buf_fini(&item.block);
     return code;
 }
@@ -424,8 +424,8 @@ static void prepare_broken(struct fixture *fixture)
         make_item(fixture, fixture->count + i, 60, ids[i], &items[i]);
     const long first_byte = (long)items[0].block.size + (long)sizeof(struct block_header);
     flusher_expect(fixture->flusher);
-    assert_int_equal(flusher_append(fixture->flusher, fixture->tenant_id, items, 2, &fixture->err),
-                     ERR_NONE);
+    assert_int_equal(
+        flusher_append(fixture->flusher, fixture->tenant_id, items, 2, 0, &fixture->err), ERR_NONE);
     for (uint32_t i = 0; i < 2; i++) {
         buf_fini(&items[i].block);
         fixture->is_there[fixture->count++] = true;

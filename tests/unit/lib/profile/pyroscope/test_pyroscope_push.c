@@ -326,12 +326,6 @@ static void answers_follow_the_protocol(void **state)
     assert_int_equal(body.size, 0);
     connect_write_empty(CONNECT_JSON, &body);
     assert_true(span_equal_text(buf_span(&body), "{}"));
-    buf_clear(&body);
-    struct err err;
-    (void)err_set(&err, ERR_INVALID, "label '\"' is wrong");
-    connect_write_error(&err, &body);
-    assert_true(span_equal_text(
-        buf_span(&body), "{\"code\":\"invalid_argument\",\"message\":\"label '\\\"' is wrong\"}"));
     enum connect_encoding encoding = CONNECT_JSON;
     assert_true(connect_find_encoding(SPAN_LITERAL("Application/Proto ; x=y"), &encoding));
     assert_int_equal(encoding, CONNECT_PROTOBUF);
