@@ -30,6 +30,7 @@ import urllib.parse
 
 import pytest
 
+import costs
 import stored
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -40,6 +41,10 @@ CLIENT_BUILD = ROOT / "build" / os.environ.get("CLIENT_BUILD", BUILD.name)
 PERFOLIO = CLIENT_BUILD / "perfolio"
 AGENT = CLIENT_BUILD / "perfolio-agent"
 START_SECONDS = 120 if os.environ.get("BUILD", "release") in ("release", "debug") else 180
+
+
+def pytest_configure(config):
+    costs.register(config)
 
 
 class Answer:
