@@ -72,7 +72,7 @@ all: $(PROGRAMS)
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) $(TEST_FLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o \
     $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
@@ -80,7 +80,9 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
 # and these folders compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 build/fuzz/api/%.o build/fuzz/cli/%.o: CFLAGS += -O0
-build/release/tests/unit/%.o: CFLAGS += -O1
+build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
+# The main of each test file becomes a function of the runner (tests/unit/test.h).
+$(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
 # gold links in half the time. What it says of the sanitizers' symbols is told only where it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 define link_test
@@ -167,8 +169,11 @@ check:
 	sh tests/lint/check.sh
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
-$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
+# One program contains all unit tests. Each test_x is a symbolic link to it and runs the tests of test_x.c.
+$(OUT)/tests/unit/runner: $(call objects,tests/unit/runner.c $(UNIT_C)) $(OUT)/cli.a $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
 	$(call link_test,-lcmocka)
+$(UNIT_PROGRAMS): $(OUT)/tests/unit/runner
+	$(Q)ln -sfr $< $@
 unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)

@@ -67,7 +67,7 @@ class Again:
 
     def passes_program(self, test, build):
         name = test.partition(":")[0]
-        programs = [path for path in (self.root / "build" / build / "tests" / "unit").glob(f"*/{name}")]
+        programs = [path for path in (self.root / "build" / build / "tests" / "unit").glob(f"**/{name}")]
         if not programs:
             return None
         status, output = self.execute([str(programs[0])], {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"})

@@ -93,8 +93,9 @@ def run_unit(name, build):
     if status != 0:
         (LOGS / f"{name}.log").write_text(output)
         return Result(0, 1, failures=[(f"{name}: the build", failures.telling_lines(output))])
-    programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("**/test_*"))
-    programs = [program for program in programs if program.suffix == ""]
+    # All are links to one program, which runs the tests of the file that the link is named after.
+    programs = [ROOT / "build" / build / source.relative_to(ROOT).with_suffix("")
+                for source in sorted((ROOT / "tests" / "unit").glob("**/test_*.c"))]
     total, logs = Result(0, 0), []
     environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"}
     priority = COSTS.priority

@@ -1,5 +1,7 @@
 /*
- * test: what every unit test includes; cmocka needs these headers before its own, in this order.
+ * test: the header that every unit test includes; cmocka needs these headers before its own, in
+ * this order. Where the Makefile defines TEST_MAIN, main gets that name and is registered with the
+ * runner (tests/unit/runner.c) as the tests of TEST_FILE.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
@@ -11,5 +13,26 @@
 #include <stdint.h>
 #include <cmocka.h>
 /* clang-format on */
+
+struct test_file {
+    const char *name; /* "test_buf" */
+    int (*run)(void);
+    struct test_file *next;
+};
+void test_file_register(struct test_file *file);
+
+/* How often a test of random inputs tries: all of full in the sanitizers' build, which meets most
+ * mistakes, and with TEST_FULL in the environment (make test-long); else a quarter. */
+int test_rounds(int full);
+
+#ifdef TEST_MAIN
+int TEST_MAIN(void);
+__attribute__((constructor)) static void register_test_file(void)
+{
+    static struct test_file file = {TEST_FILE, TEST_MAIN, NULL};
+    test_file_register(&file);
+}
+#define main TEST_MAIN
+#endif
 
 #endif

@@ -4,14 +4,12 @@
 #include "agent/symbols/perf_map.h"
 #include "lib/base/clock.h"
 #include "lib/base/os.h"
+#include "tests/unit/test.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,8 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NOBODY = 65534, GROUPS_MAX = 3000 };
 

@@ -271,12 +271,12 @@ static void put_part(unsigned random, struct buf *pattern)
 static void steady_matching_finds_what_matching_finds(void **state)
 {
     (void)state;
-    enum { ROUNDS = 3000 };
+    const int rounds = test_rounds(3000);
     static const char *const letters[] = {"x", "y", "\xc3\xa9", "{", "\n"};
     static const char prefix[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* 30: (a|a)+b is given up */
     unsigned seed = 1;
     int match_count = 0;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         buf_auto part, plain, steady, subject;
         buf_init(&part, 1000);
         buf_init(&plain, 1000);
@@ -304,7 +304,7 @@ static void steady_matching_finds_what_matching_finds(void **state)
         if (matches_steadily((char *)steady.data, buf_span(&subject)) != is_match)
             fail_msg("%s on %.*s", (char *)steady.data, SPAN_PRINT(buf_span(&subject)));
     }
-    assert_true(match_count > ROUNDS / 20);
+    assert_true(match_count > rounds / 20);
 }
 
 int main(void)

@@ -6,7 +6,8 @@
 #include "store/catalogue/catalogue.h"
 #include "store/maintain/block_merge.h"
 
-enum { TENANT = 7, ROUNDS = 60 };
+enum { TENANT = 7 };
+#define ROUNDS test_rounds(60)
 
 /* ---- rows as text ---- */
 

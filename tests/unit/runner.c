@@ -1,0 +1,62 @@
+/*
+ * runner: the one program that holds all unit tests.
+ *
+ * Each test_*.c keeps its own main, which tests/unit/test.h renames and registers here, so that the
+ * code under test is linked once instead of once per file. A name selects the file: the name by
+ * which the program was started (the Makefile makes a link test_x for each test_x.c) or its only
+ * argument. Files share no process, so a test may change the locale, signals or limits. TEST_FILTER
+ * is a pattern of cmocka (* and ?) that selects functions. Without a name the program lists the
+ * files.
+ */
+#include "tests/unit/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct test_file *files;
+
+void test_file_register(struct test_file *file)
+{
+    file->next = files;
+    files = file;
+}
+
+int test_rounds(int full)
+{
+#ifdef __SANITIZE_ADDRESS__
+    const bool is_sanitized = true;
+#elif defined(__has_feature)
+    const bool is_sanitized = __has_feature(address_sanitizer);
+#else
+    const bool is_sanitized = false;
+#endif
+    return is_sanitized || getenv("TEST_FULL") ? full : full / 4;
+}
+
+static const struct test_file *find_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    for (const struct test_file *file = files; file; file = file->next)
+        if (strcmp(file->name, name) == 0)
+            return file;
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    const struct test_file *file = find_file(arguments[0]);
+    if (!file && count == 2)
+        file = find_file(arguments[1]);
+    if (!file) {
+        for (file = files; file; file = file->next)
+            puts(file->name);
+        return count == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    const char *filter = getenv("TEST_FILTER");
+    if (filter)
+        cmocka_set_test_filter(filter);
+    return file->run();
+}
