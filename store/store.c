@@ -25,15 +25,15 @@ enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of what is kept of answe
 struct store {
     struct store_options options;
     struct block_cache *blocks;
-    struct result_cache *answers;
+    struct result_cache *results;
     struct stack_filters *filters;
     struct flusher *flusher;
     struct writer *writer;
     struct maintenance *maintenance;
 };
 
-static void keep_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
-                       struct buf *block)
+static void cache_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
+                        struct buf *block)
 {
     struct store *store = context;
     block_cache_keep(store->blocks, tenant_id, object_key, offset, block);
@@ -47,7 +47,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = block_cache_create(options->objects, options->cache_bytes);
     const size_t filter_bytes = options->answer_bytes / FILTERS_PART;
-    store->answers = result_cache_create(options->answer_bytes - filter_bytes);
+    store->results = result_cache_create(options->answer_bytes - filter_bytes);
     store->filters = stack_filters_create(filter_bytes);
     const struct flush_options flush = {
         .objects = options->objects,
@@ -57,7 +57,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .interval_ms = options->flush_interval_ms,
         .max_waiting_requests = options->flush_requests,
         .max_waiting_bytes = options->max_waiting_bytes,
-        .keep = keep_block,
+        .keep = cache_block,
         .keep_context = store,
     };
     const struct maintenance_options maintenance = {
@@ -88,7 +88,7 @@ void store_close(struct store *store)
     flusher_destroy(store->flusher);
     maintenance_destroy(store->maintenance);
     writer_destroy(store->writer);
-    result_cache_destroy(store->answers);
+    result_cache_destroy(store->results);
     stack_filters_destroy(store->filters);
     block_cache_destroy(store->blocks);
     mem_free(store);
@@ -128,8 +128,8 @@ void store_addition_destroy(struct store_addition *addition)
     mem_free(addition);
 }
 
-static void list_series(struct store_addition *addition, const struct batch *batch,
-                        struct flush_item *item)
+static void list_series_hashes(struct store_addition *addition, const struct batch *batch,
+                               struct flush_item *item)
 {
     uint64_t *hashes = arena_new_raw(addition->arena, uint64_t, batch->series_count);
     bool *has_profile = arena_new(addition->arena, bool, batch->series_count);
@@ -161,7 +161,7 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
         buf_fini(&item->block);
         return code;
     }
-    list_series(addition, batch, item);
+    list_series_hashes(addition, batch, item);
     item->cut_string_count = batch->tables->cut_string_count;
     addition->count++;
     return ERR_NONE;
@@ -233,12 +233,12 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
     return code;
 }
 
-static struct scan_source source_of(struct store *store)
+static struct scan_source make_scan_source(struct store *store)
 {
     return (struct scan_source){.blocks = store->blocks,
                                 .database = store->options.database,
                                 .resolver = store->options.resolver,
-                                .answers = store->answers,
+                                .results = store->results,
                                 .retention_s = store->options.retention_s,
                                 .filters = store->filters,
                                 .damaged = store->options.damaged,
@@ -246,15 +246,15 @@ static struct scan_source source_of(struct store *store)
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
-                          struct store_result *ret_answer, struct err *err)
+                          struct store_result *ret_result, struct err *err)
 {
-    const struct scan_source source = source_of(store);
-    return merge_query_run(&source, arena, query, ret_answer, err);
+    const struct scan_source source = make_scan_source(store);
+    return merge_query_run(&source, arena, query, ret_result, err);
 }
 
 size_t store_result_bytes(struct store *store)
 {
-    return result_cache_bytes(store->answers) + stack_filters_bytes(store->filters);
+    return result_cache_bytes(store->results) + stack_filters_bytes(store->filters);
 }
 
 size_t store_block_bytes(struct store *store)
@@ -266,7 +266,7 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err)
 {
-    const struct scan_source source = source_of(store);
+    const struct scan_source source = make_scan_source(store);
     return series_list_make(&source, arena, query, ret_list, err);
 }
 
@@ -274,7 +274,7 @@ enum err_code store_find_absent_label(struct store *store, struct arena *arena,
                                       const struct store_query *query, struct span *ret_name,
                                       struct err *err)
 {
-    const struct scan_source source = source_of(store);
+    const struct scan_source source = make_scan_source(store);
     return series_list_find_absent_label(&source, arena, query, ret_name, err);
 }
 
@@ -282,7 +282,7 @@ enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
                           struct err *err)
 {
-    const struct scan_source source = source_of(store);
+    const struct scan_source source = make_scan_source(store);
     return range_query_run(&source, arena, query, ret_range, err);
 }
 
@@ -290,7 +290,7 @@ enum err_code store_list_profiles(struct store *store, struct arena *arena,
                                   const struct store_profile_query *query,
                                   struct store_profile_list *ret_list, struct err *err)
 {
-    const struct scan_source source = source_of(store);
+    const struct scan_source source = make_scan_source(store);
     return profile_list_make(&source, arena, query, ret_list, err);
 }
 
@@ -298,7 +298,7 @@ enum err_code store_export(struct store *store, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
                            struct store_statistics *ret_statistics, struct err *err)
 {
-    const struct scan_source source = source_of(store);
+    const struct scan_source source = make_scan_source(store);
     return export_write(&source, arena, query, sink, ret_statistics, err);
 }
 

@@ -2,7 +2,7 @@
 
 #include "store/block/dictionary.h"
 
-static bool is_level(struct span type)
+static bool is_gauge(struct span type)
 {
     static const char *const names[] = {"goroutine", "goroutines", "thread",
                                         "threads",   "space",      "objects"};
@@ -18,7 +18,7 @@ static bool is_level(struct span type)
 enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;
-    if (is_level(dictionary->tables->strings[type->sample_type.type]))
+    if (is_gauge(dictionary->tables->strings[type->sample_type.type]))
         return STORE_MEAN;
     return type->is_delta ? STORE_SUM : STORE_DIFFERENCE;
 }

@@ -289,7 +289,8 @@ static struct block *create_block(uint64_t seed)
     return block;
 }
 
-static enum err_code finish(struct block *block, enum err_code code, struct block **ret_block)
+static enum err_code finish_opening(struct block *block, enum err_code code,
+                                    struct block **ret_block)
 {
     if (code)
         block_close(block);
@@ -298,8 +299,8 @@ static enum err_code finish(struct block *block, enum err_code code, struct bloc
     return code;
 }
 
-static enum err_code begin(struct block *block, struct block_source source, int64_t tenant_id,
-                           struct err *err)
+static enum err_code begin_opening(struct block *block, struct block_source source,
+                                   int64_t tenant_id, struct err *err)
 {
     buf_auto room;
     buf_init(&room, BLOCK_SECTION_MAX_BYTES);
@@ -313,7 +314,7 @@ enum err_code block_open_series(struct block_source source, int64_t tenant_id, u
                                 struct block **ret_block, struct err *err)
 {
     struct block *block = create_block(seed);
-    return finish(block, begin(block, source, tenant_id, err), ret_block);
+    return finish_opening(block, begin_opening(block, source, tenant_id, err), ret_block);
 }
 
 enum err_code block_open_stacks(const struct block *series, void (*release)(void *context),
@@ -326,17 +327,17 @@ enum err_code block_open_stacks(const struct block *series, void (*release)(void
     block->footer = series->footer;
     block->dictionary = series->dictionary;
     block->granules = series->granules;
-    return finish(block, read_stacks(block, err), ret_block);
+    return finish_opening(block, read_stacks(block, err), ret_block);
 }
 
 enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
                          struct block **ret_block, struct err *err)
 {
     struct block *block = create_block(seed);
-    enum err_code code = begin(block, source, tenant_id, err);
+    enum err_code code = begin_opening(block, source, tenant_id, err);
     if (!code)
         code = read_stacks(block, err);
-    return finish(block, code, ret_block);
+    return finish_opening(block, code, ret_block);
 }
 
 void block_close(struct block *block)
@@ -466,7 +467,7 @@ void block_cursor_destroy(struct block_cursor *cursor)
     mem_free(cursor);
 }
 
-static void *room_for(struct room *room, size_t count, size_t size)
+static void *reserve_room(struct room *room, size_t count, size_t size)
 {
     if (count * size > room->bytes) {
         mem_free(room->data);
@@ -476,8 +477,8 @@ static void *room_for(struct room *room, size_t count, size_t size)
     return room->data;
 }
 
-static enum err_code broken(const struct block *block, const struct block_granule *granule,
-                            const char *what, struct err *err)
+static enum err_code fail_corrupt(const struct block *block, const struct block_granule *granule,
+                                  const char *what, struct err *err)
 {
     return err_set(err, ERR_CORRUPT, "%s: the %s of granule %td are broken", block->source.name,
                    what, granule - block->granules);
@@ -512,7 +513,7 @@ static enum err_code read_extent(const struct block *block, const struct block_g
     if (code)
         return code;
     if (crc32c(bytes) != granule->extent_crc[extent])
-        return broken(block, granule, extent_names[extent], err);
+        return fail_corrupt(block, granule, extent_names[extent], err);
     *ret_bytes = span_of(bytes.data, size);
     return ERR_NONE;
 }
@@ -527,9 +528,9 @@ enum err_code block_read_profiles(const struct block *block, const struct block_
     if (code)
         return code;
     if (!column_can_hold(rest, count))
-        return broken(block, granule, extent_names[BLOCK_PROFILES], err);
-    struct block_profile *profiles = room_for(&cursor->profiles, count, sizeof(*profiles));
-    uint64_t *column = room_for(&cursor->column, count, sizeof(*column));
+        return fail_corrupt(block, granule, extent_names[BLOCK_PROFILES], err);
+    struct block_profile *profiles = reserve_room(&cursor->profiles, count, sizeof(*profiles));
+    uint64_t *column = reserve_room(&cursor->column, count, sizeof(*column));
     struct column_reader *columns = &cursor->columns;
     bool is_whole = column_take_u64(columns, &rest, column, count);
     uint64_t before = (uint64_t)granule->begin_ns;
@@ -547,7 +548,7 @@ enum err_code block_read_profiles(const struct block *block, const struct block_
     for (uint32_t i = 0; is_whole && i < count; i++)
         profiles[i].total = column_unzigzag(column[i]);
     if (!is_whole)
-        return broken(block, granule, extent_names[BLOCK_PROFILES], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_PROFILES], err);
     *ret_profiles = profiles;
     return ERR_NONE;
 }
@@ -573,12 +574,12 @@ static enum err_code read_entries(const struct block *block, const struct block_
     if (code)
         return code;
     if (!column_can_hold(rest, count))
-        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
-    uint32_t *stacks = room_for(&cursor->stacks, count, sizeof(*stacks));
-    uint32_t *counts = room_for(&cursor->counts, count, sizeof(*counts));
+        return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
+    uint32_t *stacks = reserve_room(&cursor->stacks, count, sizeof(*stacks));
+    uint32_t *counts = reserve_room(&cursor->counts, count, sizeof(*counts));
     if (!column_take_u32(&cursor->columns, &rest, stacks, count) ||
         !column_take_u32(&cursor->columns, &rest, counts, count))
-        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
     uint64_t stack = 0, rows = 0;
     for (uint32_t i = 0; i < count; i++) {
         stack += stacks[i];
@@ -586,11 +587,11 @@ static enum err_code read_entries(const struct block *block, const struct block_
         rows += ++counts[i];
     }
     if (rows != granule->row_count || stack > block->dictionary.stacks.stack_count)
-        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
     if (ret_sums) {
-        *ret_sums = room_for(&cursor->sums, count, sizeof(**ret_sums));
+        *ret_sums = reserve_room(&cursor->sums, count, sizeof(**ret_sums));
         if (!column_take_u64(&cursor->columns, &rest, *ret_sums, count) || rest.size)
-            return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+            return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
     }
     *ret_stacks = stacks;
     *ret_counts = counts;
@@ -606,7 +607,7 @@ enum err_code block_read_totals(const struct block *block, const struct block_gr
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
     if (code)
         return code;
-    int64_t *sums = room_for(&cursor->values, granule->entry_count, sizeof(*sums));
+    int64_t *sums = reserve_room(&cursor->values, granule->entry_count, sizeof(*sums));
     for (uint32_t i = 0; i < granule->entry_count; i++)
         sums[i] = expand_value(granule, stored[i], counts[i]);
     *ret_totals = (struct block_totals){
@@ -643,7 +644,7 @@ static enum err_code read_packed_rows(const struct block *block,
     if (!column_can_hold(rest, granule->row_count) ||
         !column_take_bytes(&cursor->columns, &rest, ret_ordinals) ||
         !column_take_bytes(&cursor->more_columns, &rest, ret_values) || rest.size)
-        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
     return ERR_NONE;
 }
 
@@ -668,7 +669,7 @@ enum err_code block_add_range(const struct block *block, const struct block_gran
     rows.stacks = stacks;
     rows.counts = counts;
     return row_sums_add(&rows, sums) ? ERR_NONE
-                                     : broken(block, granule, extent_names[BLOCK_ROWS], err);
+                                     : fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
 }
 
 /* ---- whole rows ---- */
@@ -677,18 +678,18 @@ static enum err_code read_timestamps(const struct block *block, const struct blo
                                      struct block_cursor *cursor, struct span *rest,
                                      struct block_rows *rows, struct err *err)
 {
-    uint32_t *counts = room_for(&cursor->timestamp_counts, granule->row_count, sizeof(*counts));
+    uint32_t *counts = reserve_room(&cursor->timestamp_counts, granule->row_count, sizeof(*counts));
     if (!column_take_u32(&cursor->columns, rest, counts, granule->row_count) ||
         !column_can_hold(*rest, (size_t)granule->timestamp_count))
-        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
     uint64_t *steps =
-        room_for(&cursor->timestamps, (size_t)granule->timestamp_count, sizeof(*steps));
+        reserve_room(&cursor->timestamps, (size_t)granule->timestamp_count, sizeof(*steps));
     if (!column_take_u64(&cursor->columns, rest, steps, (size_t)granule->timestamp_count))
-        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
     uint64_t at = 0;
     for (uint32_t i = 0; i < granule->row_count; i++) {
         if (counts[i] > granule->timestamp_count - at)
-            return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+            return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
         uint64_t moment = (uint64_t)rows->profiles[rows->ordinals[i]].time_ns;
         for (uint32_t j = 0; j < counts[i]; j++, at++)
             steps[at] = moment += (uint64_t)column_unzigzag(steps[at]);
@@ -707,19 +708,19 @@ static enum err_code read_details(const struct block *block, const struct block_
     if (code)
         return code;
     if (granule->flags & BLOCK_HAS_LABEL_SETS) {
-        uint32_t *sets = room_for(&cursor->label_sets, granule->row_count, sizeof(*sets));
+        uint32_t *sets = reserve_room(&cursor->label_sets, granule->row_count, sizeof(*sets));
         if (!column_take_u32(&cursor->columns, &rest, sets, granule->row_count))
-            return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+            return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
         for (uint32_t i = 0; i < granule->row_count; i++) {
             if (sets[i] >= block->dictionary.label_set_count)
-                return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+                return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
         }
         rows->label_sets = sets;
     }
     if (granule->flags & BLOCK_HAS_TIMESTAMPS)
         code = read_timestamps(block, granule, cursor, &rest, rows, err);
     if (!code && rest.size)
-        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
     return code;
 }
 
@@ -733,11 +734,11 @@ static enum err_code read_stored_rows(const struct block *block,
     enum err_code code = read_packed_rows(block, granule, cursor, &ordinals, &values, err);
     if (code)
         return code;
-    *ret_ordinals = room_for(&cursor->ordinals, count, sizeof(**ret_ordinals));
-    *ret_values = room_for(&cursor->values, count, sizeof(**ret_values));
+    *ret_ordinals = reserve_room(&cursor->ordinals, count, sizeof(**ret_ordinals));
+    *ret_values = reserve_room(&cursor->values, count, sizeof(**ret_values));
     if (!bitpack_take_u32(&ordinals, *ret_ordinals, count) || ordinals.size ||
         !bitpack_take_u64(&values, *ret_values, count) || values.size)
-        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
     return ERR_NONE;
 }
 
@@ -776,9 +777,10 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
         code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
     if (code)
         return code;
-    uint32_t *stacks_of_rows = room_for(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
+    uint32_t *stacks_of_rows =
+        reserve_room(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
     if (!expand_rows(granule, stacks, counts, ordinals, values, stacks_of_rows))
-        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+        return fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
     struct block_rows rows = {
         .series = granule->series,
         .hour = granule->hour,
@@ -817,7 +819,7 @@ enum err_code block_verify_series_totals(const struct block *block, struct err *
             code = block_read_totals(block, all, cursor, &totals, err);
         for (uint32_t j = 0; !code && j < totals.count; j++) {
             if (sums[totals.stacks[j]] != totals.sums[j])
-                code = broken(block, all, extent_names[BLOCK_TOTALS], err);
+                code = fail_corrupt(block, all, extent_names[BLOCK_TOTALS], err);
             sums[totals.stacks[j]] = 0;
         }
     }

@@ -113,7 +113,7 @@ void block_writer_destroy(struct block_writer *writer)
 
 /* ---- parts ---- */
 
-static enum err_code drain(struct block_writer *writer, struct err *err)
+static enum err_code write_output(struct block_writer *writer, struct err *err)
 {
     if (buf_failed(&writer->pending) && !writer->sink.append)
         return err_set(err, ERR_TOO_LARGE, "a block of more than %zu bytes",
@@ -143,7 +143,7 @@ static uint32_t end_part(struct block_writer *writer, size_t begin)
 
 enum { WORD_BITS = 64 };
 
-static void make_room(struct series_sums *series, uint32_t stack)
+static void reserve_rows(struct series_sums *series, uint32_t stack)
 {
     if (stack < series->capacity)
         return;
@@ -163,7 +163,7 @@ static void make_room(struct series_sums *series, uint32_t stack)
 static void add_to_series(struct series_sums *series, uint32_t stack, uint32_t row_count,
                           int64_t sum)
 {
-    make_room(series, stack);
+    reserve_rows(series, stack);
     uint64_t *word = &series->are_there[stack / WORD_BITS];
     const uint64_t bit = UINT64_C(1) << stack % WORD_BITS;
     if (!(*word & bit)) {
@@ -270,7 +270,7 @@ static uint64_t magnitude_of(int64_t value)
     return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
-static void look_at_values(const struct block_rows *rows, struct block_granule *granule)
+static void choose_value_layout(const struct block_rows *rows, struct block_granule *granule)
 {
     bool are_positive = true, are_distinct = true;
     uint64_t divisor = 0;
@@ -408,7 +408,7 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
 
 /* Values over time spread a profile's value over its duration (store/query/spread.h): for a granule
  * that lies in one step they need no more than this. */
-static void look_at_durations(const struct block_rows *rows, struct block_granule *granule)
+static void note_durations(const struct block_rows *rows, struct block_granule *granule)
 {
     bool is_gapless = true;
     granule->reach_ns = granule->begin_ns;
@@ -475,8 +475,8 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
     };
     for (uint32_t i = 0; i < rows->profile_count; i++)
         rows->profiles[i].total = 0;
-    look_at_values(rows, &granule);
-    look_at_durations(rows, &granule);
+    choose_value_layout(rows, &granule);
+    note_durations(rows, &granule);
     find_details(rows, &granule);
     append_extents(writer, rows, &granule);
     if (writer->level) /* what lives for seconds has no hours to add up */
@@ -491,7 +491,7 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
         footer->begin_ns = granule.begin_ns;
     if (granule.end_ns > footer->end_ns)
         footer->end_ns = granule.end_ns;
-    return writer->pending.size >= SINK_PIECE_BYTES ? drain(writer, err) : ERR_NONE;
+    return writer->pending.size >= SINK_PIECE_BYTES ? write_output(writer, err) : ERR_NONE;
 }
 
 /* ---- the end ---- */
@@ -560,7 +560,7 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
     memcpy(footer->magic, BLOCK_END_MAGIC, sizeof(footer->magic));
     footer->crc = crc32c(span_of(footer, sizeof(*footer)));
     buf_append(&writer->pending, footer, sizeof(*footer));
-    enum err_code code = drain(writer, err);
+    enum err_code code = write_output(writer, err);
     if (code)
         return code;
     *ret_summary = (struct block_summary){

@@ -19,7 +19,7 @@ struct input {
     uint32_t *series;
 };
 
-struct growing {
+struct table {
     void *items;
     uint32_t count;
     uint32_t capacity;
@@ -33,15 +33,15 @@ struct building {
     uint32_t input_count;
     struct map_bytes strings_by_text;
     struct map_bytes by_bytes[4]; /* mappings, functions, label sets, series */
-    struct growing strings;
-    struct growing mappings;
-    struct growing functions;
-    struct growing lines;
-    struct growing locations;
-    struct growing label_sets;
-    struct growing sample_labels;
-    struct growing series;
-    struct growing series_labels;
+    struct table strings;
+    struct table mappings;
+    struct table functions;
+    struct table lines;
+    struct table locations;
+    struct table label_sets;
+    struct table sample_labels;
+    struct table series;
+    struct table series_labels;
     struct stack_hash_set frames;
     struct stack_hash_set stacks;
     uint32_t *place_of_location; /* sorted number by unsorted one */
@@ -49,16 +49,16 @@ struct building {
 
 enum { OF_MAPPINGS, OF_FUNCTIONS, OF_LABEL_SETS, OF_SERIES };
 
-static void *append_items(struct growing *growing, uint32_t count)
+static void *append_items(struct table *table, uint32_t count)
 {
-    if (growing->count + count >= growing->capacity) {
-        growing->capacity = (growing->count + count) * 2;
-        if (growing->capacity < 64)
-            growing->capacity = 64;
-        growing->items = mem_resize(growing->items, growing->capacity, growing->size);
+    if (table->count + count >= table->capacity) {
+        table->capacity = (table->count + count) * 2;
+        if (table->capacity < 64)
+            table->capacity = 64;
+        table->items = mem_resize(table->items, table->capacity, table->size);
     }
-    void *items = (uint8_t *)growing->items + growing->count * growing->size;
-    growing->count += count;
+    void *items = (uint8_t *)table->items + table->count * table->size;
+    table->count += count;
     return items;
 }
 
@@ -85,7 +85,7 @@ static uint32_t intern(struct building *building, int kind, const void *key, siz
 
 /* ---- tables ---- */
 
-static uint32_t take_string(struct building *building, struct input *input, uint32_t string)
+static uint32_t add_string(struct building *building, struct input *input, uint32_t string)
 {
     uint32_t *number = &input->strings[string];
     if (*number != PROFILE_NONE)
@@ -97,55 +97,55 @@ static uint32_t take_string(struct building *building, struct input *input, uint
     return *number;
 }
 
-static uint32_t take_mapping(struct building *building, struct input *input, uint32_t index)
+static uint32_t add_mapping(struct building *building, struct input *input, uint32_t index)
 {
     if (index == PROFILE_NONE || input->mappings[index] != PROFILE_NONE)
         return index == PROFILE_NONE ? PROFILE_NONE : input->mappings[index];
-    struct profile_mapping taken = input->dictionary->tables->mappings[index];
+    struct profile_mapping copied = input->dictionary->tables->mappings[index];
     bool is_new;
-    taken.filename = take_string(building, input, taken.filename);
-    taken.build_id = take_string(building, input, taken.build_id);
-    const unsigned bits = taken.has_functions | taken.has_filenames * 2u |
-                          taken.has_line_numbers * 4u | taken.has_inline_frames * 8u;
-    const uint64_t key[] = {taken.start, taken.limit, taken.offset, taken.filename,
-                            (uint64_t)taken.build_id << 4 | bits};
+    copied.filename = add_string(building, input, copied.filename);
+    copied.build_id = add_string(building, input, copied.build_id);
+    const unsigned bits = copied.has_functions | copied.has_filenames * 2u |
+                          copied.has_line_numbers * 4u | copied.has_inline_frames * 8u;
+    const uint64_t key[] = {copied.start, copied.limit, copied.offset, copied.filename,
+                            (uint64_t)copied.build_id << 4 | bits};
     input->mappings[index] =
         intern(building, OF_MAPPINGS, key, sizeof(key), building->mappings.count, &is_new);
     if (is_new)
-        *(struct profile_mapping *)append_items(&building->mappings, 1) = taken;
+        *(struct profile_mapping *)append_items(&building->mappings, 1) = copied;
     return input->mappings[index];
 }
 
-static uint32_t take_function(struct building *building, struct input *input, uint32_t index)
+static uint32_t add_function(struct building *building, struct input *input, uint32_t index)
 {
     if (index == PROFILE_NONE || input->functions[index] != PROFILE_NONE)
         return index == PROFILE_NONE ? PROFILE_NONE : input->functions[index];
-    struct profile_function taken = input->dictionary->tables->functions[index];
+    struct profile_function copied = input->dictionary->tables->functions[index];
     bool is_new;
-    taken.name = take_string(building, input, taken.name);
-    taken.system_name = take_string(building, input, taken.system_name);
-    taken.filename = take_string(building, input, taken.filename);
-    const uint64_t key[] = {(uint64_t)taken.name << 32 | taken.system_name, taken.filename,
-                            (uint64_t)taken.start_line};
+    copied.name = add_string(building, input, copied.name);
+    copied.system_name = add_string(building, input, copied.system_name);
+    copied.filename = add_string(building, input, copied.filename);
+    const uint64_t key[] = {(uint64_t)copied.name << 32 | copied.system_name, copied.filename,
+                            (uint64_t)copied.start_line};
     input->functions[index] =
         intern(building, OF_FUNCTIONS, key, sizeof(key), building->functions.count, &is_new);
     if (is_new)
-        *(struct profile_function *)append_items(&building->functions, 1) = taken;
+        *(struct profile_function *)append_items(&building->functions, 1) = copied;
     return input->functions[index];
 }
 
 static void copy_location(struct building *building, struct input *input, uint32_t index)
 {
-    struct profile_location taken = input->dictionary->tables->locations[index];
-    const struct profile_line *from = input->dictionary->tables->lines + taken.first_line;
-    taken.mapping = take_mapping(building, input, taken.mapping);
-    taken.first_line = building->lines.count;
-    for (uint32_t i = 0; i < taken.line_count; i++) {
+    struct profile_location copied = input->dictionary->tables->locations[index];
+    const struct profile_line *from = input->dictionary->tables->lines + copied.first_line;
+    copied.mapping = add_mapping(building, input, copied.mapping);
+    copied.first_line = building->lines.count;
+    for (uint32_t i = 0; i < copied.line_count; i++) {
         struct profile_line line = from[i];
-        line.function = take_function(building, input, line.function);
+        line.function = add_function(building, input, line.function);
         *(struct profile_line *)append_items(&building->lines, 1) = line;
     }
-    *(struct profile_location *)append_items(&building->locations, 1) = taken;
+    *(struct profile_location *)append_items(&building->locations, 1) = copied;
 }
 
 /* The frames of the stacks that are needed; NULL: all. */
@@ -171,7 +171,7 @@ static const bool *find_locations(struct building *building, const struct input 
     return locations;
 }
 
-static void take_locations(struct building *building, struct input *input)
+static void add_locations(struct building *building, struct input *input)
 {
     const uint32_t count = input->dictionary->tables->location_count;
     const bool *needed = find_locations(building, input);
@@ -187,7 +187,7 @@ static void take_locations(struct building *building, struct input *input)
 
 /* ---- labels ---- */
 
-static void take_label_sets(struct building *building, struct input *input)
+static void add_label_sets(struct building *building, struct input *input)
 {
     const struct dictionary *from = input->dictionary;
     buf_auto key;
@@ -203,10 +203,10 @@ static void take_label_sets(struct building *building, struct input *input)
         for (uint32_t j = 0; j < set.label_count; j++) {
             struct profile_label label = from->sample_labels[set.first_label + j];
             labels[j] = (struct profile_label){
-                .key = take_string(building, input, label.key),
-                .text = take_string(building, input, label.text),
+                .key = add_string(building, input, label.key),
+                .text = add_string(building, input, label.text),
                 .number = label.number,
-                .unit = take_string(building, input, label.unit),
+                .unit = add_string(building, input, label.unit),
                 .is_numeric = label.is_numeric,
             };
             const uint64_t fields[] = {(uint64_t)labels[j].key << 32 | labels[j].text,
@@ -228,11 +228,11 @@ static void take_label_sets(struct building *building, struct input *input)
 static void append_type(struct building *building, struct input *input, struct batch_type *type,
                         struct buf *key)
 {
-    type->name = take_string(building, input, type->name);
-    type->sample_type.type = take_string(building, input, type->sample_type.type);
-    type->sample_type.unit = take_string(building, input, type->sample_type.unit);
-    type->period_type.type = take_string(building, input, type->period_type.type);
-    type->period_type.unit = take_string(building, input, type->period_type.unit);
+    type->name = add_string(building, input, type->name);
+    type->sample_type.type = add_string(building, input, type->sample_type.type);
+    type->sample_type.unit = add_string(building, input, type->sample_type.unit);
+    type->period_type.type = add_string(building, input, type->period_type.type);
+    type->period_type.unit = add_string(building, input, type->period_type.unit);
     const uint32_t fields[] = {type->name,
                                type->sample_type.type,
                                type->sample_type.unit,
@@ -242,7 +242,7 @@ static void append_type(struct building *building, struct input *input, struct b
     buf_append(key, fields, sizeof(fields));
 }
 
-static void take_series(struct building *building, struct input *input)
+static void add_series(struct building *building, struct input *input)
 {
     const struct dictionary *from = input->dictionary;
     buf_auto key;
@@ -257,8 +257,8 @@ static void take_series(struct building *building, struct input *input)
         append_type(building, input, &series.type, &key);
         for (uint32_t j = 0; j < series.label_count; j++) {
             const struct batch_label *label = &from->series_labels[series.first_label + j];
-            labels[j].name = take_string(building, input, label->name);
-            labels[j].value = take_string(building, input, label->value);
+            labels[j].name = add_string(building, input, label->name);
+            labels[j].value = add_string(building, input, label->value);
             buf_append(&key, &labels[j], sizeof(labels[j]));
         }
         bool is_new;
@@ -325,7 +325,8 @@ static const uint32_t *sort_strings(struct building *building, struct profile *t
     return places;
 }
 
-static void place_tables(struct building *building, struct profile *tables, const uint32_t *strings)
+static void renumber_tables(struct building *building, struct profile *tables,
+                            const uint32_t *strings)
 {
     struct profile_mapping *mappings = building->mappings.items;
     struct profile_function *functions = building->functions.items;
@@ -344,7 +345,7 @@ static void place_tables(struct building *building, struct profile *tables, cons
     tables->function_count = building->functions.count;
 }
 
-static void place_locations(struct building *building, struct profile *tables)
+static void sort_locations(struct building *building, struct profile *tables)
 {
     const uint32_t count = building->locations.count;
     const struct profile_location *from = building->locations.items;
@@ -371,8 +372,8 @@ static void place_locations(struct building *building, struct profile *tables)
     tables->line_count = line_count;
 }
 
-static void place_labels(struct building *building, struct dictionary *dictionary,
-                         const uint32_t *strings)
+static void renumber_labels(struct building *building, struct dictionary *dictionary,
+                            const uint32_t *strings)
 {
     struct profile_label *labels = building->sample_labels.items;
     for (uint32_t i = 0; i < building->sample_labels.count; i++) {
@@ -392,8 +393,8 @@ static int compare_series(const void *a, const void *b, void *context)
     return dictionary_compare_series(context, i, context, j);
 }
 
-static const uint32_t *place_series(struct building *building, struct dictionary *dictionary,
-                                    const uint32_t *strings)
+static const uint32_t *sort_series(struct building *building, struct dictionary *dictionary,
+                                   const uint32_t *strings)
 {
     struct batch_label *labels = building->series_labels.items;
     struct batch_series *series = building->series.items;
@@ -438,8 +439,8 @@ static void add_path(const struct building *building, const struct input *input,
 }
 
 /* Most stacks have come in an input before: their hashes tell, without a look at their frames. */
-static void take_stacks(struct building *building, const struct input *input,
-                        struct stack_paths *paths, uint32_t *path_of_stack)
+static void add_stacks(struct building *building, const struct input *input,
+                       struct stack_paths *paths, uint32_t *path_of_stack)
 {
     const struct stacks *from = &input->dictionary->stacks;
     for (uint32_t i = 0; i < from->stack_count; i++) {
@@ -463,7 +464,7 @@ static enum err_code unite_stacks(struct building *building, struct dictionary_u
         if (!input->is_needed)
             continue;
         stacks[i] = arena_new_raw(building->arena, uint32_t, input->dictionary->stacks.stack_count);
-        take_stacks(building, input, paths, stacks[i]);
+        add_stacks(building, input, paths, stacks[i]);
     }
     uint32_t *stack_of_path = arena_new_raw(building->scratch, uint32_t, building->stacks.count);
     const bool fits =
@@ -506,8 +507,8 @@ static void begin_inputs(struct building *building, const struct block *const *b
     }
 }
 
-static enum err_code unite(struct building *building, struct dictionary_union *result,
-                           struct err *err)
+static enum err_code build_union(struct building *building, struct dictionary_union *result,
+                                 struct err *err)
 {
     struct dictionary_numbers *numbers =
         arena_new(building->arena, struct dictionary_numbers, building->input_count);
@@ -515,19 +516,19 @@ static enum err_code unite(struct building *building, struct dictionary_union *r
         struct input *input = &building->inputs[i];
         if (!input->is_needed)
             continue;
-        take_string(building, input, 0);
-        take_locations(building, input);
-        take_label_sets(building, input);
-        take_series(building, input);
+        add_string(building, input, 0);
+        add_locations(building, input);
+        add_label_sets(building, input);
+        add_series(building, input);
     }
     struct profile *tables = arena_new(building->arena, struct profile, 1);
     tables->arena = building->arena;
     result->dictionary.tables = tables;
     const uint32_t *strings = sort_strings(building, tables);
-    place_tables(building, tables, strings);
-    place_locations(building, tables);
-    place_labels(building, &result->dictionary, strings);
-    const uint32_t *series = place_series(building, &result->dictionary, strings);
+    renumber_tables(building, tables, strings);
+    sort_locations(building, tables);
+    renumber_labels(building, &result->dictionary, strings);
+    const uint32_t *series = sort_series(building, &result->dictionary, strings);
     for (uint32_t i = 0; i < building->input_count; i++) {
         struct input *input = &building->inputs[i];
         if (!input->is_needed)
@@ -570,15 +571,15 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
     stack_hash_set_init(&building.frames);
     stack_hash_set_init(&building.stacks);
     begin_inputs(&building, blocks, uses);
-    enum err_code code = unite(&building, &result, err);
+    enum err_code code = build_union(&building, &result, err);
     stack_hash_set_fini(&building.frames);
     stack_hash_set_fini(&building.stacks);
     map_bytes_fini(&building.strings_by_text);
     for (size_t i = 0; i < sizeof(building.by_bytes) / sizeof(building.by_bytes[0]); i++)
         map_bytes_fini(&building.by_bytes[i]);
     /* These are the result's own; the others have been copied into its arena in order. */
-    struct growing *const kept[] = {&building.mappings, &building.functions, &building.label_sets,
-                                    &building.sample_labels, &building.series_labels};
+    struct table *const kept[] = {&building.mappings, &building.functions, &building.label_sets,
+                                  &building.sample_labels, &building.series_labels};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         arena_on_destroy(arena, free_items, kept[i]->items);
     mem_free(building.strings.items);

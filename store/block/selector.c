@@ -28,7 +28,7 @@ struct matcher {
     struct span value;
     enum comparison comparison;
     bool is_of_type;
-    bool takes_none; /* a label that is not there is read as empty: that matches */
+    bool matches_empty; /* a label that is not there is read as empty: that matches */
     struct regex *regex;
     struct map_bytes known; /* values that regex was asked about: whether they match */
     size_t known_bytes;
@@ -54,15 +54,15 @@ struct parser {
 
 /* ---- characters ---- */
 
-static int peek(const struct parser *parser)
+static int peek_char(const struct parser *parser)
 {
     return parser->at < parser->text.size ? parser->text.data[parser->at] : -1;
 }
 
 static void skip_space(struct parser *parser)
 {
-    while (peek(parser) == ' ' || peek(parser) == '\t' || peek(parser) == '\n' ||
-           peek(parser) == '\r')
+    while (peek_char(parser) == ' ' || peek_char(parser) == '\t' || peek_char(parser) == '\n' ||
+           peek_char(parser) == '\r')
         parser->at++;
 }
 
@@ -78,9 +78,9 @@ static enum err_code fail_at(const struct parser *parser, size_t at, const char 
                    (const char *)parser->text.data + at, left > POINTER_BYTES ? "..." : "");
 }
 
-static bool take(struct parser *parser, char wanted)
+static bool take_char(struct parser *parser, char wanted)
 {
-    if (peek(parser) != wanted)
+    if (peek_char(parser) != wanted)
         return false;
     parser->at++;
     return true;
@@ -103,7 +103,7 @@ static enum err_code take_escape(struct parser *parser, struct buf *value)
     enum { HEX_DIGITS = 2 };
     static const char names[] = "\\\"'nt";
     static const char bytes[] = "\\\"'\n\t";
-    const int c = peek(parser);
+    const int c = peek_char(parser);
     const char *place = c > 0 ? strchr(names, c) : NULL;
     const size_t left = parser->text.size - parser->at;
     uint8_t byte;
@@ -125,15 +125,15 @@ static enum err_code take_escape(struct parser *parser, struct buf *value)
 static enum err_code take_string(struct parser *parser, struct span *ret_value)
 {
     const size_t begin = parser->at;
-    const int quote = peek(parser);
+    const int quote = peek_char(parser);
     if (quote != '"' && quote != '\'' && quote != '`')
         return fail_at(parser, begin, "expected a value in quotes");
     struct buf value;
     buf_init(&value, SELECTOR_MAX_BYTES);
     parser->at++;
     enum err_code code = ERR_NONE;
-    while (!code && peek(parser) != quote) {
-        const int c = peek(parser);
+    while (!code && peek_char(parser) != quote) {
+        const int c = peek_char(parser);
         if (c < 0) {
             code = fail_at(parser, begin, "this quote is not closed");
             break;
@@ -156,16 +156,16 @@ static enum err_code take_string(struct parser *parser, struct span *ret_value)
 
 static enum err_code take_comparison(struct parser *parser, enum comparison *ret_comparison)
 {
-    if (take(parser, '=')) {
-        *ret_comparison = take(parser, '~') ? MATCHES : EQUALS;
+    if (take_char(parser, '=')) {
+        *ret_comparison = take_char(parser, '~') ? MATCHES : EQUALS;
         return ERR_NONE;
     }
-    if (take(parser, '!')) {
-        if (take(parser, '=')) {
+    if (take_char(parser, '!')) {
+        if (take_char(parser, '=')) {
             *ret_comparison = DIFFERS;
             return ERR_NONE;
         }
-        if (take(parser, '~')) {
+        if (take_char(parser, '~')) {
             *ret_comparison = MATCHES_NOT;
             return ERR_NONE;
         }
@@ -184,7 +184,7 @@ static void destroy_map(void *map)
 }
 
 /* The whole value must match; "(?i)" stays where it is allowed. */
-static enum err_code compile(struct parser *parser, struct matcher *matcher, size_t at)
+static enum err_code compile_matcher(struct parser *parser, struct matcher *matcher, size_t at)
 {
     struct span pattern = matcher->value;
     const bool ignores_case = span_starts_with(pattern, "(?i)");
@@ -257,7 +257,7 @@ static bool is_plain(struct span pattern)
 static enum err_code take_expression(struct parser *parser, struct matcher *matcher, size_t at)
 {
     if (!is_plain(matcher->value) || span_starts_with(matcher->name, "__"))
-        return compile(parser, matcher, at);
+        return compile_matcher(parser, matcher, at);
     matcher->comparison = matcher->comparison == MATCHES ? EQUALS : DIFFERS;
     return ERR_NONE;
 }
@@ -265,9 +265,9 @@ static enum err_code take_expression(struct parser *parser, struct matcher *matc
 static enum err_code take_name(struct parser *parser, struct span *ret_name)
 {
     const size_t begin = parser->at;
-    if (!is_letter(peek(parser)))
+    if (!is_letter(peek_char(parser)))
         return fail_at(parser, begin, "expected the name of a label");
-    while (is_name(peek(parser)))
+    while (is_name(peek_char(parser)))
         parser->at++;
     const struct span name = span_of(parser->text.data + begin, parser->at - begin);
     *ret_name = clean_name(parser->arena, name);
@@ -290,7 +290,7 @@ static enum err_code take_value(struct parser *parser, struct matcher *matcher)
 }
 
 /* What takes too long for the empty text is no requirement: comparing it is refused. */
-static bool takes_none(const struct matcher *matcher)
+static bool matches_empty(const struct matcher *matcher)
 {
     bool matches = !matcher->value.size;
     struct err ignored;
@@ -304,7 +304,7 @@ static void add_matcher(struct selector *selector, const struct matcher *matcher
     struct matcher *kept = &selector->matchers[selector->matcher_count++];
     selector->has_type |= matcher->is_of_type && matcher->comparison == EQUALS;
     *kept = *matcher;
-    kept->takes_none = takes_none(kept);
+    kept->matches_empty = matches_empty(kept);
     if (!kept->regex)
         return;
     map_bytes_init(&kept->known, 0);
@@ -335,15 +335,15 @@ static enum err_code take_matchers(struct parser *parser)
     const size_t begin = parser->at - 1;
     for (;;) {
         skip_space(parser);
-        if (take(parser, '}'))
+        if (take_char(parser, '}'))
             return ERR_NONE;
-        if (peek(parser) < 0)
+        if (peek_char(parser) < 0)
             return fail_at(parser, begin, "this { is not closed");
         enum err_code code = take_matcher(parser);
         if (code)
             return code;
         skip_space(parser);
-        if (!take(parser, ',') && peek(parser) != '}')
+        if (!take_char(parser, ',') && peek_char(parser) != '}')
             return fail_at(parser, parser->at, "expected , or }");
     }
 }
@@ -353,8 +353,8 @@ static enum err_code take_matchers(struct parser *parser)
 static enum err_code take_type(struct parser *parser)
 {
     const size_t begin = parser->at;
-    while (peek(parser) > ' ' && peek(parser) != '{') {
-        if (!parser->was_kept && strchr(SELECTOR_QUOTED_SIGNS, peek(parser)))
+    while (peek_char(parser) > ' ' && peek_char(parser) != '{') {
+        if (!parser->was_kept && strchr(SELECTOR_QUOTED_SIGNS, peek_char(parser)))
             return fail_at(parser, parser->at,
                            "expected a profile type, {labels} or both (a type with such a sign is "
                            "written {__profile_type__=\"...\"})");
@@ -372,15 +372,15 @@ static enum err_code take_type(struct parser *parser)
     return check_type(parser, matcher.value, begin);
 }
 
-static enum err_code parse(struct parser *parser)
+static enum err_code parse_selector_text(struct parser *parser)
 {
     skip_space(parser);
     enum err_code code = take_type(parser);
     skip_space(parser);
-    if (!code && take(parser, '{'))
+    if (!code && take_char(parser, '{'))
         code = take_matchers(parser);
     skip_space(parser);
-    if (!code && peek(parser) >= 0)
+    if (!code && peek_char(parser) >= 0)
         code = fail_at(parser, parser->at, "expected nothing more");
     if (!code && !parser->selector->matcher_count)
         code = err_set(parser->err, ERR_INVALID,
@@ -407,7 +407,7 @@ static enum err_code parse_text(struct parser *parser, struct selector **ret_sel
                        SELECTOR_MAX_BYTES);
     if (memchr(parser->text.data, 0, parser->text.size))
         return err_set(parser->err, ERR_INVALID, "%s: a byte of it is 0", parser->name);
-    enum err_code code = parse(parser);
+    enum err_code code = parse_selector_text(parser);
     if (!code)
         *ret_selector = selector;
     return code;
@@ -440,7 +440,7 @@ uint32_t selector_required_labels(const struct selector *selector,
     uint32_t count = 0;
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        if (!matcher->is_of_type && !matcher->takes_none)
+        if (!matcher->is_of_type && !matcher->matches_empty)
             ret_names[count++] = matcher->name;
     }
     return count;
@@ -736,7 +736,7 @@ bool selector_may_match_samples(const struct selector *selector,
 {
     for (size_t i = 0; i < selector->matcher_count; i++) {
         const struct matcher *matcher = &selector->matchers[i];
-        if (!matcher->is_of_type && !(are_required && matcher->takes_none) &&
+        if (!matcher->is_of_type && !(are_required && matcher->matches_empty) &&
             may_have_label(dictionary, matcher->name))
             return true;
     }

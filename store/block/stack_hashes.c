@@ -206,7 +206,7 @@ static uint32_t *find_slot(const struct stack_hash_set *set, struct stack_hash h
     return &set->slots[at];
 }
 
-static void grow(struct stack_hash_set *set)
+static void grow_set(struct stack_hash_set *set)
 {
     set->capacity *= 2;
     set->hashes = mem_resize(set->hashes, set->capacity, sizeof(*set->hashes));
@@ -222,7 +222,7 @@ uint32_t stack_hash_set_add(struct stack_hash_set *set, struct stack_hash hash)
     if (*slot)
         return *slot - 1;
     if (set->count == set->capacity) {
-        grow(set);
+        grow_set(set);
         slot = find_slot(set, hash);
     }
     set->hashes[set->count++] = hash;

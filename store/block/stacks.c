@@ -84,7 +84,7 @@ static inline uint64_t key_at(const struct stack_paths *paths, uint32_t path, ui
     return at < paths->starts[path + 1] ? paths->frames[at] + UINT64_C(1) : 0;
 }
 
-static void push(struct sorting *sorting, struct group group)
+static void push_range(struct sorting *sorting, struct group group)
 {
     if (group.count < 2)
         return;
@@ -133,7 +133,7 @@ static uint64_t choose_key(struct sorting *sorting, const struct group *group)
     return keys[2] < least ? least : keys[2] > most ? most : keys[2];
 }
 
-static void exchange(struct entry *a, struct entry *b)
+static void swap_paths(struct entry *a, struct entry *b)
 {
     const struct entry kept = *a;
     *a = *b;
@@ -141,23 +141,25 @@ static void exchange(struct entry *a, struct entry *b)
 }
 
 /* Those before the chosen key, with it, and behind it. */
-static void split(struct sorting *sorting, const struct group *group)
+static void partition_range(struct sorting *sorting, const struct group *group)
 {
     struct entry *entries = sorting->entries + group->first;
     const uint64_t key = choose_key(sorting, group);
     uint32_t low = 0, high = group->count;
     for (uint32_t at = 0; at < high;) {
         if (entries[at].key < key)
-            exchange(&entries[low++], &entries[at++]);
+            swap_paths(&entries[low++], &entries[at++]);
         else if (entries[at].key > key)
-            exchange(&entries[at], &entries[--high]);
+            swap_paths(&entries[at], &entries[--high]);
         else
             at++;
     }
-    push(sorting, (struct group){group->first, low, group->depth, true});
+    push_range(sorting, (struct group){group->first, low, group->depth, true});
     if (key)
-        push(sorting, (struct group){group->first + low, high - low, group->depth + 1, false});
-    push(sorting, (struct group){group->first + high, group->count - high, group->depth, true});
+        push_range(sorting,
+                   (struct group){group->first + low, high - low, group->depth + 1, false});
+    push_range(sorting,
+               (struct group){group->first + high, group->count - high, group->depth, true});
 }
 
 static void sort_group(struct sorting *sorting, const struct group *group)
@@ -169,7 +171,7 @@ static void sort_group(struct sorting *sorting, const struct group *group)
     struct entry *entries = sorting->entries + group->first;
     for (uint32_t i = 0; !group->has_keys && i < group->count; i++)
         entries[i].key = key_at(sorting->paths, entries[i].path, group->depth);
-    split(sorting, group);
+    partition_range(sorting, group);
 }
 
 static struct entry *sort_paths(const struct stack_paths *paths, struct arena *scratch)
@@ -183,7 +185,7 @@ static struct entry *sort_paths(const struct stack_paths *paths, struct arena *s
     };
     for (uint32_t i = 0; i < paths->count; i++)
         sorting.entries[i].path = i;
-    push(&sorting, (struct group){.count = paths->count});
+    push_range(&sorting, (struct group){.count = paths->count});
     while (sorting.group_count) {
         const struct group group = sorting.groups[--sorting.group_count];
         sort_group(&sorting, &group);

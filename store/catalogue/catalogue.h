@@ -179,9 +179,9 @@ enum catalogue_mark_reason {
 
 /* A part that is marked, and is to be looked at again. */
 struct catalogue_mark {
-    enum catalogue_mark_reason why;
+    enum catalogue_mark_reason reason;
     bool is_shared; /* other tenants' parts are in the object */
-    bool may_go;    /* it is told of a deletion and has been marked for CATALOGUE_LOSS_DAYS */
+    bool can_drop;  /* it is told of a deletion and has been marked for CATALOGUE_LOSS_DAYS */
     uint64_t row_count;
     int64_t begin_ns;
     int64_t end_ns;
@@ -196,7 +196,7 @@ struct catalogue_remainder {
     uint64_t row_count;
     int64_t begin_ns;
     int64_t end_ns;
-    enum catalogue_mark_reason why;
+    enum catalogue_mark_reason reason;
     bool is_rewritten; /* nothing is in it of which the part was told that it is deleted */
 };
 
@@ -230,8 +230,8 @@ struct catalogue_claim {
  * *ret_claim is in arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
-                              struct err *err) MUST_USE;
+                              int64_t retention_s, uint64_t rotation,
+                              struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
 
 /* Says that the writer lives and goes on with the claim, whose lease begins anew. Handles:
  * ERR_CONFLICT (one of both was lost). */
@@ -263,7 +263,7 @@ struct catalogue_block {
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
-                             const struct catalogue_remainder *rest, struct err *err) MUST_USE;
+                             const struct catalogue_remainder *remainder, struct err *err) MUST_USE;
 /* A claimed block alone in its window becomes one of `level` as it is. Handles: as catalogue_swap.
  */
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
@@ -278,7 +278,7 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
  * twice as long each time, up to a day. The claim is given up. */
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
-                                    enum catalogue_mark_reason why, struct err *err) MUST_USE;
+                                    enum catalogue_mark_reason reason, struct err *err) MUST_USE;
 /* Some of the newest and of the oldest objects that no merge has marked, but for this one.
  * tenant_id: whose blocks, where the role sees one team's alone. */
 enum err_code catalogue_list_others(struct pg_pool *database, struct arena *arena,

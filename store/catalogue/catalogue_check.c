@@ -8,8 +8,8 @@
 enum { LIST_MAX_BYTES = 64 << 20 };
 
 /* Of all tenants. */
-static enum err_code ask(struct pg_pool *database, struct arena *arena, const char *sql,
-                         struct pg_result **ret_result, struct err *err)
+static enum err_code list_entries(struct pg_pool *database, struct arena *arena, const char *sql,
+                                  struct pg_result **ret_result, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(database, &connection, err);
@@ -38,9 +38,10 @@ static enum err_code ask_entries(struct pg_pool *database, struct arena *arena,
                                  struct pg_result **ret_result, struct err *err)
 {
     if (!keys)
-        return ask(database, arena,
-                   ENTRY_COLUMNS_OF_BLOCK " UNION ALL " ENTRY_COLUMNS_OF_SEGMENT " ORDER BY 1, 2",
-                   ret_result, err);
+        return list_entries(database, arena,
+                            ENTRY_COLUMNS_OF_BLOCK " UNION ALL " ENTRY_COLUMNS_OF_SEGMENT
+                                                   " ORDER BY 1, 2",
+                            ret_result, err);
     pg_auto connection = NULL;
     buf_auto list;
     buf_init(&list, LIST_MAX_BYTES);
@@ -86,7 +87,7 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
 }
 
 enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,
-                                   bool *ret_knows, struct err *err)
+                                   bool *ret_exists, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -98,7 +99,7 @@ enum err_code catalogue_has_object(struct pg_pool *database, const char *object_
                                " OR EXISTS (SELECT FROM segment WHERE object_key = $1)",
                                arena, &result, err, PG_TEXT(object_key));
     if (!code)
-        *ret_knows = pg_get_bool(result, 0, 0);
+        *ret_exists = pg_get_bool(result, 0, 0);
     return code;
 }
 
@@ -107,26 +108,26 @@ enum err_code store_measure(struct pg_pool *database, struct arena *arena,
                             struct err *err)
 {
     struct pg_result *result;
-    enum err_code code =
-        ask(database, arena,
-            "WITH part AS (SELECT tenant_id, level::bigint, bytes, row_count, begin_ns, end_ns,"
-            " swapped_at IS NOT NULL AS is_swapped, is_broken, deletions <> '{}' AS is_deleting,"
-            " leased_until > now() AS is_leased FROM block"
-            " UNION ALL SELECT tenant_id, 0, (SELECT sum(l) FROM unnest(lengths) AS l)::bigint,"
-            " row_count, begin_ns, end_ns, is_swapped, is_broken, deletions <> '{}',"
-            " leased_until > now() FROM segment_tenant) "
-            "SELECT p.tenant_id, t.name, level, count(*) FILTER (WHERE NOT is_swapped),"
-            " coalesce(sum(bytes) FILTER (WHERE NOT is_swapped), 0)::bigint,"
-            " coalesce(sum(row_count) FILTER (WHERE NOT is_swapped), 0)::bigint,"
-            " min(begin_ns) FILTER (WHERE NOT is_swapped),"
-            " max(end_ns) FILTER (WHERE NOT is_swapped),"
-            " count(*) FILTER (WHERE NOT is_swapped AND is_broken),"
-            " count(*) FILTER (WHERE NOT is_swapped AND is_leased),"
-            " count(*) FILTER (WHERE NOT is_swapped AND is_deleting),"
-            " count(*) FILTER (WHERE is_swapped),"
-            " coalesce(sum(bytes) FILTER (WHERE is_swapped), 0)::bigint"
-            " FROM part p JOIN tenant t ON t.id = p.tenant_id GROUP BY 1, 2, 3 ORDER BY 1, 3",
-            &result, err);
+    enum err_code code = list_entries(
+        database, arena,
+        "WITH part AS (SELECT tenant_id, level::bigint, bytes, row_count, begin_ns, end_ns,"
+        " swapped_at IS NOT NULL AS is_swapped, is_broken, deletions <> '{}' AS is_deleting,"
+        " leased_until > now() AS is_leased FROM block"
+        " UNION ALL SELECT tenant_id, 0, (SELECT sum(l) FROM unnest(lengths) AS l)::bigint,"
+        " row_count, begin_ns, end_ns, is_swapped, is_broken, deletions <> '{}',"
+        " leased_until > now() FROM segment_tenant) "
+        "SELECT p.tenant_id, t.name, level, count(*) FILTER (WHERE NOT is_swapped),"
+        " coalesce(sum(bytes) FILTER (WHERE NOT is_swapped), 0)::bigint,"
+        " coalesce(sum(row_count) FILTER (WHERE NOT is_swapped), 0)::bigint,"
+        " min(begin_ns) FILTER (WHERE NOT is_swapped),"
+        " max(end_ns) FILTER (WHERE NOT is_swapped),"
+        " count(*) FILTER (WHERE NOT is_swapped AND is_broken),"
+        " count(*) FILTER (WHERE NOT is_swapped AND is_leased),"
+        " count(*) FILTER (WHERE NOT is_swapped AND is_deleting),"
+        " count(*) FILTER (WHERE is_swapped),"
+        " coalesce(sum(bytes) FILTER (WHERE is_swapped), 0)::bigint"
+        " FROM part p JOIN tenant t ON t.id = p.tenant_id GROUP BY 1, 2, 3 ORDER BY 1, 3",
+        &result, err);
     if (code)
         return code;
     const int rows = pg_row_count(result);

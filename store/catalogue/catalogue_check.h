@@ -27,7 +27,7 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
                                  struct err *err) MUST_USE;
 /* Is there a row for the object? */
 enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,
-                                   bool *ret_knows, struct err *err) MUST_USE;
+                                   bool *ret_exists, struct err *err) MUST_USE;
 /* The tenant's part of the object is whole: merges take it, if it was marked. */
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
                                       int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;

@@ -23,9 +23,10 @@ enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct aren
 
 /* Merges that have begun with any of this lose their lease: they read what is deleted now. Rows are
  * locked in order, so that no two deletions wait for each other. */
-static enum err_code tell_rows(struct pg_connection *connection, struct arena *arena,
-                               int64_t tenant_id, const struct catalogue_deletion *deletion,
-                               struct err *err)
+static enum err_code add_deletion_to_rows(struct pg_connection *connection, struct arena *arena,
+                                          int64_t tenant_id,
+                                          const struct catalogue_deletion *deletion,
+                                          struct err *err)
 {
     enum err_code code = pg_queue_values(
         connection, tenant_id,
@@ -90,7 +91,7 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
     if (code)
         return code;
     deletion->id = pg_get_i64(result, 0, 0);
-    return tell_rows(connection, arena, tenant_id, deletion, err);
+    return add_deletion_to_rows(connection, arena, tenant_id, deletion, err);
 }
 
 void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,

@@ -144,15 +144,15 @@ enum kind {
 
 /* What is asked for first, claim by claim: where segments are due without end, as with many teams
  * that send little, all else still goes on. */
-static const enum kind turns[CATALOGUE_CLAIM_ROTATION] = {
+static const enum kind rotation_order[CATALOGUE_CLAIM_ROTATION] = {
     KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
     KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
 
 /* And when none of that is due. */
-static const enum kind order[] = {KIND_SEGMENTS, KIND_DELETED_BLOCKS, KIND_BLOCKS, KIND_EXPIRY,
-                                  KIND_MARKED};
+static const enum kind default_order[] = {KIND_SEGMENTS, KIND_DELETED_BLOCKS, KIND_BLOCKS,
+                                          KIND_EXPIRY, KIND_MARKED};
 
-struct claiming {
+struct claim_request {
     struct pg_connection *connection;
     struct arena *arena;
     int64_t writer_id;
@@ -162,13 +162,14 @@ struct claiming {
     struct pg_result *result;
 };
 
-static enum err_code claim_kind(struct claiming *claiming, enum kind kind, struct err *err)
+static enum err_code claim_kind(struct claim_request *claim_request, enum kind kind,
+                                struct err *err)
 {
-    struct pg_connection *connection = claiming->connection;
-    struct arena *arena = claiming->arena;
-    const int64_t writer_id = claiming->writer_id;
-    struct pg_result **result = &claiming->result;
-    claiming->kind = kind;
+    struct pg_connection *connection = claim_request->connection;
+    struct arena *arena = claim_request->arena;
+    const int64_t writer_id = claim_request->writer_id;
+    struct pg_result **result = &claim_request->result;
+    claim_request->kind = kind;
     switch (kind) {
     case KIND_SEGMENTS:
     case KIND_DELETED_SEGMENTS:
@@ -179,49 +180,51 @@ static enum err_code claim_kind(struct claiming *claiming, enum kind kind, struc
     case KIND_BLOCKS:
         return claim_blocks(connection, arena, writer_id, result, err);
     case KIND_EXPIRY:
-        return catalogue_claim_expiry(connection, arena, writer_id, claiming->retention_s, result,
-                                      err);
+        return catalogue_claim_expiry(connection, arena, writer_id, claim_request->retention_s,
+                                      result, err);
     case KIND_MARKED:
-        return catalogue_claim_marked(connection, arena, writer_id, &claiming->mark, result, err);
+        return catalogue_claim_marked(connection, arena, writer_id, &claim_request->mark, result,
+                                      err);
     }
     return ERR_INTERNAL;
 }
 
-static enum err_code claim_any(struct claiming *claiming, uint64_t turn, struct err *err)
+static enum err_code claim_any(struct claim_request *claim_request, uint64_t rotation,
+                               struct err *err)
 {
-    const enum kind first = turns[turn % CATALOGUE_CLAIM_ROTATION];
-    enum err_code code = claim_kind(claiming, first, err);
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        if (code || pg_row_count(claiming->result) > 0)
+    const enum kind first = rotation_order[rotation % CATALOGUE_CLAIM_ROTATION];
+    enum err_code code = claim_kind(claim_request, first, err);
+    for (size_t i = 0; i < sizeof(default_order) / sizeof(default_order[0]); i++) {
+        if (code || pg_row_count(claim_request->result) > 0)
             break;
-        if (order[i] != first)
-            code = claim_kind(claiming, order[i], err);
+        if (default_order[i] != first)
+            code = claim_kind(claim_request, default_order[i], err);
     }
     return code;
 }
 
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, uint64_t turn, struct catalogue_claim *ret_claim,
-                              struct err *err)
+                              int64_t retention_s, uint64_t rotation,
+                              struct catalogue_claim *ret_claim, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
-    struct claiming claiming = {.connection = connection,
-                                .arena = arena,
-                                .writer_id = writer_id,
-                                .retention_s = retention_s,
-                                .mark = {.why = CATALOGUE_NOT_MARKED}};
+    struct claim_request claim_request = {.connection = connection,
+                                          .arena = arena,
+                                          .writer_id = writer_id,
+                                          .retention_s = retention_s,
+                                          .mark = {.reason = CATALOGUE_NOT_MARKED}};
     if (!code)
-        code = claim_any(&claiming, turn, err);
+        code = claim_any(&claim_request, rotation, err);
     if (code)
         return code;
-    read_claim(arena, claiming.result, ret_claim);
-    ret_claim->mark = claiming.mark;
-    ret_claim->is_expiry = ret_claim->count && claiming.kind == KIND_EXPIRY;
-    ret_claim->is_rewrite = ret_claim->is_expiry || claiming.mark.why ||
-                            (ret_claim->count && claiming.kind == KIND_DELETED_BLOCKS);
+    read_claim(arena, claim_request.result, ret_claim);
+    ret_claim->mark = claim_request.mark;
+    ret_claim->is_expiry = ret_claim->count && claim_request.kind == KIND_EXPIRY;
+    ret_claim->is_rewrite = ret_claim->is_expiry || claim_request.mark.reason ||
+                            (ret_claim->count && claim_request.kind == KIND_DELETED_BLOCKS);
     if (ret_claim->is_expiry)
-        ret_claim->retention_key = pg_get_i64(claiming.result, 0, 7);
+        ret_claim->retention_key = pg_get_i64(claim_request.result, 0, 7);
     if (ret_claim->count)
         code = catalogue_load_rules(connection, arena, PG_NO_TENANT, ret_claim->tenant_id,
                                     retention_s, &ret_claim->rules, err);
@@ -258,7 +261,7 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
     return code ? code : catalogue_check_count(pg_affected(result), 1, err);
 }
 
-#define RELEASE " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
+#define RELEASE_SQL " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
 
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                               const struct catalogue_claim *claim, struct err *err)
@@ -296,9 +299,9 @@ enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     struct pg_result *result;
-    const char *sql = claim->level ? "UPDATE block" RELEASE " WHERE tenant_id = $1"
+    const char *sql = claim->level ? "UPDATE block" RELEASE_SQL " WHERE tenant_id = $1"
                                      " AND id = ANY ($2::bigint[]) AND leased_by = $3"
-                                   : "UPDATE segment_tenant" RELEASE " WHERE tenant_id = $1"
+                                   : "UPDATE segment_tenant" RELEASE_SQL " WHERE tenant_id = $1"
                                      " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3";
     enum err_code code = pg_take(jobs, &connection, err);
     return code
@@ -309,9 +312,9 @@ enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
 }
 
 /* Rows are locked in order, as deletions lock them, so that neither waits for the other. */
-static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
-                                 int64_t writer_id, const struct catalogue_claim *claim,
-                                 struct err *err)
+static enum err_code mark_inputs_swapped(struct pg_connection *connection, struct arena *arena,
+                                         int64_t writer_id, const struct catalogue_claim *claim,
+                                         struct err *err)
 {
     struct pg_result *result;
     const char *sql =
@@ -349,7 +352,7 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
-                             const struct catalogue_remainder *rest, struct err *err)
+                             const struct catalogue_remainder *remainder, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
@@ -360,11 +363,11 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
     if (!code)
         code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
     if (!code)
-        code = take_inputs(connection, arena, writer_id, claim, err);
+        code = mark_inputs_swapped(connection, arena, writer_id, claim, err);
     for (uint32_t i = 0; i < count && !code; i++)
         code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
-    if (!code && rest)
-        code = catalogue_insert_remainder(connection, arena, writer_id, claim, rest, err);
+    if (!code && remainder)
+        code = catalogue_insert_remainder(connection, arena, writer_id, claim, remainder, err);
     return code ? code : pg_commit(connection, err);
 }
 
@@ -388,7 +391,7 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
 
 /* A question reads the catalogue a moment after its time began; the other minute is for clocks and
  * limits that servers remember for a while. */
-#define GRACE                                                                                      \
+#define GRACE_SQL                                                                                  \
     "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
     "* interval '1 s'"
 
@@ -420,13 +423,13 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
         code = pg_query_values(
             connection, PG_NO_TENANT,
             "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
-            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
             arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
         code = pg_query_values(
             connection, PG_NO_TENANT,
             "DELETE FROM block WHERE id IN (SELECT id FROM block "
-            "WHERE swapped_at < now() - " GRACE " ORDER BY id FOR UPDATE SKIP LOCKED)",
+            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
             arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,

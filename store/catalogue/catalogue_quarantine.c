@@ -7,7 +7,7 @@
 
 enum { LIST_MAX_BYTES = 64 << 20 };
 
-static const char *const whys[] = {
+static const char *const reason_texts[] = {
     [CATALOGUE_NOT_MARKED] = "",
     [CATALOGUE_UNREADABLE] = "unreadable",
     [CATALOGUE_MISSING] = "missing",
@@ -84,26 +84,26 @@ enum err_code catalogue_claim_marked(struct pg_connection *connection, struct ar
     if (code || pg_row_count(*ret_result) == 0)
         return code;
     const struct pg_result *result = *ret_result;
-    const struct span why = span_text(pg_get_text(result, 0, 7));
+    const struct span reason = span_text(pg_get_text(result, 0, 7));
     *ret_mark = (struct catalogue_mark){
-        .why = CATALOGUE_UNREADABLE,
+        .reason = CATALOGUE_UNREADABLE,
         .is_shared = pg_get_bool(result, 0, 8),
-        .may_go = pg_get_bool(result, 0, 9),
+        .can_drop = pg_get_bool(result, 0, 9),
         .row_count = (uint64_t)pg_get_i64(result, 0, 10),
         .begin_ns = pg_get_i64(result, 0, 11),
         .end_ns = pg_get_i64(result, 0, 12),
     };
-    for (size_t i = CATALOGUE_UNREADABLE; i < sizeof(whys) / sizeof(whys[0]); i++)
-        if (span_equal_text(why, whys[i]))
-            ret_mark->why = (enum catalogue_mark_reason)i;
+    for (size_t i = CATALOGUE_UNREADABLE; i < sizeof(reason_texts) / sizeof(reason_texts[0]); i++)
+        if (span_equal_text(reason, reason_texts[i]))
+            ret_mark->reason = (enum catalogue_mark_reason)i;
     return ERR_NONE;
 }
 
 /* ---- marks ---- */
 
-static enum err_code give_up(struct pg_connection *connection, struct arena *arena,
-                             int64_t writer_id, const struct catalogue_claim *claim,
-                             struct err *err)
+static enum err_code release_claim(struct pg_connection *connection, struct arena *arena,
+                                   int64_t writer_id, const struct catalogue_claim *claim,
+                                   struct err *err)
 {
     return pg_queue_values(
         connection, PG_NO_TENANT,
@@ -123,7 +123,7 @@ static enum err_code give_up(struct pg_connection *connection, struct arena *are
 
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
-                                    enum catalogue_mark_reason why, struct err *err)
+                                    enum catalogue_mark_reason reason, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
@@ -134,9 +134,9 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, i
             connection, PG_NO_TENANT,
             claim->level ? "UPDATE block" MARK " WHERE id = $1 AND tenant_id = $2"
                          : "UPDATE segment_tenant" MARK " WHERE segment_id = $1 AND tenant_id = $2",
-            arena, err, PG_I64(owner), PG_I64(claim->tenant_id), PG_TEXT(whys[why]));
+            arena, err, PG_I64(owner), PG_I64(claim->tenant_id), PG_TEXT(reason_texts[reason]));
     if (!code)
-        code = give_up(connection, arena, writer_id, claim, err);
+        code = release_claim(connection, arena, writer_id, claim, err);
     return code ? code : pg_commit(connection, err);
 }
 
@@ -178,7 +178,7 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
                            " AND tenant_id = $2 AND leased_by = $3 AND NOT is_swapped",
             arena, err, PG_I64(claim->ids[0]), PG_I64(claim->tenant_id), PG_I64(writer_id));
     if (!code)
-        code = give_up(connection, arena, writer_id, claim, err);
+        code = release_claim(connection, arena, writer_id, claim, err);
     return code ? code : pg_commit(connection, err);
 }
 
@@ -241,12 +241,13 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
 
 enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
                                          int64_t writer_id, const struct catalogue_claim *claim,
-                                         const struct catalogue_remainder *rest, struct err *err)
+                                         const struct catalogue_remainder *remainder,
+                                         struct err *err)
 {
     buf_auto lengths;
     buf_init(&lengths, LIST_MAX_BYTES);
-    for (uint32_t i = 0; i < rest->count; i++)
-        catalogue_append_number(&lengths, (int64_t)rest->lengths[i]);
+    for (uint32_t i = 0; i < remainder->count; i++)
+        catalogue_append_number(&lengths, (int64_t)remainder->lengths[i]);
     return pg_queue_values(
         connection, PG_NO_TENANT,
         "WITH new AS (INSERT INTO segment (writer_id, object_key, bytes) VALUES ($1, $2, $3)"
@@ -256,8 +257,9 @@ enum err_code catalogue_insert_remainder(struct pg_connection *connection, struc
         "SELECT new.id, o.tenant_id, 0, $4::bigint[], $5, $6, $7,"
         " CASE WHEN $8 THEN '{}' ELSE o.deletions END, true, $9, o.broken_since, o.retry_count,"
         " " RETRY_AT " FROM new, segment_tenant o WHERE o.segment_id = $10 AND o.tenant_id = $11",
-        arena, err, PG_I64(writer_id), PG_TEXT(rest->object_key), PG_I64((int64_t)rest->bytes),
-        PG_TEXT(catalogue_end_list(arena, &lengths)), PG_I64(rest->begin_ns), PG_I64(rest->end_ns),
-        PG_I64((int64_t)rest->row_count), PG_BOOL(rest->is_rewritten), PG_TEXT(whys[rest->why]),
-        PG_I64(claim->ids[0]), PG_I64(claim->tenant_id));
+        arena, err, PG_I64(writer_id), PG_TEXT(remainder->object_key),
+        PG_I64((int64_t)remainder->bytes), PG_TEXT(catalogue_end_list(arena, &lengths)),
+        PG_I64(remainder->begin_ns), PG_I64(remainder->end_ns),
+        PG_I64((int64_t)remainder->row_count), PG_BOOL(remainder->is_rewritten),
+        PG_TEXT(reason_texts[remainder->reason]), PG_I64(claim->ids[0]), PG_I64(claim->tenant_id));
 }

@@ -20,7 +20,7 @@ enum err_code catalogue_claim_marked(struct pg_connection *connection, struct ar
 /* In the transaction that swaps the part. */
 enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
                                          int64_t writer_id, const struct catalogue_claim *claim,
-                                         const struct catalogue_remainder *rest,
+                                         const struct catalogue_remainder *remainder,
                                          struct err *err) MUST_USE;
 
 #endif

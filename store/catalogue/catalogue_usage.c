@@ -47,8 +47,9 @@ static void append_sums(struct sums *sums, const struct catalogue_part *parts, u
 }
 
 /* Rows are locked in one order by all: series, then sums, each by tenant. */
-static enum err_code queue_sums(struct pg_connection *connection, struct arena *arena,
-                                int64_t writer_id, int32_t day, struct sums *sums, struct err *err)
+static enum err_code queue_usage_sums(struct pg_connection *connection, struct arena *arena,
+                                      int64_t writer_id, int32_t day, struct sums *sums,
+                                      struct err *err)
 {
     return pg_queue_values(
         connection, PG_NO_TENANT,
@@ -102,7 +103,7 @@ enum err_code catalogue_queue_usage(struct pg_connection *connection, struct are
     }
     enum err_code code = ERR_NONE;
     if (sums.tenants.size)
-        code = queue_sums(connection, arena, writer_id, day, &sums, err);
+        code = queue_usage_sums(connection, arena, writer_id, day, &sums, err);
     for (size_t i = 0; i < list_count; i++)
         buf_fini(lists[i]);
     return code;

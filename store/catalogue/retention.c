@@ -7,13 +7,13 @@
 
 #define HOUR_NS (3600 * CLOCK_NS_PER_S)
 
-struct one {
+struct retention_entry {
     struct selector *selector;
     struct retention_times times;
 };
 
 struct retention {
-    struct one *rules;
+    struct retention_entry *rules;
     uint32_t count;
     struct retention_times others; /* of what no rule finds */
     int64_t latest_cutoff_ns;
@@ -61,7 +61,7 @@ enum err_code retention_create(struct arena *arena, const struct catalogue_rules
                                struct retention **ret_retention, struct err *err)
 {
     struct retention *retention = arena_new(arena, struct retention, 1);
-    *retention = (struct retention){.rules = arena_new(arena, struct one, rules->count),
+    *retention = (struct retention){.rules = arena_new(arena, struct retention_entry, rules->count),
                                     .count = rules->count,
                                     .others = times_of(rules->now_ns, rules->default_s, 0),
                                     .latest_cutoff_ns = INT64_MIN};
@@ -88,7 +88,7 @@ enum err_code retention_find(const struct retention *retention, const struct dic
                              uint32_t series, struct retention_times *ret_times, struct err *err)
 {
     for (uint32_t i = 0; i < retention->count; i++) {
-        const struct one *rule = &retention->rules[i];
+        const struct retention_entry *rule = &retention->rules[i];
         bool matches = false;
         enum err_code code = selector_matches(rule->selector, dictionary, series, &matches, err);
         if (code)

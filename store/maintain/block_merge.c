@@ -204,7 +204,7 @@ static enum err_code note_rows(const struct merging *merging, const struct sourc
     return ERR_NONE;
 }
 
-static enum err_code note_use(const struct merging *merging, const struct source *source)
+static enum err_code mark_used(const struct merging *merging, const struct source *source)
 {
     struct dictionary_use *use = &merging->uses[source->input];
     if (use->what == DICTIONARY_ALL)
@@ -232,7 +232,7 @@ static enum err_code find_uses(const struct merging *merging, uint32_t block_cou
     for (uint32_t i = 0; i < merging->source_count && !code; i++) {
         struct source *source = &merging->sources[i];
         struct block_losses *losses = merging->options->losses;
-        code = note_use(merging, source);
+        code = mark_used(merging, source);
         if (!losses || !(code == ERR_CORRUPT || (code == ERR_IO && merging->err->is_unreadable)))
             continue;
         if (code == ERR_IO)
@@ -246,7 +246,7 @@ static enum err_code find_uses(const struct merging *merging, uint32_t block_cou
 }
 
 /* A granule may have nothing but deleted profiles, which only reading tells. */
-static void drop_empty_sources(struct merging *merging)
+static void remove_empty_sources(struct merging *merging)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < merging->source_count; i++) {
@@ -471,7 +471,7 @@ static enum err_code merge_granule(struct merging *merging, const struct source 
     return gathered.profile_count ? write_gathered(merging, sources, &gathered) : ERR_NONE;
 }
 
-static enum err_code merge_all(struct merging *merging, struct block_summary *ret_summary)
+static enum err_code merge_series(struct merging *merging, struct block_summary *ret_summary)
 {
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < merging->source_count && !code;) {
@@ -495,7 +495,7 @@ static enum err_code unite_and_merge(struct merging *merging, uint32_t block_cou
     enum err_code code = find_uses(merging, block_count);
     if (code)
         return code;
-    drop_empty_sources(merging);
+    remove_empty_sources(merging);
     if (!merging->source_count) {
         *ret_summary = (struct block_summary){0};
         return ERR_NONE;
@@ -505,7 +505,7 @@ static enum err_code unite_and_merge(struct merging *merging, uint32_t block_cou
     if (code)
         return code;
     order_sources(merging);
-    return merge_all(merging, ret_summary);
+    return merge_series(merging, ret_summary);
 }
 
 enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,

@@ -42,7 +42,7 @@ struct compaction {
 };
 
 /* Much to merge, or a slow bucket, may take longer than a writer and a lease last unseen. */
-static enum err_code stay_alive(struct compaction *compaction)
+static enum err_code renew_lease(struct compaction *compaction)
 {
     const int64_t now_ns = clock_monotonic_ns();
     if (now_ns - compaction->renewed_ns < RENEW_S * CLOCK_NS_PER_S)
@@ -55,13 +55,13 @@ static enum err_code stay_alive(struct compaction *compaction)
 /* ---- inputs ---- */
 
 static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
-                                 enum catalogue_mark_reason why)
+                                 enum catalogue_mark_reason reason)
 {
     struct err err;
     const struct catalogue_claim *claim = compaction->claim;
     block_cache_remove(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
     (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
-                                 compaction->writer_id, claim, claim->owners[place], why, &err);
+                                 compaction->writer_id, claim, claim->owners[place], reason, &err);
     return ERR_CORRUPT;
 }
 
@@ -97,7 +97,7 @@ static enum err_code open_inputs(struct compaction *compaction)
         struct open_block *opened = &compaction->opened[compaction->count];
         if (compaction->plan->is_left_out && compaction->plan->is_left_out[i])
             continue;
-        enum err_code code = stay_alive(compaction);
+        enum err_code code = renew_lease(compaction);
         if (code)
             return code;
         code = block_cache_borrow(compaction->options->blocks, claim->tenant_id, &claim->places[i],
@@ -120,8 +120,8 @@ static enum err_code open_inputs(struct compaction *compaction)
 
 /* Granules of a series. A rule is due on a block that is looked at for its sake once all of the
  * block is too old for it, so that each is due once; other merges do what they can. */
-static enum err_code look_at_series(struct compaction *compaction, const struct block *block,
-                                    const struct block_granule *granules, uint32_t count)
+static enum err_code note_series_due(struct compaction *compaction, const struct block *block,
+                                     const struct block_granule *granules, uint32_t count)
 {
     const int64_t end_ns = block_footer(block)->end_ns;
     const bool is_expiry = compaction->claim->is_expiry;
@@ -143,7 +143,7 @@ static enum err_code look_at_series(struct compaction *compaction, const struct 
     return ERR_NONE;
 }
 
-static enum err_code look_at_block(struct compaction *compaction, const struct block *block)
+static enum err_code note_block_due(struct compaction *compaction, const struct block *block)
 {
     uint32_t count;
     enum err_code code = ERR_NONE;
@@ -154,7 +154,7 @@ static enum err_code look_at_block(struct compaction *compaction, const struct b
         uint32_t end = i;
         while (end < count && granules[end].series == granules[i].series)
             end++;
-        code = look_at_series(compaction, block, &granules[i], end - i);
+        code = note_series_due(compaction, block, &granules[i], end - i);
         i = end;
     }
     return code;
@@ -168,7 +168,7 @@ static enum err_code find_expired(struct compaction *compaction)
         retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
     compaction->due_ns = INT64_MAX;
     for (uint32_t i = 0; i < compaction->count && !code; i++)
-        code = look_at_block(compaction, compaction->blocks[i]);
+        code = note_block_due(compaction, compaction->blocks[i]);
     if (!code && (compaction->is_due || claim->deletion_count))
         code = deletion_set_create(compaction->arena, claim->deletions, claim->deletion_count,
                                    compaction->retention, &compaction->deleted, compaction->err);
@@ -176,7 +176,7 @@ static enum err_code find_expired(struct compaction *compaction)
 }
 
 /* Something in them is broken, or cannot be read: which? */
-static enum err_code find_broken(struct compaction *compaction, enum err_code why)
+static enum err_code mark_broken_input(struct compaction *compaction, enum err_code reason)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
         struct err err;
@@ -187,7 +187,7 @@ static enum err_code find_broken(struct compaction *compaction, enum err_code wh
             return mark_broken(compaction, compaction->places[i], CATALOGUE_UNREADABLE);
         }
     }
-    return why;
+    return reason;
 }
 
 /* ---- days ---- */
@@ -249,7 +249,7 @@ struct output {
 static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
 {
     const struct output *output = context;
-    enum err_code code = stay_alive(output->compaction);
+    enum err_code code = renew_lease(output->compaction);
     return code ? code : object_writer_append(output->object, bytes, err);
 }
 
@@ -312,7 +312,7 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
 }
 
 /* For each day a block more. */
-static void make_room(struct compaction *compaction, uint32_t count)
+static void reserve_outputs(struct compaction *compaction, uint32_t count)
 {
     const struct catalogue_block *before = compaction->outputs;
     compaction->outputs = arena_new(compaction->arena, struct catalogue_block,
@@ -328,11 +328,11 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
     if (count > DAYS_MAX)
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
-    make_room(compaction, count);
+    reserve_outputs(compaction, count);
     for (uint32_t i = 0; i < count; i++) {
         enum err_code code = write_output(compaction, group, days[i]);
         if (code == ERR_CORRUPT || (code == ERR_IO && compaction->err->is_unreadable))
-            return find_broken(compaction, code);
+            return mark_broken_input(compaction, code);
         if (code)
             return code;
     }
@@ -424,7 +424,7 @@ static uint32_t next_level(const struct catalogue_claim *claim)
 }
 
 /* What was written for nothing is trash: the writer goes on. */
-static enum err_code discard_outputs(struct compaction *compaction, enum err_code why)
+static enum err_code discard_outputs(struct compaction *compaction, enum err_code reason)
 {
     struct err err;
     const char **keys = arena_new(compaction->arena, const char *, compaction->output_count);
@@ -436,12 +436,12 @@ static enum err_code discard_outputs(struct compaction *compaction, enum err_cod
     compaction->may_have_put = code != ERR_NONE;
     if (code)
         *compaction->err = err;
-    return code ? code : why;
+    return code ? code : reason;
 }
 
 /* What merges meet in stored data, rules and deletions of one team; the rest is the bucket's or
  * the database's, and everybody's. */
-static bool is_of_claim(enum err_code code)
+static bool is_caused_by_claim(enum err_code code)
 {
     return code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
            code == ERR_INTERNAL || code == ERR_CORRUPT;
@@ -460,7 +460,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
                                     .renewed_ns = clock_monotonic_ns(),
                                     .err = err};
     if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry &&
-        !claim->mark.why)
+        !claim->mark.reason)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
                                  err);
     enum err_code code = open_inputs(&compaction);
@@ -473,20 +473,20 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
         code = check_losses(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         block_cache_return(&compaction.opened[i]);
-    if (is_of_claim(code))
+    if (is_caused_by_claim(code))
         code = discard_outputs(&compaction, code);
     if (!code && is_early)
         return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
                                   compaction.due_ns, err);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
-                              compaction.outputs, compaction.output_count, plan->rest, err);
+                              compaction.outputs, compaction.output_count, plan->remainder, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
         block_cache_remove(options->blocks, claim->tenant_id, &claim->places[i]);
     const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
     if (is_rolled_back) /* nobody will ever name them */
         code = discard_outputs(&compaction, code);
-    if (code && (compaction.may_have_put || plan->rest))
+    if (code && (compaction.may_have_put || plan->remainder))
         writer_end(options->writer, writer_id);
     return code;
 }
@@ -502,8 +502,8 @@ static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
 }
 
 /* Of the claim's segments or blocks, count from first on. */
-static struct catalogue_claim part_of(const struct catalogue_claim *claim, uint32_t first,
-                                      uint32_t count)
+static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, uint32_t first,
+                                          uint32_t count)
 {
     const uint32_t begin = first_place(claim, first), end = first_place(claim, first + count);
     struct catalogue_claim part = *claim;
@@ -523,8 +523,8 @@ static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
 }
 
 /* As no merge can take it, none is to try: it is told, and read as it is. */
-static enum err_code set_aside(const struct maintenance_options *options, int64_t writer_id,
-                               const struct catalogue_claim *claim, struct err *err)
+static enum err_code mark_too_large(const struct maintenance_options *options, int64_t writer_id,
+                                    const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
     if (options->report)
@@ -535,8 +535,8 @@ static enum err_code set_aside(const struct maintenance_options *options, int64_
 
 /* Bytes of strings of a segment's part or of a block; *ret_is_oversized: out of proportion. 0: it
  * cannot be opened. */
-static size_t measure(const struct maintenance_options *options, const struct catalogue_claim *one,
-                      bool *ret_is_oversized)
+static size_t measure_strings(const struct maintenance_options *options,
+                              const struct catalogue_claim *one, bool *ret_is_oversized)
 {
     size_t bytes = 0;
     *ret_is_oversized = false;
@@ -561,9 +561,9 @@ static uint32_t find_obstacle(const struct maintenance_options *options,
     size_t most = 0;
     bool has_oversized = false;
     for (uint32_t i = 0; i < part->id_count; i++) {
-        const struct catalogue_claim one = part_of(part, i, 1);
+        const struct catalogue_claim one = slice_claim(part, i, 1);
         bool is_oversized;
-        const size_t bytes = measure(options, &one, &is_oversized);
+        const size_t bytes = measure_strings(options, &one, &is_oversized);
         if (is_oversized < has_oversized || (is_oversized == has_oversized && bytes <= most))
             continue;
         found = i;
@@ -589,10 +589,10 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
     uint32_t size = claim->id_count;
     enum err_code code = ERR_NONE;
     for (uint32_t first = 0; first < claim->id_count && !code;) {
-        const struct catalogue_claim rest = part_of(claim, first, claim->id_count - first);
-        const struct catalogue_claim part = part_of(claim, first, size);
+        const struct catalogue_claim remainder = slice_claim(claim, first, claim->id_count - first);
+        const struct catalogue_claim part = slice_claim(claim, first, size);
         if (size < claim->id_count)
-            code = catalogue_renew(options->jobs_database, writer_id, &rest, err);
+            code = catalogue_renew(options->jobs_database, writer_id, &remainder, err);
         if (!code)
             code = merge_part(options, writer_id, &part, err);
         if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
@@ -602,9 +602,9 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
         }
         if (code == ERR_TOO_LARGE) {
             const uint32_t obstacle = size > 1 ? find_obstacle(options, &part) : 0;
-            const struct catalogue_claim one = part_of(claim, first + obstacle, 1);
-            const struct catalogue_claim before = part_of(claim, first, obstacle);
-            code = set_aside(options, writer_id, &one, err);
+            const struct catalogue_claim one = slice_claim(claim, first + obstacle, 1);
+            const struct catalogue_claim before = slice_claim(claim, first, obstacle);
+            code = mark_too_large(options, writer_id, &one, err);
             if (!code && obstacle)
                 code = merge_part(options, writer_id, &before, err);
             size = obstacle + 1;
@@ -619,9 +619,9 @@ static enum err_code merge_claim(const struct maintenance_options *options, int6
 enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, struct err *err)
 {
-    enum err_code code = claim->mark.why ? repair_claim(options, writer_id, claim, err)
-                                         : merge_claim(options, writer_id, claim, err);
-    if (is_of_claim(code)) {
+    enum err_code code = claim->mark.reason ? repair_claim(options, writer_id, claim, err)
+                                            : merge_claim(options, writer_id, claim, err);
+    if (is_caused_by_claim(code)) {
         if (options->report)
             options->report(options->report_context, "compaction", err);
         /* What was marked as broken has no lease any more, and is looked at when its mark says. */

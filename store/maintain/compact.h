@@ -24,7 +24,7 @@ struct compact_plan {
     bool is_apart;           /* what each place has, by itself */
     const bool *is_left_out; /* of each place; NULL: none is */
     const struct catalogue_remainder
-        *rest;                   /* has been put, and is swapped in; NULL: there is none */
+        *remainder;              /* has been put, and is swapped in; NULL: there is none */
     struct block_losses *losses; /* what cannot be read is left out and added; or NULL */
 };
 

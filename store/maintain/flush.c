@@ -87,7 +87,7 @@ static void refuse_late(struct waiting *waiting)
 }
 
 /* Without those that have waited too long for the flushes before this one. */
-static void gather(struct flush *flush, struct waiting *first, uint32_t count)
+static void collect_batches(struct flush *flush, struct waiting *first, uint32_t count)
 {
     const int64_t now_ns = clock_monotonic_ns();
     flush->batches = arena_new(flush->arena, struct waiting *, count);
@@ -117,13 +117,13 @@ static void begin_segment(struct flush *flush, size_t bytes)
     buf_commit(&flush->segment, flush->padding);
 }
 
-static struct span segment_of(const struct flush *flush)
+static struct span segment_bytes(const struct flush *flush)
 {
     return span_of(flush->segment.data + flush->padding, flush->segment.size - flush->padding);
 }
 
 /* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
-static void lay_out(struct flush *flush)
+static void lay_out_segment(struct flush *flush)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < flush->count; i++)
@@ -145,7 +145,7 @@ static int32_t clock_day(int64_t wall_ns)
 }
 
 /* Of the new parts: series that this server has counted for the day need not be asked about. */
-static void leave_seen_out(struct flush *flush, int32_t day)
+static void skip_seen_series(struct flush *flush, int32_t day)
 {
     struct seen_series *seen = &flush->flusher->seen;
     seen_series_begin(seen, day);
@@ -165,7 +165,7 @@ static void leave_seen_out(struct flush *flush, int32_t day)
 }
 
 /* What was refused, or had been taken before, has counted no series of this day. */
-static void note_seen(struct flush *flush)
+static void remember_series(struct flush *flush)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
         const struct catalogue_part *part = &flush->parts[i];
@@ -198,8 +198,8 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         connection, flush->arena, flusher->options.retention_s, flush->parts, flush->count, err);
     if (code)
         return code;
-    lay_out(flush);
-    const struct span segment = segment_of(flush);
+    lay_out_segment(flush);
+    const struct span segment = segment_bytes(flush);
     digest_random_id(id);
     flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
     if (buf_failed(&flush->segment))
@@ -208,7 +208,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         code = put_segment(flush, connection, segment, err);
     const int32_t day = clock_day(clock_wall_ns());
     if (!code) {
-        leave_seen_out(flush, day);
+        skip_seen_series(flush, day);
         code = catalogue_queue_usage(connection, flush->arena, flush->writer_id, day, flush->parts,
                                      flush->count, err);
     }
@@ -219,12 +219,12 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
     code = catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
                                   segment.size, flush->parts, flush->count, err);
     if (!code)
-        note_seen(flush);
+        remember_series(flush);
     return code;
 }
 
 /* What each batch is told; blocks of those that are kept move here. */
-static void settle(struct flush *flush, enum err_code code, const struct err *err)
+static void set_outcomes(struct flush *flush, enum err_code code, const struct err *err)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
         struct waiting *batch = flush->batches[i];
@@ -260,7 +260,7 @@ static enum err_code write_as_writer(struct flush *flush, struct err *err)
     return write_segment(flush, connection, err);
 }
 
-static void write_all(struct flush *flush)
+static void write_with_retry(struct flush *flush)
 {
     struct err err = {0};
     enum err_code code = write_as_writer(flush, &err);
@@ -270,7 +270,7 @@ static void write_all(struct flush *flush)
     }
     if (code && flush->may_be_put)
         writer_end(flush->flusher->options.writer, flush->writer_id);
-    settle(flush, code, &err);
+    set_outcomes(flush, code, &err);
 }
 
 /* Each on its own: woken together they would wait for the mutex one after the other. */
@@ -289,7 +289,7 @@ static void wake_all(struct flusher *flusher, struct waiting *first, size_t byte
 }
 
 /* Nobody waits for this any more. */
-static void keep_all(struct flush *flush)
+static void cache_blocks(struct flush *flush)
 {
     const struct flush_options *options = &flush->flusher->options;
     for (uint32_t i = 0; i < flush->count; i++) {
@@ -300,32 +300,33 @@ static void keep_all(struct flush *flush)
     }
 }
 
-static void flush_all(struct flusher *flusher, struct waiting *first, uint32_t count, size_t bytes)
+static void flush_batches(struct flusher *flusher, struct waiting *first, uint32_t count,
+                          size_t bytes)
 {
     arena_auto arena = arena_create();
     struct flush flush = {.flusher = flusher, .arena = arena};
     buf_init(&flush.segment, SEGMENT_MAX_BYTES);
-    gather(&flush, first, count);
+    collect_batches(&flush, first, count);
     if (flush.count)
-        write_all(&flush);
+        write_with_retry(&flush);
     wake_all(flusher, first, bytes);
     buf_fini(&flush.segment);
-    keep_all(&flush);
+    cache_blocks(&flush);
 }
 
 /* ---- the thread ---- */
 
 /* *ret_due_ns: when to look again, if nothing comes that changes it. */
-static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
+static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
 {
     if (!flusher->first)
         return false;
     const int interval_ms = flusher->options.interval_ms;
-    const int company_ms =
+    const int extra_ms =
         interval_ms < FLUSH_EXTRA_WAIT_MS / 2 ? interval_ms * 2 : FLUSH_EXTRA_WAIT_MS;
     *ret_due_ns = flusher->first->since_ns + interval_ms * CLOCK_NS_PER_MS;
     if (now_ns >= *ret_due_ns && flusher->expected_requests)
-        *ret_due_ns += company_ms * CLOCK_NS_PER_MS;
+        *ret_due_ns += extra_ms * CLOCK_NS_PER_MS;
     return now_ns >= *ret_due_ns || flusher->should_stop ||
            flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
            (flusher->options.max_waiting_requests &&
@@ -334,10 +335,10 @@ static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_
 
 /* Called locked. The thread sleeps until it is time by the clock: it is woken only when it is
  * before, since each waking for nothing costs as much as decoding a small request. */
-static void wake_if_time(struct flusher *flusher)
+static void wake_if_due(struct flusher *flusher)
 {
     int64_t due_ns;
-    if (is_time(flusher, clock_monotonic_ns(), &due_ns))
+    if (is_due(flusher, clock_monotonic_ns(), &due_ns))
         pthread_cond_signal(&flusher->arrived);
 }
 
@@ -349,11 +350,11 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
 }
 
 /* All that waits, once it is time; NULL when there will be nothing more. */
-static struct waiting *take_all(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
     int64_t due_ns;
-    while (!is_time(flusher, clock_monotonic_ns(), &due_ns)) {
+    while (!is_due(flusher, clock_monotonic_ns(), &due_ns)) {
         if (flusher->first)
             wait_until(flusher, due_ns);
         else if (flusher->should_stop)
@@ -380,8 +381,8 @@ static void *flusher_main(void *context)
     uint32_t count;
     size_t bytes;
     struct waiting *first;
-    while ((first = take_all(flusher, &count, &bytes)))
-        flush_all(flusher, first, count, bytes);
+    while ((first = take_batches(flusher, &count, &bytes)))
+        flush_batches(flusher, first, count, bytes);
     return NULL;
 }
 
@@ -432,16 +433,16 @@ void flusher_expect(struct flusher *flusher)
 }
 
 /* Called locked: nobody may be left to wait for. */
-static void expect_one_less(struct flusher *flusher)
+static void end_expectation(struct flusher *flusher)
 {
     if (--flusher->expected_requests == 0)
-        wake_if_time(flusher);
+        wake_if_due(flusher);
 }
 
 void flusher_cancel_expected(struct flusher *flusher)
 {
     pthread_mutex_lock(&flusher->mutex);
-    expect_one_less(flusher);
+    end_expectation(flusher);
     pthread_mutex_unlock(&flusher->mutex);
 }
 
@@ -486,7 +487,7 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     if (is_first) /* until then it slept without an end */
         pthread_cond_signal(&flusher->arrived);
     else
-        wake_if_time(flusher);
+        wake_if_due(flusher);
     return ERR_NONE;
 }
 
@@ -499,7 +500,7 @@ static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *w
     waiting[count - 1].done = &done;
     pthread_mutex_lock(&flusher->mutex);
     enum err_code code = enqueue(flusher, waiting, count, err);
-    expect_one_less(flusher);
+    end_expectation(flusher);
     pthread_mutex_unlock(&flusher->mutex);
     while (!code && sem_wait(&done) != 0) {
     }

@@ -27,8 +27,8 @@ enum {
 struct maintenance {
     struct maintenance_options options;
     pthread_t thread;
-    uint64_t turn;   /* claims so far */
-    int64_t tidy_ns; /* monotonic, when each is due next */
+    uint64_t rotation; /* claims so far */
+    int64_t tidy_ns;   /* monotonic, when each is due next */
     int64_t expire_ns;
     int64_t orphans_ns;
     pthread_mutex_t mutex; /* guards should_stop */
@@ -44,7 +44,7 @@ static bool should_stop(struct maintenance *maintenance)
     return stops;
 }
 
-static void report(struct maintenance *maintenance, const char *work, const struct err *err)
+static void report_failure(struct maintenance *maintenance, const char *work, const struct err *err)
 {
     if (maintenance->options.report)
         maintenance->options.report(maintenance->options.report_context, work, err);
@@ -59,7 +59,7 @@ struct orphans {
     uint32_t count;
 };
 
-static enum err_code discard(struct orphans *orphans, struct err *err)
+static enum err_code discard_orphans(struct orphans *orphans, struct err *err)
 {
     const uint32_t count = orphans->count;
     orphans->count = 0;
@@ -68,14 +68,14 @@ static enum err_code discard(struct orphans *orphans, struct err *err)
                  : ERR_NONE;
 }
 
-static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,
-                           struct err *err)
+static enum err_code collect_orphan(void *context, const char *key, uint64_t size,
+                                    int64_t modified_ns, struct err *err)
 {
     (void)size;
     (void)modified_ns;
     struct orphans *orphans = context;
     orphans->keys[orphans->count++] = arena_strdup(orphans->arena, key);
-    return orphans->count == KEYS_AT_ONCE ? discard(orphans, err) : ERR_NONE;
+    return orphans->count == KEYS_AT_ONCE ? discard_orphans(orphans, err) : ERR_NONE;
 }
 
 static enum err_code find_orphans(struct maintenance *maintenance, struct err *err)
@@ -91,11 +91,11 @@ static enum err_code find_orphans(struct maintenance *maintenance, struct err *e
         for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]) && !code; kind++) {
             char prefix[KEY_ROOM];
             snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kinds[kind], writers[i]);
-            code = object_list(maintenance->options.objects, prefix, visit, &orphans, err);
+            code = object_list(maintenance->options.objects, prefix, collect_orphan, &orphans, err);
         }
     }
     if (!code)
-        code = discard(&orphans, err);
+        code = discard_orphans(&orphans, err);
     return code || !count ? code
                           : catalogue_mark_swept(maintenance->options.jobs_database, arena, writers,
                                                  count, err);
@@ -103,7 +103,7 @@ static enum err_code find_orphans(struct maintenance *maintenance, struct err *e
 
 /* ---- by the clock ---- */
 
-static bool is_time(int64_t *due_ns, int64_t every_s)
+static bool is_due(int64_t *due_ns, int64_t every_s)
 {
     const int64_t now_ns = clock_monotonic_ns();
     if (now_ns < *due_ns)
@@ -113,19 +113,19 @@ static bool is_time(int64_t *due_ns, int64_t every_s)
 }
 
 /* What is not claimed. It comes between merges, too, of which there may always be one more. */
-static void do_timed(struct maintenance *maintenance)
+static void run_timed_work(struct maintenance *maintenance)
 {
     const struct maintenance_options *options = &maintenance->options;
     struct err err;
-    if (is_time(&maintenance->tidy_ns, TIDY_S) &&
+    if (is_due(&maintenance->tidy_ns, TIDY_S) &&
         catalogue_tidy(options->jobs_database, writer_peek(options->writer), options->query_time_s,
                        &err))
-        report(maintenance, "catalogue", &err);
-    if (is_time(&maintenance->expire_ns, EXPIRE_S) &&
+        report_failure(maintenance, "catalogue", &err);
+    if (is_due(&maintenance->expire_ns, EXPIRE_S) &&
         catalogue_expire(options->jobs_database, options->retention_s, &err))
-        report(maintenance, "retention", &err);
-    if (is_time(&maintenance->orphans_ns, ORPHANS_S) && find_orphans(maintenance, &err))
-        report(maintenance, "orphans", &err);
+        report_failure(maintenance, "retention", &err);
+    if (is_due(&maintenance->orphans_ns, ORPHANS_S) && find_orphans(maintenance, &err))
+        report_failure(maintenance, "orphans", &err);
 }
 
 /* ---- the thread ---- */
@@ -141,7 +141,7 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
     enum err_code code = writer_get(options->writer, &writer_id, err);
     if (!code)
         code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
-                               maintenance->turn++, &claim, err);
+                               maintenance->rotation++, &claim, err);
     if (code || !claim.count)
         return code;
     *ret_did = true;
@@ -152,19 +152,19 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
 }
 
 /* Until nothing is due. */
-static void run_round(struct maintenance *maintenance)
+static void merge_until_idle(struct maintenance *maintenance)
 {
     bool did = true;
     while (did && !should_stop(maintenance)) {
         struct err err;
-        do_timed(maintenance);
+        run_timed_work(maintenance);
         enum err_code code = compact_once(maintenance, &did, &err);
         if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
             writer_lose(maintenance->options.writer, writer_peek(maintenance->options.writer));
             return;
         }
         if (code) {
-            report(maintenance, "compaction", &err);
+            report_failure(maintenance, "compaction", &err);
             return;
         }
     }
@@ -186,11 +186,11 @@ static bool wait_for_round(struct maintenance *maintenance)
     return goes_on;
 }
 
-static void *upkeep_main(void *context)
+static void *maintenance_main(void *context)
 {
     struct maintenance *maintenance = context;
     while (wait_for_round(maintenance))
-        run_round(maintenance);
+        merge_until_idle(maintenance);
     return NULL;
 }
 
@@ -201,24 +201,24 @@ struct reachability maintenance_reachability(const struct maintenance_options *o
 }
 
 enum err_code maintenance_create(const struct maintenance_options *options,
-                                 struct maintenance **ret_upkeep, struct err *err)
+                                 struct maintenance **ret_maintenance, struct err *err)
 {
     struct maintenance *maintenance = mem_new(struct maintenance, 1);
     pthread_condattr_t attributes;
     maintenance->options = *options;
-    digest_random(&maintenance->turn,
-                  sizeof(maintenance->turn)); /* servers that live short take all turns */
+    digest_random(&maintenance->rotation,
+                  sizeof(maintenance->rotation)); /* servers that live short take all turns */
     maintenance->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
     pthread_mutex_init(&maintenance->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&maintenance->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (pthread_create(&maintenance->thread, NULL, upkeep_main, maintenance) != 0) {
+    if (pthread_create(&maintenance->thread, NULL, maintenance_main, maintenance) != 0) {
         mem_free(maintenance);
         return err_set(err, ERR_INTERNAL, "cannot start the thread that compacts");
     }
-    *ret_upkeep = maintenance;
+    *ret_maintenance = maintenance;
     return ERR_NONE;
 }
 

@@ -22,8 +22,8 @@ struct verification {
     struct err *err;
 };
 
-static void tell(struct verification *verification, enum store_problem problem,
-                 const char *object_key, int64_t tenant_id, const char *detail)
+static void report_problem(struct verification *verification, enum store_problem problem,
+                           const char *object_key, int64_t tenant_id, const char *detail)
 {
     const struct store_check *check = verification->check;
     verification->result.problem_counts[problem]++;
@@ -32,16 +32,18 @@ static void tell(struct verification *verification, enum store_problem problem,
 }
 
 /* What is found wrong of an object that has gone meanwhile, as merged ones do, is nothing. */
-static enum err_code tell_if_known(struct verification *verification, enum store_problem problem,
-                                   const struct catalogue_entry *entry, const char *detail)
+static enum err_code report_if_in_catalogue(struct verification *verification,
+                                            enum store_problem problem,
+                                            const struct catalogue_entry *entry, const char *detail)
 {
-    bool knows = verification->is_copy;
+    bool is_in_catalogue = verification->is_copy;
     const char *key = entry->places[0].object_key;
-    enum err_code code =
-        knows ? ERR_NONE
-              : catalogue_has_object(verification->check->database, key, &knows, verification->err);
-    if (!code && knows)
-        tell(verification, problem, key, entry->tenant_id, detail);
+    enum err_code code = is_in_catalogue
+                             ? ERR_NONE
+                             : catalogue_has_object(verification->check->database, key,
+                                                    &is_in_catalogue, verification->err);
+    if (!code && is_in_catalogue)
+        report_problem(verification, problem, key, entry->tenant_id, detail);
     return code;
 }
 
@@ -87,18 +89,20 @@ static enum err_code read_place(struct verification *verification,
     return code;
 }
 
-static enum err_code compare(struct verification *verification, const struct catalogue_entry *entry,
-                             const struct sums *sums)
+static enum err_code compare_with_catalogue(struct verification *verification,
+                                            const struct catalogue_entry *entry,
+                                            const struct sums *sums)
 {
     if (sums->row_count == entry->row_count && sums->begin_ns == entry->begin_ns &&
         sums->end_ns == entry->end_ns)
         return ERR_NONE;
-    return tell_if_known(verification, STORE_PROBLEM_DIFFERS, entry,
-                         arena_printf(verification->arena,
-                                      "%" PRIu64 " rows of %" PRId64 " to %" PRId64
-                                      ", the catalogue says %" PRIu64 " of %" PRId64 " to %" PRId64,
-                                      sums->row_count, sums->begin_ns, sums->end_ns,
-                                      entry->row_count, entry->begin_ns, entry->end_ns));
+    return report_if_in_catalogue(verification, STORE_PROBLEM_DIFFERS, entry,
+                                  arena_printf(verification->arena,
+                                               "%" PRIu64 " rows of %" PRId64 " to %" PRId64
+                                               ", the catalogue says %" PRIu64 " of %" PRId64
+                                               " to %" PRId64,
+                                               sums->row_count, sums->begin_ns, sums->end_ns,
+                                               entry->row_count, entry->begin_ns, entry->end_ns));
 }
 
 /* As it can be read by now, merges take it. */
@@ -123,11 +127,13 @@ static enum err_code verify_entry(struct verification *verification,
         enum err_code code = read_place(verification, entry, &entry->places[i], &sums, &err);
         is_whole &= !code;
         if (code == ERR_CORRUPT)
-            code = tell_if_known(verification, STORE_PROBLEM_BROKEN, entry, err.message);
+            code = report_if_in_catalogue(verification, STORE_PROBLEM_BROKEN, entry, err.message);
         else if (code == ERR_IO && err.is_unreadable)
-            code = tell_if_known(verification, STORE_PROBLEM_UNREADABLE, entry, err.message);
+            code =
+                report_if_in_catalogue(verification, STORE_PROBLEM_UNREADABLE, entry, err.message);
         else if (code == ERR_NOT_FOUND)
-            code = tell_if_known(verification, STORE_PROBLEM_MISSING, entry, "there is no object");
+            code = report_if_in_catalogue(verification, STORE_PROBLEM_MISSING, entry,
+                                          "there is no object");
         else if (code)
             *verification->err = err;
         if (code)
@@ -137,7 +143,7 @@ static enum err_code verify_entry(struct verification *verification,
         return ERR_NONE;
     const bool is_unmarked = entry->is_marked && !verification->is_copy;
     enum err_code code = is_unmarked ? unmark(verification, entry) : ERR_NONE;
-    return code ? code : compare(verification, entry, &sums);
+    return code ? code : compare_with_catalogue(verification, entry, &sums);
 }
 
 static enum err_code verify_entries(struct verification *verification,
@@ -157,9 +163,10 @@ static enum err_code verify_entries(struct verification *verification,
     return code;
 }
 
-static enum err_code run(const struct store_check *check, const struct store_catalogue *catalogue,
-                         bool is_copy, struct arena *arena, struct store_check_result *ret_result,
-                         struct err *err)
+static enum err_code verify_catalogue(const struct store_check *check,
+                                      const struct store_catalogue *catalogue, bool is_copy,
+                                      struct arena *arena, struct store_check_result *ret_result,
+                                      struct err *err)
 {
     struct verification *verification = arena_new(arena, struct verification, 1);
     verification->check = check;
@@ -190,7 +197,7 @@ enum err_code verify_run(const struct store_check *check, struct store_check_res
     struct store_catalogue *catalogue;
     const enum err_code code =
         read_catalogue(check->database, arena, check->keys, check->key_count, &catalogue, err);
-    return code ? code : run(check, catalogue, false, arena, ret_result, err);
+    return code ? code : verify_catalogue(check, catalogue, false, arena, ret_result, err);
 }
 
 enum err_code verify_read_catalogue(struct pg_pool *database, struct arena *arena,
@@ -206,5 +213,5 @@ enum err_code verify_copy(const struct store_check *check, const struct store_ca
                           struct store_check_result *ret_result, struct err *err)
 {
     arena_auto arena = arena_create();
-    return run(check, catalogue, true, arena, ret_result, err);
+    return verify_catalogue(check, catalogue, true, arena, ret_result, err);
 }

@@ -198,7 +198,7 @@ static enum err_code make_series(void *context, void **ret_value, size_t *ret_by
     return ERR_NONE;
 }
 
-static void give_series_back(void *entry)
+static void release_series(void *entry)
 {
     flight_cache_unref(entry);
 }
@@ -212,7 +212,7 @@ static enum err_code make_stacks(void *context, void **ret_value, size_t *ret_by
     enum err_code code = block_cache_ref(request->blocks, request->tenant_id, request->place,
                                          request->wait_limit, &series, err);
     if (!code)
-        code = block_open_stacks(block_cache_get(series), give_series_back, series, &block, err);
+        code = block_open_stacks(block_cache_get(series), release_series, series, &block, err);
     if (code)
         return code;
     *ret_value = block;
@@ -245,7 +245,7 @@ enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
 }
 
 /* Of stacks there may be as much as there is of nothing else. */
-static void bound_stacks(struct block_cache *blocks)
+static void resize_stacks(struct block_cache *blocks)
 {
     const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);
     flight_cache_bound(blocks->stacks, others < blocks->max_bytes ? blocks->max_bytes - others : 0);
@@ -260,7 +260,7 @@ enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_
     struct request request = {
         .blocks = blocks, .place = place, .wait_limit = wait_limit, .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
-    bound_stacks(blocks);
+    resize_stacks(blocks);
     return flight_cache_ref_within(blocks->stacks, key, wait_limit, make_stacks, &request,
                                    ret_entry, err);
 }
@@ -272,7 +272,7 @@ struct block *block_cache_get(const struct flight_entry *entry)
 
 /* ---- several at once ---- */
 
-struct several {
+struct batch_open {
     struct block_cache *blocks;
     int64_t tenant_id;
     const struct catalogue_place *const *places;
@@ -284,29 +284,29 @@ struct several {
 };
 
 /* Where it is open already that is all: most questions are about what others were about. */
-static bool find_open(const struct several *several, size_t i)
+static bool find_cached(const struct batch_open *batch_open, size_t i)
 {
-    struct block_cache *blocks = several->blocks;
-    const struct catalogue_place *place = several->places[i];
-    struct block_cache_outcome *outcome = &several->outcomes[i];
+    struct block_cache *blocks = batch_open->blocks;
+    const struct catalogue_place *place = batch_open->places[i];
+    struct block_cache_outcome *outcome = &batch_open->outcomes[i];
     char key[KEY_BYTES];
-    write_key(key, several->tenant_id, place->object_key, place->offset);
+    write_key(key, batch_open->tenant_id, place->object_key, place->offset);
     outcome->code = ERR_NONE;
     outcome->entry = flight_cache_try(
-        several->part == BLOCK_CACHE_SERIES ? blocks->series : blocks->stacks, key);
+        batch_open->part == BLOCK_CACHE_SERIES ? blocks->series : blocks->stacks, key);
     return outcome->entry != NULL;
 }
 
 static void open_missing(void *context, size_t i)
 {
-    const struct several *several = context;
-    const size_t index = several->missing[i];
-    struct block_cache_outcome *outcome = &several->outcomes[index];
+    const struct batch_open *batch_open = context;
+    const size_t index = batch_open->missing[i];
+    struct block_cache_outcome *outcome = &batch_open->outcomes[index];
     outcome->code =
-        (several->part == BLOCK_CACHE_SERIES ? block_cache_ref : block_cache_ref_stacks)(
-            several->blocks, several->tenant_id, several->places[index], several->wait_limit,
-            &outcome->entry, &outcome->err);
-    if (!outcome->code && several->part == BLOCK_CACHE_HASHES)
+        (batch_open->part == BLOCK_CACHE_SERIES ? block_cache_ref : block_cache_ref_stacks)(
+            batch_open->blocks, batch_open->tenant_id, batch_open->places[index],
+            batch_open->wait_limit, &outcome->entry, &outcome->err);
+    if (!outcome->code && batch_open->part == BLOCK_CACHE_HASHES)
         block_hashes(block_cache_get(outcome->entry));
 }
 
@@ -315,21 +315,21 @@ void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
                              enum block_cache_part part, const struct wait_limit *wait_limit,
                              struct block_cache_outcome *outcomes)
 {
-    struct several several = {.blocks = blocks,
-                              .tenant_id = tenant_id,
-                              .places = places,
-                              .part = part,
-                              .wait_limit = wait_limit,
-                              .outcomes = outcomes,
-                              .missing = mem_new(size_t, count)};
+    struct batch_open batch_open = {.blocks = blocks,
+                                    .tenant_id = tenant_id,
+                                    .places = places,
+                                    .part = part,
+                                    .wait_limit = wait_limit,
+                                    .outcomes = outcomes,
+                                    .missing = mem_new(size_t, count)};
     for (size_t i = 0; i < count; i++) {
-        if (!find_open(&several, i))
-            several.missing[several.missing_count++] = i;
+        if (!find_cached(&batch_open, i))
+            batch_open.missing[batch_open.missing_count++] = i;
     }
     if (part != BLOCK_CACHE_SERIES)
-        bound_stacks(blocks);
-    parallel_work(several.missing_count, open_missing, &several);
-    mem_free(several.missing);
+        resize_stacks(blocks);
+    parallel_work(batch_open.missing_count, open_missing, &batch_open);
+    mem_free(batch_open.missing);
 }
 
 enum err_code block_cache_borrow(struct block_cache *blocks, int64_t tenant_id,
@@ -359,7 +359,7 @@ void block_cache_return(struct open_block *opened)
     *opened = (struct open_block){0};
 }
 
-static enum err_code take_bytes(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+static enum err_code move_bytes(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     (void)err;
     struct buf *given = context, *bytes = mem_new(struct buf, 1);
@@ -383,7 +383,7 @@ void block_cache_keep(struct block_cache *blocks, int64_t tenant_id, const char 
     struct flight_entry *entry;
     struct err err;
     write_key(key, tenant_id, object_key, offset);
-    if (!flight_cache_ref(blocks->written, key, take_bytes, bytes, &entry, &err))
+    if (!flight_cache_ref(blocks->written, key, move_bytes, bytes, &entry, &err))
         flight_cache_unref(entry);
 }
 

@@ -9,7 +9,7 @@
 
 /* Of a profile, while gains are told: its place, number, time, the time since which it gained, the
  * distance from the one before, and whether counters began there. */
-enum { TELLING_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
+enum { EMISSION_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
 
 struct counter_row {
     uint32_t stack;
@@ -18,78 +18,77 @@ struct counter_row {
     int64_t value;
 };
 
-void counter_increase_fini(struct counter_increase *differences)
+void counter_increase_fini(struct counter_increase *increase)
 {
-    mem_free(differences->rows);
-    mem_free(differences->times_ns);
-    stack_hash_set_fini(&differences->stacks);
-    *differences = (struct counter_increase){0};
+    mem_free(increase->rows);
+    mem_free(increase->times_ns);
+    stack_hash_set_fini(&increase->stacks);
+    *increase = (struct counter_increase){0};
 }
 
-static void add_times(struct counter_increase *differences, const struct block_rows *rows,
+static void add_times(struct counter_increase *increase, const struct block_rows *rows,
                       uint32_t first, uint32_t end)
 {
-    const uint32_t most = differences->time_count + end - first;
-    if (most > differences->time_capacity) {
-        differences->time_capacity = most + most / 2;
-        differences->times_ns = mem_resize(differences->times_ns, differences->time_capacity,
-                                           sizeof(*differences->times_ns));
+    const uint32_t most = increase->time_count + end - first;
+    if (most > increase->time_capacity) {
+        increase->time_capacity = most + most / 2;
+        increase->times_ns =
+            mem_resize(increase->times_ns, increase->time_capacity, sizeof(*increase->times_ns));
     }
     for (uint32_t i = first; i < end; i++)
-        differences->times_ns[differences->time_count++] = rows->profiles[i].time_ns;
+        increase->times_ns[increase->time_count++] = rows->profiles[i].time_ns;
 }
 
-static void reserve_rows(struct counter_increase *differences, uint32_t count)
+static void reserve_rows(struct counter_increase *increase, uint32_t count)
 {
-    const uint64_t most = differences->row_count + count;
-    if (most > differences->row_capacity) {
-        differences->row_capacity = most + most / 2;
-        differences->rows =
-            mem_resize(differences->rows, differences->row_capacity, sizeof(*differences->rows));
+    const uint64_t most = increase->row_count + count;
+    if (most > increase->row_capacity) {
+        increase->row_capacity = most + most / 2;
+        increase->rows =
+            mem_resize(increase->rows, increase->row_capacity, sizeof(*increase->rows));
     }
-    if (!differences->stacks.capacity)
-        stack_hash_set_init(&differences->stacks);
+    if (!increase->stacks.capacity)
+        stack_hash_set_init(&increase->stacks);
 }
 
 /* Rows of one stack lie together, so that each stack is looked up once: nothing here costs what
  * other series of the block have. */
-void counter_increase_add(struct counter_increase *differences, const struct block *block,
+void counter_increase_add(struct counter_increase *increase, const struct block *block,
                           const struct block_rows *rows, uint32_t first, uint32_t end,
                           const uint32_t *keys)
 {
     const struct stack_hash *hashes = block_hashes(block)->stacks;
     uint32_t stack = UINT32_MAX, number = 0;
-    reserve_rows(differences, rows->row_count);
+    reserve_rows(increase, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
         if (ordinal < first || ordinal >= end)
             continue;
         if (rows->stacks[i] != stack) {
             stack = rows->stacks[i];
-            number = stack_hash_set_add(&differences->stacks, hashes[stack]);
+            number = stack_hash_set_add(&increase->stacks, hashes[stack]);
         }
-        differences->rows[differences->row_count++] = (struct counter_row){
+        increase->rows[increase->row_count++] = (struct counter_row){
             .stack = number,
             .key = keys[i],
-            .snapshot = differences->time_count + ordinal - first,
+            .snapshot = increase->time_count + ordinal - first,
             .value = rows->values[i],
         };
     }
-    add_times(differences, rows, first, end);
+    add_times(increase, rows, first, end);
 }
 
-size_t counter_increase_memory(const struct counter_increase *differences)
+size_t counter_increase_memory(const struct counter_increase *increase)
 {
-    return differences->row_capacity * sizeof(*differences->rows) +
-           differences->time_capacity * (TELLING_BYTES + sizeof(*differences->times_ns)) +
-           differences->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
+    return increase->row_capacity * sizeof(*increase->rows) +
+           increase->time_capacity * (EMISSION_BYTES + sizeof(*increase->times_ns)) +
+           increase->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
 }
 
-const int64_t *counter_increase_times(const struct counter_increase *differences,
-                                      uint32_t *ret_count)
+const int64_t *counter_increase_times(const struct counter_increase *increase, uint32_t *ret_count)
 {
-    *ret_count = differences->time_count;
-    return differences->times_ns;
+    *ret_count = increase->time_count;
+    return increase->times_ns;
 }
 
 static int compare_times(const void *a, const void *b, void *times)
@@ -101,9 +100,9 @@ static int compare_times(const void *a, const void *b, void *times)
 
 /* What begins at one moment is one snapshot, in whatever order it was added: rows and times become
  * those of snapshots, numbered in order of time. Returns how many there are. */
-static uint32_t number_snapshots(struct counter_increase *differences)
+static uint32_t number_snapshots(struct counter_increase *increase)
 {
-    const uint32_t count = differences->time_count;
+    const uint32_t count = increase->time_count;
     uint32_t *order = mem_new(uint32_t, count + (size_t)1);
     uint32_t *numbers = mem_new(uint32_t, count + (size_t)1);
     int64_t *times_ns = mem_new(int64_t, count + (size_t)1);
@@ -111,18 +110,18 @@ static uint32_t number_snapshots(struct counter_increase *differences)
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
     if (count)
-        qsort_r(order, count, sizeof(*order), compare_times, differences->times_ns);
+        qsort_r(order, count, sizeof(*order), compare_times, increase->times_ns);
     for (uint32_t i = 0; i < count; i++) {
-        const int64_t time_ns = differences->times_ns[order[i]];
+        const int64_t time_ns = increase->times_ns[order[i]];
         if (!snapshot_count || times_ns[snapshot_count - 1] != time_ns)
             times_ns[snapshot_count++] = time_ns;
         numbers[order[i]] = snapshot_count - 1;
     }
-    for (uint64_t i = 0; i < differences->row_count; i++)
-        differences->rows[i].snapshot = numbers[differences->rows[i].snapshot];
-    mem_free(differences->times_ns);
-    differences->times_ns = times_ns;
-    differences->time_count = snapshot_count;
+    for (uint64_t i = 0; i < increase->row_count; i++)
+        increase->rows[i].snapshot = numbers[increase->rows[i].snapshot];
+    mem_free(increase->times_ns);
+    increase->times_ns = times_ns;
+    increase->time_count = snapshot_count;
     mem_free(numbers);
     mem_free(order);
     return snapshot_count;
@@ -137,128 +136,128 @@ static int compare_rows(const void *a, const void *b)
     return (x->snapshot > y->snapshot) - (x->snapshot < y->snapshot);
 }
 
-static void order_rows(struct counter_increase *differences)
+static void order_rows(struct counter_increase *increase)
 {
-    if (differences->row_count)
-        qsort(differences->rows, differences->row_count, sizeof(*differences->rows), compare_rows);
+    if (increase->row_count)
+        qsort(increase->rows, increase->row_count, sizeof(*increase->rows), compare_rows);
 }
 
 /* From row i on, those of one stack and snapshot: how many, and their sum. */
-static uint64_t take_equal(const struct counter_increase *differences, uint64_t i, int64_t *ret_sum)
+static uint64_t sum_equal(const struct counter_increase *increase, uint64_t i, int64_t *ret_sum)
 {
-    const struct counter_row *rows = differences->rows;
+    const struct counter_row *rows = increase->rows;
     uint64_t end = i;
-    for (*ret_sum = 0; end < differences->row_count && compare_rows(&rows[i], &rows[end]) == 0;
-         end++)
+    for (*ret_sum = 0; end < increase->row_count && compare_rows(&rows[i], &rows[end]) == 0; end++)
         *ret_sum += rows[end].value;
     return end - i;
 }
 
 /* began[i]: some stack has less in snapshot i than in i - 1; one without a row has 0. */
-static void find_begins(const struct counter_increase *differences, uint32_t snapshot_count,
-                        bool *began)
+static void find_restarts(const struct counter_increase *increase, uint32_t snapshot_count,
+                          bool *restarted)
 {
-    const struct counter_row *rows = differences->rows;
+    const struct counter_row *rows = increase->rows;
     int64_t value, after;
-    for (uint64_t i = 0; i < differences->row_count;) {
-        const uint64_t next_row = i + take_equal(differences, i, &value);
+    for (uint64_t i = 0; i < increase->row_count;) {
+        const uint64_t next_row = i + sum_equal(increase, i, &value);
         const uint32_t next = rows[i].snapshot + 1;
-        const bool has_next = next_row < differences->row_count &&
+        const bool has_next = next_row < increase->row_count &&
                               rows[next_row].stack == rows[i].stack &&
                               rows[next_row].snapshot == next;
         after = 0;
         if (has_next)
-            take_equal(differences, next_row, &after);
+            sum_equal(increase, next_row, &after);
         if (next < snapshot_count && after < value)
-            began[next] = true;
+            restarted[next] = true;
         i = next_row;
     }
 }
 
 /* Stacks make room for keys. */
-static void keep_keys(struct counter_increase *differences)
+static void sort_by_key(struct counter_increase *increase)
 {
     uint64_t kept = 0;
-    for (uint64_t i = 0; i < differences->row_count; i++) {
-        if (differences->rows[i].key == COUNTER_INCREASE_LEFT_OUT)
+    for (uint64_t i = 0; i < increase->row_count; i++) {
+        if (increase->rows[i].key == COUNTER_INCREASE_LEFT_OUT)
             continue;
-        differences->rows[kept] = differences->rows[i];
-        differences->rows[kept].stack = differences->rows[kept].key;
+        increase->rows[kept] = increase->rows[i];
+        increase->rows[kept].stack = increase->rows[kept].key;
         kept++;
     }
-    differences->row_count = kept;
-    order_rows(differences);
+    increase->row_count = kept;
+    order_rows(increase);
 }
 
 /* since_ns[i]: from when on snapshot i tells what was gained. */
-static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *began)
+static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *restarted)
 {
     int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
     for (uint32_t i = 1; i < snapshot_count; i++) {
         const int64_t interval_ns = cadence_interval(times_ns, snapshot_count, i - 1);
         const bool is_cut =
-            began[i] && cadence_distance(times_ns[i - 1], times_ns[i]) > interval_ns;
+            restarted[i] && cadence_distance(times_ns[i - 1], times_ns[i]) > interval_ns;
         since_ns[i] = is_cut ? times_ns[i] - interval_ns : times_ns[i - 1];
     }
     return since_ns;
 }
 
-struct telling {
+struct emission {
     const int64_t *times_ns;
     const int64_t *since_ns;
     void (*gain)(void *context, const struct counter_gain *gained);
     void *context;
 };
 
-static void tell_gain(const struct telling *telling, uint32_t key, uint32_t snapshot, int64_t value)
+static void emit_gain(const struct emission *emission, uint32_t key, uint32_t snapshot,
+                      int64_t value)
 {
     const struct counter_gain gained = {.key = key,
-                                        .since_ns = telling->since_ns[snapshot],
-                                        .time_ns = telling->times_ns[snapshot],
+                                        .since_ns = emission->since_ns[snapshot],
+                                        .time_ns = emission->times_ns[snapshot],
                                         .value = value};
-    telling->gain(telling->context, &gained);
+    emission->gain(emission->context, &gained);
 }
 
-static void tell_gains(const struct counter_increase *differences, uint32_t snapshot_count,
-                       const bool *began, const struct telling *telling)
+static void emit_gains(const struct counter_increase *increase, uint32_t snapshot_count,
+                       const bool *restarted, const struct emission *emission)
 {
-    const struct counter_row *rows = differences->rows, *before = NULL;
+    const struct counter_row *rows = increase->rows, *before = NULL;
     int64_t value, value_before = 0;
-    for (uint64_t i = 0; i < differences->row_count;) {
+    for (uint64_t i = 0; i < increase->row_count;) {
         const struct counter_row *row = &rows[i];
-        i += take_equal(differences, i, &value);
+        i += sum_equal(increase, i, &value);
         const bool has_before = before && before->key == row->key &&
-                                before->snapshot + 1 == row->snapshot && !began[row->snapshot];
+                                before->snapshot + 1 == row->snapshot && !restarted[row->snapshot];
         if (row->snapshot)
-            tell_gain(telling, row->key, row->snapshot, value - (has_before ? value_before : 0));
+            emit_gain(emission, row->key, row->snapshot, value - (has_before ? value_before : 0));
         /* Stacks that have less begin anew, but what other labels have now is a loss of these. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
-            i < differences->row_count && rows[i].key == row->key && rows[i].snapshot == next;
-        if (!has_next && next < snapshot_count && !began[next])
-            tell_gain(telling, row->key, next, -value);
+            i < increase->row_count && rows[i].key == row->key && rows[i].snapshot == next;
+        if (!has_next && next < snapshot_count && !restarted[next])
+            emit_gain(emission, row->key, next, -value);
         before = row;
         value_before = value;
     }
 }
 
-void counter_increase_compute(struct counter_increase *differences,
+void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
                               void (*gain)(void *context, const struct counter_gain *gained),
                               void *context)
 {
-    const uint32_t snapshot_count = number_snapshots(differences);
-    const int64_t *times_ns = differences->times_ns;
-    bool *began = mem_new(bool, snapshot_count + (size_t)1);
-    order_rows(differences);
-    find_begins(differences, snapshot_count, began);
-    keep_keys(differences);
-    int64_t *since_ns = find_since(times_ns, snapshot_count, began);
+    const uint32_t snapshot_count = number_snapshots(increase);
+    const int64_t *times_ns = increase->times_ns;
+    bool *restarted = mem_new(bool, snapshot_count + (size_t)1);
+    order_rows(increase);
+    find_restarts(increase, snapshot_count, restarted);
+    sort_by_key(increase);
+    int64_t *since_ns = find_since(times_ns, snapshot_count, restarted);
     for (uint32_t i = 1; i < snapshot_count && covered; i++)
         covered(context, since_ns[i], times_ns[i]);
-    const struct telling telling = {
+    const struct emission emission = {
         .times_ns = times_ns, .since_ns = since_ns, .gain = gain, .context = context};
-    tell_gains(differences, snapshot_count, began, &telling);
+    emit_gains(increase, snapshot_count, restarted, &emission);
     mem_free(since_ns);
-    mem_free(began);
+    mem_free(restarted);
 }

@@ -34,20 +34,19 @@ struct counter_increase {
     struct stack_hash_set stacks;
 };
 
-void counter_increase_fini(struct counter_increase *differences);
+void counter_increase_fini(struct counter_increase *increase);
 
 /* Adds the profiles first <= ordinal < end of the block's rows; they may be earlier than some that
  * were added before. keys[i] is of row i. It costs what the rows are, whatever else the block has.
  */
-void counter_increase_add(struct counter_increase *differences, const struct block *block,
+void counter_increase_add(struct counter_increase *increase, const struct block *block,
                           const struct block_rows *rows, uint32_t first, uint32_t end,
                           const uint32_t *keys);
 
 /* Once they were told: when the snapshots were, in order. */
-const int64_t *counter_increase_times(const struct counter_increase *differences,
-                                      uint32_t *ret_count);
+const int64_t *counter_increase_times(const struct counter_increase *increase, uint32_t *ret_count);
 
-size_t counter_increase_memory(const struct counter_increase *differences);
+size_t counter_increase_memory(const struct counter_increase *increase);
 
 /* What a key gained from since_ns until the snapshot at time_ns. */
 struct counter_gain {
@@ -64,7 +63,7 @@ struct counter_gain {
  * known. Then calls gain for what each key gained until a snapshot, of all snapshots but the first
  * that it is in. Gains of one key and snapshot come one after the other.
  */
-void counter_increase_compute(struct counter_increase *differences,
+void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),
                               void (*gain)(void *context, const struct counter_gain *gained),
                               void *context);

@@ -16,7 +16,7 @@ void coverage_clear(struct coverage *coverage)
     coverage->is_unordered = false;
 }
 
-static void append(struct coverage *coverage, int64_t begin_ns, int64_t end_ns)
+static void append_span(struct coverage *coverage, int64_t begin_ns, int64_t end_ns)
 {
     if (coverage->count == coverage->capacity) {
         coverage->capacity = coverage->capacity ? coverage->capacity * 2 : 64;
@@ -38,7 +38,7 @@ void coverage_add(struct coverage *coverage, int64_t begin_ns, int64_t end_ns)
         }
         coverage->is_unordered |= begin_ns < last->begin_ns;
     }
-    append(coverage, begin_ns, end_ns);
+    append_span(coverage, begin_ns, end_ns);
 }
 
 static int compare_begins(const void *a, const void *b)

@@ -431,7 +431,7 @@ static void export_fini(struct export *export)
     buf_fini(&export->text);
 }
 
-static enum err_code answer(struct scan *scan, void *context)
+static enum err_code write_export(struct scan *scan, void *context)
 {
     enum { TEXT_MAX_BYTES = 1 << 24 };
     const struct job *job = context;
@@ -463,7 +463,7 @@ enum err_code export_write(const struct scan_source *source, struct arena *arena
     struct job job = {.sink = sink, .statistics = &statistics};
     struct store_query walked = *query;
     walked.wants_single_profiles = true;
-    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer, &job, err);
+    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, write_export, &job, err);
     if (!code && !statistics.profile_count && !statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
     if (!code)

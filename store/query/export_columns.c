@@ -72,7 +72,7 @@ static enum err_code find_labels(const struct scan *scan, struct export_columns 
 }
 
 /* The text of names in small letters, so that those that differ by case alone meet. */
-static struct span fold(struct arena *arena, struct span name)
+static struct span fold_name(struct arena *arena, struct span name)
 {
     char *folded = arena_strndup(arena, name.data, name.size);
     for (size_t i = 0; i < name.size; i++)
@@ -90,11 +90,11 @@ static struct span name_column(struct arena *arena, struct span label, struct ma
         buf_append_byte(&text, byte < 0x80 && isalnum(byte) ? byte : '_');
     }
     const size_t size = text.size;
-    struct span name = fold(arena, buf_span(&text));
+    struct span name = fold_name(arena, buf_span(&text));
     for (uint32_t number = 2; map_bytes_find(taken, name) != MAP_ABSENT; number++) {
         text.size = size;
         buf_printf(&text, "_%u", number);
-        name = fold(arena, buf_span(&text));
+        name = fold_name(arena, buf_span(&text));
     }
     map_bytes_add(taken, name, 0);
     return span_of(arena_strndup(arena, text.data, text.size), text.size);

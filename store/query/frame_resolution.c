@@ -8,8 +8,9 @@ struct asking {
     int64_t tenant_id;
 };
 
-static enum err_code ask(void *context, const struct symbolize_question *question,
-                         struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code query_resolver(void *context, const struct symbolize_question *question,
+                                    struct arena *arena, struct symbolize_frames *answers,
+                                    struct err *err)
 {
     const struct asking *asking = context;
     const struct frame_query of_tenant = {.tenant_id = asking->tenant_id,
@@ -20,8 +21,8 @@ static enum err_code ask(void *context, const struct symbolize_question *questio
     return asking->resolver->resolve(asking->resolver->context, &of_tenant, arena, answers, err);
 }
 
-static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
-                             struct err *err)
+static enum err_code prepare_binaries(void *context, const struct symbolize_binary *binaries,
+                                      uint32_t count, struct err *err)
 {
     const struct asking *asking = context;
     const struct frame_resolver *resolver = asking->resolver;
@@ -37,7 +38,7 @@ enum err_code frame_resolution_resolve(const struct frame_resolver *resolver, in
 {
     struct asking asking = {.resolver = resolver, .tenant_id = tenant_id};
     const struct symbolize_resolver asker = {
-        .context = &asking, .prepare = prepare, .resolve = ask};
+        .context = &asking, .prepare = prepare_binaries, .resolve = query_resolver};
     struct symbolize_counts counts = {0};
     enum err_code code = symbolize_profile(resolver ? &asker : NULL, SYMBOLIZE_UNNAMED, tables,
                                            arena, ret_named, &counts, err);

@@ -28,7 +28,7 @@ struct merge {
     bool has_gains; /* counters have a part of the window */
     uint32_t *keys; /* of rows: room */
     uint32_t key_capacity;
-    struct store_result answer;
+    struct store_result result;
 };
 
 /* ---- the sums ---- */
@@ -36,8 +36,8 @@ struct merge {
 static enum err_code add_parts(struct merge *merge, const struct scan_task *task);
 
 /* A task's rows are read, one way or another. */
-static enum err_code note_read(struct merge *merge, struct scan_task *task, uint64_t bytes,
-                               enum err_code code)
+static enum err_code record_read(struct merge *merge, struct scan_task *task, uint64_t bytes,
+                                 enum err_code code)
 {
     if (code && task->parts) /* what its granules say themselves may be whole */
         return add_parts(merge, task);
@@ -99,7 +99,7 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
         return ERR_NONE;
     enum err_code code = read_rows(merge, task, true, &rows, &bytes);
     const bool is_read = !code;
-    code = note_read(merge, task, bytes, code);
+    code = record_read(merge, task, bytes, code);
     for (uint32_t i = 0; is_read && !code && i < rows.row_count; i++) {
         if (i % CHECK_ROWS == 0)
             code = check_limits(merge, 0);
@@ -134,7 +134,7 @@ static enum err_code add_entries(struct merge *merge, struct scan_task *task, ui
             stack_union_sums(merge->stacks, number_row(merge, task, totals.stacks[i], group))[0] +=
                 totals.sums[i];
     }
-    return note_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
+    return record_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
 }
 
 /* In place of series totals that cannot be read. */
@@ -151,81 +151,82 @@ static enum err_code add_parts(struct merge *merge, const struct scan_task *task
 /* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
  * not per granule. A pile costs what the block has, so that a granule with a small part of that
  * begins none: the next one may be of another group, as series have others. */
-struct kind {
+struct partials_key {
     const struct block *block;
     uint32_t group;
 };
 
 struct adding {
     struct merge *merge;
-    struct kind last;              /* of the granule before */
-    struct partial_sums *partials; /* NULL: none is begun */
-    struct kind kind;              /* of the pile */
+    struct partials_key last;         /* of the granule before */
+    struct partial_sums *partials;    /* NULL: none is begun */
+    struct partials_key partials_key; /* of the pile */
 };
 
-static bool is_same(const struct kind *a, const struct kind *b)
+static bool is_same(const struct partials_key *a, const struct partials_key *b)
 {
     return a->block == b->block && a->group == b->group;
 }
 
-static enum err_code note_added(void *context, struct scan_task *task, enum err_code code)
+static enum err_code record_added(void *context, struct scan_task *task, enum err_code code)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
-    return note_read(context, task,
-                     bytes[BLOCK_TOTALS] + (scan_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
+    return record_read(context, task,
+                       bytes[BLOCK_TOTALS] + (scan_is_whole(task) ? 0 : bytes[BLOCK_ROWS]), code);
 }
 
-static enum err_code add_pile(struct adding *adding)
+static enum err_code compute_partials(struct adding *adding)
 {
     struct merge *merge = adding->merge;
     enum err_code code = check_limits(merge, partial_sums_memory(adding->partials));
-    return code ? code : partial_sums_compute(adding->partials, merge->scan, note_added, merge);
+    return code ? code : partial_sums_compute(adding->partials, merge->scan, record_added, merge);
 }
 
-static enum err_code end_pile(struct adding *adding)
+static enum err_code flush_partials(struct adding *adding)
 {
     struct merge *merge = adding->merge;
     if (!adding->partials)
         return ERR_NONE;
-    enum err_code code = add_pile(adding);
+    enum err_code code = compute_partials(adding);
     if (code)
         return code;
-    stack_union_add(merge->stacks, adding->kind.block, partial_sums_sums(adding->partials), 0,
-                    adding->kind.group);
+    stack_union_add(merge->stacks, adding->partials_key.block, partial_sums_sums(adding->partials),
+                    0, adding->partials_key.group);
     partial_sums_destroy(adding->partials);
     adding->partials = NULL;
     return check_limits(merge, 0);
 }
 
 /* Is the granule the first of its kind, and little beside its block? */
-static bool is_alone(struct adding *adding, const struct scan_task *task, const struct kind *kind)
+static bool is_alone(struct adding *adding, const struct scan_task *task,
+                     const struct partials_key *partials_key)
 {
     enum { LITTLE = 16 };
-    const bool is_first = !is_same(&adding->last, kind);
-    adding->last = *kind;
+    const bool is_first = !is_same(&adding->last, partials_key);
+    adding->last = *partials_key;
     return is_first && scan_is_whole(task) &&
            task->granule->entry_count < block_dictionary(task->block)->stacks.stack_count / LITTLE;
 }
 
-static enum err_code add_to_pile(struct adding *adding, struct scan_task *task, uint32_t group)
+static enum err_code add_to_partials(struct adding *adding, struct scan_task *task, uint32_t group)
 {
     struct merge *merge = adding->merge;
-    const struct kind kind = {.block = task->block, .group = group};
+    const struct partials_key partials_key = {.block = task->block, .group = group};
     enum err_code code = ERR_NONE;
     if (task->is_broken)
         return ERR_NONE;
-    if (is_alone(adding, task, &kind)) {
+    if (is_alone(adding, task, &partials_key)) {
         code = add_entries(merge, task, group);
         return code ? code : check_limits(merge, 0);
     }
-    if (!is_same(&adding->kind, &kind))
-        code = end_pile(adding);
+    if (!is_same(&adding->partials_key, &partials_key))
+        code = flush_partials(adding);
     if (code)
         return code;
     if (!adding->partials)
         adding->partials = partial_sums_create(task->block);
-    adding->kind = kind;
-    return partial_sums_add_task(adding->partials, task) ? add_pile(adding) : ERR_NONE;
+    adding->partials_key = partials_key;
+    return partial_sums_add_task(adding->partials, task) ? compute_partials(adding) : ERR_NONE;
 }
 
 /* The tasks from `at` on that series totals take the place of: all granules that the series has in
@@ -255,8 +256,8 @@ static uint32_t count_parts(const struct merge *merge, uint32_t at,
     return profile_count == totals->profile_count ? end - at : 0;
 }
 
-static struct scan_task *make_joined(struct scan *scan, uint32_t at, uint32_t count,
-                                     const struct block_granule *totals)
+static struct scan_task *make_series_task(struct scan *scan, uint32_t at, uint32_t count,
+                                          const struct block_granule *totals)
 {
     struct scan_task *task = arena_new(scan->arena, struct scan_task, 1);
     *task = scan->tasks[at];
@@ -279,7 +280,7 @@ static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
         const bool is_first = i == 0 || task->block != task[-1].block ||
                               task->granule->series != task[-1].granule->series;
         const uint32_t part_count = is_first ? count_parts(merge, i, &totals) : 0;
-        joined[count++] = part_count ? make_joined(scan, i, part_count, totals) : task;
+        joined[count++] = part_count ? make_series_task(scan, i, part_count, totals) : task;
         i += part_count ? part_count : 1;
     }
     return count;
@@ -296,7 +297,7 @@ static enum err_code add_tasks(struct merge *merge)
         struct scan_task *task = tasks[i];
         scan_read_ahead_of(scan, tasks, count, i);
         if (!task->granule->row_count) { /* its series was idle */
-            code = task->is_broken ? ERR_NONE : note_read(merge, task, 0, ERR_NONE);
+            code = task->is_broken ? ERR_NONE : record_read(merge, task, 0, ERR_NONE);
             continue;
         }
         row_labels_begin(merge->labels, task->block, task->granule);
@@ -305,11 +306,11 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         const uint32_t group = row_labels_group(merge->labels, 0);
-        code = row_labels_stays(group) ? add_to_pile(&adding, task, group)
+        code = row_labels_stays(group) ? add_to_partials(&adding, task, group)
                                        : add_left_out(merge, task, group);
     }
     if (!code)
-        code = end_pile(&adding);
+        code = flush_partials(&adding);
     partial_sums_destroy(adding.partials);
     return code;
 }
@@ -346,7 +347,7 @@ static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
     uint64_t bytes;
     enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
-    code = note_read(merge, task, bytes, code);
+    code = record_read(merge, task, bytes, code);
     for (uint32_t i = 0; is_read && i < rows.row_count; i++) {
         const uint32_t ordinal = rows.ordinals[i];
         if (ordinal < weight->first || ordinal >= weight->end)
@@ -370,7 +371,7 @@ static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
     for (uint32_t i = 0; !code && i < totals.count; i++)
         add_weighed(merge, task, totals.stacks[i], group,
                     weigh(merge, totals.sums[i], weight->mean_ns));
-    code = note_read(merge, task, task->granule->extent_bytes[BLOCK_TOTALS], code);
+    code = record_read(merge, task, task->granule->extent_bytes[BLOCK_TOTALS], code);
     return code ? code : check_limits(merge, 0);
 }
 
@@ -383,7 +384,7 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
     if (code || task->is_broken)
         return code;
     if (!task->granule->row_count) /* all of it is 0 */
-        return note_read(merge, task, 0, ERR_NONE);
+        return record_read(merge, task, 0, ERR_NONE);
     row_labels_begin(merge->labels, task->block, task->granule);
     const bool wants_labels =
         !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
@@ -404,7 +405,7 @@ static enum err_code add_means_once(struct merge *merge)
 {
     struct scan *scan = merge->scan;
     enum err_code code = weights_find(scan, &merge->weights);
-    merge->answer.wanted_reach_ns = merge->weights.wanted_reach_ns;
+    merge->result.wanted_reach_ns = merge->weights.wanted_reach_ns;
     if (code || !merge->weights.covered_ns)
         return code;
     choose_unit(merge);
@@ -458,8 +459,7 @@ static void find_keys(struct merge *merge, const struct scan_task *task,
 }
 
 static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
-                                   struct counter_increase *differences,
-                                   struct neighbours *neighbours)
+                                   struct counter_increase *increase, struct neighbours *neighbours)
 {
     struct block_rows rows;
     uint64_t bytes;
@@ -468,16 +468,16 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
         !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
     enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
-    code = note_read(merge, task, bytes, code);
+    code = record_read(merge, task, bytes, code);
     if (!is_read)
         return code;
     if (!wants_labels)
         rows.label_sets = NULL;
     find_keys(merge, task, &rows);
-    counter_increase_add(differences, task->block, &rows, task->first, task->end, merge->keys);
+    counter_increase_add(increase, task->block, &rows, task->first, task->end, merge->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(neighbours, rows.profiles[i].time_ns);
-    return check_limits(merge, counter_increase_memory(differences));
+    return check_limits(merge, counter_increase_memory(increase));
 }
 
 /* The first part_ns of duration_ns have this of a value. */
@@ -507,7 +507,7 @@ static void add_gain(void *context, const struct counter_gain *gained)
 }
 
 static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_t end,
-                                    bool is_before, struct counter_increase *differences,
+                                    bool is_before, struct counter_increase *increase,
                                     struct neighbours *neighbours)
 {
     struct scan *scan = merge->scan;
@@ -519,7 +519,7 @@ static enum err_code add_neighbours(struct merge *merge, uint32_t begin, uint32_
             continue;
         code = scan_open_stacks(scan, task);
         if (!code && !task->is_broken)
-            code = add_snapshots(merge, task, differences, neighbours);
+            code = add_snapshots(merge, task, increase, neighbours);
     } while (!code && task);
     return code;
 }
@@ -528,30 +528,30 @@ static enum err_code add_series_gains(struct merge *merge, uint32_t begin, uint3
                                       struct neighbours *neighbours)
 {
     struct scan *scan = merge->scan;
-    struct counter_increase differences = {0};
+    struct counter_increase increase = {0};
     uint32_t count;
     enum err_code code = ERR_NONE;
     neighbours_begin_series(neighbours);
     for (uint32_t i = begin; i < end && !code; i++) {
         scan_read_ahead(scan, i);
         if (!scan->tasks[i].is_neighbour)
-            code = add_snapshots(merge, &scan->tasks[i], &differences, neighbours);
+            code = add_snapshots(merge, &scan->tasks[i], &increase, neighbours);
     }
     if (!code)
-        code = add_neighbours(merge, begin, end, true, &differences, neighbours);
+        code = add_neighbours(merge, begin, end, true, &increase, neighbours);
     if (!code)
-        code = add_neighbours(merge, begin, end, false, &differences, neighbours);
+        code = add_neighbours(merge, begin, end, false, &increase, neighbours);
     if (!code) {
-        counter_increase_compute(&differences, NULL, add_gain, merge);
-        const int64_t *times_ns = counter_increase_times(&differences, &count);
+        counter_increase_compute(&increase, NULL, add_gain, merge);
+        const int64_t *times_ns = counter_increase_times(&increase, &count);
         neighbours_end_series(neighbours, times_ns, count);
     }
-    counter_increase_fini(&differences);
+    counter_increase_fini(&increase);
     return code;
 }
 
 /* Series by series. */
-static enum err_code add_differences(struct merge *merge)
+static enum err_code add_increases(struct merge *merge)
 {
     struct scan *scan = merge->scan;
     struct neighbours neighbours;
@@ -563,7 +563,7 @@ static enum err_code add_differences(struct merge *merge)
             end++;
         code = add_series_gains(merge, i, end, &neighbours);
     }
-    merge->answer.wanted_reach_ns = neighbours.wanted_reach_ns;
+    merge->result.wanted_reach_ns = neighbours.wanted_reach_ns;
     return code;
 }
 
@@ -590,7 +590,7 @@ static const struct span *find_type(struct scan *scan, struct span *named)
 static enum err_code make_profile(struct merge *merge)
 {
     struct scan *scan = merge->scan;
-    struct store_result *answer = &merge->answer;
+    struct store_result *result = &merge->result;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
     struct span named[SELECTOR_TYPE_PARTS];
@@ -611,18 +611,18 @@ static enum err_code make_profile(struct merge *merge)
     }
     type.labels = merge->labels;
     const bool has_data = has_own || merge->has_gains || merge->weights.covered_ns;
-    answer->type = scan->type_count && has_data ? scan->types[0].name : "";
+    result->type = scan->type_count && has_data ? scan->types[0].name : "";
     struct profile *profile;
     enum err_code code = stack_union_profile(merge->stacks, &type, &profile, scan->err);
     if (code)
         return code;
     code = frame_resolution_resolve(scan->resolver, scan->query->tenant_id, profile, profile->arena,
                                     profile, &scan->statistics.names, scan->err);
-    answer->statistics = scan->statistics;
+    result->statistics = scan->statistics;
     if (code)
         profile_destroy(profile);
     else
-        answer->profile = answer->own_profile = profile;
+        result->profile = result->own_profile = profile;
     return code;
 }
 
@@ -632,25 +632,25 @@ static enum store_aggregation find_aggregation(const struct scan *scan)
     return scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
 }
 
-static enum err_code add_all(struct merge *merge)
+static enum err_code add_values(struct merge *merge)
 {
     enum err_code code = ERR_NONE;
-    merge->answer.aggregation = find_aggregation(merge->scan);
+    merge->result.aggregation = find_aggregation(merge->scan);
     merge->stacks = stack_union_create(1);
-    if (merge->answer.aggregation == STORE_MEAN)
+    if (merge->result.aggregation == STORE_MEAN)
         code = add_means(merge);
     else
-        code = merge->answer.aggregation == STORE_SUM ? add_tasks(merge) : add_differences(merge);
+        code = merge->result.aggregation == STORE_SUM ? add_tasks(merge) : add_increases(merge);
     if (!code)
         code = row_labels_check(merge->labels, merge->scan->err);
     uint32_t count;
-    merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
+    merge->result.left_out = stack_union_left_out(merge->stacks, &count);
     if (!code && count)
-        merge->answer.absent_label = row_labels_describe_absent(merge->labels);
+        merge->result.absent_label = row_labels_describe_absent(merge->labels);
     return code ? code : make_profile(merge);
 }
 
-static enum err_code make_answer(struct scan *scan, struct store_result *ret_answer)
+static enum err_code make_result(struct scan *scan, struct store_result *ret_result)
 {
     const struct store_query *query = scan->query;
     struct merge merge = {.scan = scan};
@@ -659,17 +659,17 @@ static enum err_code make_answer(struct scan *scan, struct store_result *ret_ans
                                      query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
     enum err_code code = scan_open_all_stacks(scan, true);
     if (!code)
-        code = add_all(&merge);
-    *ret_answer = merge.answer;
+        code = add_values(&merge);
+    *ret_result = merge.result;
     stack_union_destroy(merge.stacks);
     row_labels_destroy(merge.labels);
     mem_free(merge.keys);
     return code;
 }
 
-struct asking {
-    struct result_cache *answers;
-    struct store_result answer;
+struct merging {
+    struct result_cache *results;
+    struct store_result result;
     bool lacks_neighbours; /* the query has to run again, with them */
 };
 
@@ -681,75 +681,75 @@ static bool lacks_neighbours(const struct scan *scan)
 }
 
 /* Deltas are those of the window, so that neighbours alone are none. */
-static void forget_deltas_outside(struct scan *scan)
+static void drop_deltas_outside(struct scan *scan)
 {
     if (scan->query->ahead_ns && scan->type_count && scan->types[0].aggregation == STORE_SUM)
         scan->task_count = scan->type_count = 0;
 }
 
-static enum err_code answer_question(struct scan *scan, void *context)
+static enum err_code merge_tasks(struct scan *scan, void *context)
 {
-    struct asking *asking = context;
-    struct store_result *answer = &asking->answer;
+    struct merging *merging = context;
+    struct store_result *result = &merging->result;
     const struct store_query *query = scan->query;
     char identity[STORE_IDENTITY_BYTES];
-    *answer = (struct store_result){0};
+    *result = (struct store_result){0};
     enum err_code code = scan_check_types(scan);
     if (!code)
         code = scan_check_magnitude(scan);
     if (code)
         return code;
-    asking->lacks_neighbours = lacks_neighbours(scan);
-    if (asking->lacks_neighbours)
+    merging->lacks_neighbours = lacks_neighbours(scan);
+    if (merging->lacks_neighbours)
         return ERR_NONE;
-    forget_deltas_outside(scan);
+    drop_deltas_outside(scan);
     scan_count_unlabelled(scan, query->label_names, query->label_name_count);
     result_cache_identify(scan, identity);
     if (*identity && query->has_result && query->has_result(query->has_result_context, identity)) {
-        answer->is_known = true;
-        answer->type = scan->types[0].name;
+        result->is_known = true;
+        result->type = scan->types[0].name;
         return ERR_NONE;
     }
     code = *identity && !query->wants_own_profile
                ? scan_explain_wait(
-                     scan, result_cache_ref(asking->answers, scan, identity, make_answer, answer))
-               : make_answer(scan, answer);
-    if (!code && !answer->statistics.broken_count && !answer->statistics.oversized_count)
-        memcpy(answer->identity, identity, sizeof(identity));
+                     scan, result_cache_ref(merging->results, scan, identity, make_result, result))
+               : make_result(scan, result);
+    if (!code && !result->statistics.broken_count && !result->statistics.oversized_count)
+        memcpy(result->identity, identity, sizeof(identity));
     return code;
 }
 
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
-                              const struct store_query *query, struct store_result *ret_answer,
+                              const struct store_query *query, struct store_result *ret_result,
                               struct err *err)
 {
-    struct asking asking = {.answers = source->answers};
+    struct merging merging = {.results = source->results};
     struct store_query reaching = *query;
     enum err_code code;
     bool is_again;
     do {
-        code = scan_run(source, &reaching, SCAN_TASKS, arena, answer_question, &asking, err);
+        code = scan_run(source, &reaching, SCAN_TASKS, arena, merge_tasks, &merging, err);
         const int64_t wanted_ns =
-            asking.lacks_neighbours ? NEIGHBOURS_REACH_NS : asking.answer.wanted_reach_ns;
+            merging.lacks_neighbours ? NEIGHBOURS_REACH_NS : merging.result.wanted_reach_ns;
         is_again = !code && neighbours_extend(&reaching, wanted_ns);
         if (is_again)
-            store_result_fini(&asking.answer);
+            store_result_fini(&merging.result);
     } while (is_again);
     if (code)
         return code;
-    if (!*asking.answer.type && !asking.answer.statistics.broken_count)
+    if (!*merging.result.type && !merging.result.statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
     if (code)
-        store_result_fini(&asking.answer);
+        store_result_fini(&merging.result);
     else
-        *ret_answer = asking.answer;
+        *ret_result = merging.result;
     return code;
 }
 
-void store_result_fini(struct store_result *answer)
+void store_result_fini(struct store_result *result)
 {
-    profile_destroy(answer->own_profile);
-    flight_cache_unref(answer->kept);
-    answer->profile = answer->own_profile = NULL;
-    answer->kept = NULL;
+    profile_destroy(result->own_profile);
+    flight_cache_unref(result->kept);
+    result->profile = result->own_profile = NULL;
+    result->kept = NULL;
 }

@@ -11,7 +11,7 @@
 struct scan_source;
 
 enum err_code merge_query_run(const struct scan_source *source, struct arena *arena,
-                              const struct store_query *query, struct store_result *ret_answer,
+                              const struct store_query *query, struct store_result *ret_result,
                               struct err *err) MUST_USE;
 
 #endif

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 /* Of entries and rows, which take some ns each: a crew costs a tenth of a millisecond. */
-enum { TASKS_MOST = 1024, ENOUGH = 1 << 20, WORTH_A_CREW = 1 << 17 };
+enum { TASKS_MAX = 1024, FULL_WEIGHT = 1 << 20, PARALLEL_MIN_WEIGHT = 1 << 17 };
 
 struct failure {
     uint32_t task; /* of those put */
@@ -30,7 +30,7 @@ struct partial_sums {
     const struct block *block;
     struct arena *arena;
     uint32_t stack_count;
-    struct scan_task *tasks[TASKS_MOST];
+    struct scan_task *tasks[TASKS_MAX];
     uint32_t task_count;
     uint64_t weight;
     struct part parts[PARALLEL_MOST];
@@ -65,13 +65,13 @@ static uint64_t weight_of(const struct scan_task *task)
 
 bool partial_sums_add_task(struct partial_sums *partials, struct scan_task *task)
 {
-    assert(task->block == partials->block && !task->is_broken && partials->task_count < TASKS_MOST);
+    assert(task->block == partials->block && !task->is_broken && partials->task_count < TASKS_MAX);
     partials->tasks[partials->task_count++] = task;
     partials->weight += weight_of(task);
-    return partials->weight >= ENOUGH || partials->task_count == TASKS_MOST;
+    return partials->weight >= FULL_WEIGHT || partials->task_count == TASKS_MAX;
 }
 
-static void note_failure(struct part *part, uint32_t task, const struct err *err)
+static void record_failure(struct part *part, uint32_t task, const struct err *err)
 {
     if (part->failure_count == part->failure_capacity) {
         part->failure_capacity = part->failure_capacity ? part->failure_capacity * 2 : 4;
@@ -94,7 +94,7 @@ static void add_part(void *context, size_t i)
                 : block_add_range(partials->block, task->granule, part->cursor, task->first,
                                   task->end, part->sums, &err);
         if (code)
-            note_failure(part, at, &err);
+            record_failure(part, at, &err);
     }
 }
 
@@ -103,13 +103,13 @@ static uint32_t count_parts(const struct partial_sums *partials)
 {
     const uint64_t worth = 1 + partials->weight / partials->stack_count;
     const uint64_t most = worth > partials->part_count ? worth : partials->part_count;
-    if (partials->weight < WORTH_A_CREW)
+    if (partials->weight < PARALLEL_MIN_WEIGHT)
         return 1;
     return most < parallel_size() ? (uint32_t)most : (uint32_t)parallel_size();
 }
 
 /* Tasks one behind the other, so that each part weighs about the same. */
-static void divide(struct partial_sums *partials, uint32_t part_count)
+static void assign_tasks(struct partial_sums *partials, uint32_t part_count)
 {
     uint64_t weight = 0;
     uint32_t at = 0;
@@ -132,7 +132,7 @@ enum err_code partial_sums_compute(struct partial_sums *partials, struct scan *s
                                    partial_sums_note *note, void *context)
 {
     const uint32_t part_count = count_parts(partials);
-    divide(partials, part_count);
+    assign_tasks(partials, part_count);
     parallel_work(part_count, add_part, partials);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < part_count && !code; i++) {
@@ -156,7 +156,7 @@ const int64_t *partial_sums_sums(struct partial_sums *partials)
 {
     assert(partials->task_count == 0);
     if (!partials->part_count)
-        divide(partials, 1);
+        assign_tasks(partials, 1);
     int64_t *sums = partials->parts[0].sums;
     for (uint32_t i = 1; i < partials->part_count; i++) {
         for (uint32_t stack = 0; stack < partials->stack_count; stack++)

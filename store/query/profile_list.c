@@ -50,7 +50,7 @@ static void join_equal(struct listing *listing)
 }
 
 /* Keeps the newest. */
-static void cut(struct listing *listing)
+static void drop_oldest(struct listing *listing)
 {
     if (listing->count)
         qsort(listing->entries, listing->count, sizeof(*listing->entries), compare_entries);
@@ -66,7 +66,7 @@ static bool is_too_old(const struct listing *listing, int64_t time_ns)
     return listing->is_full && time_ns < listing->entries[listing->wanted - 1].id.time_ns;
 }
 
-static void add(struct listing *listing, uint32_t series, const struct block_profile *profile)
+static void add_entry(struct listing *listing, uint32_t series, const struct block_profile *profile)
 {
     const struct store_profile_entry entry = {
         .id = {.time_ns = profile->time_ns, .series = listing->scan->series[series].hash},
@@ -79,7 +79,7 @@ static void add(struct listing *listing, uint32_t series, const struct block_pro
         return;
     listing->entries[listing->count++] = entry;
     if (listing->count == 2 * listing->wanted)
-        cut(listing);
+        drop_oldest(listing);
 }
 
 static enum err_code read_profiles(struct listing *listing, struct scan_task *task)
@@ -91,7 +91,7 @@ static enum err_code read_profiles(struct listing *listing, struct scan_task *ta
     for (uint32_t i = task->end; !code && i > task->first; i--) {
         if (is_too_old(listing, profiles[i - 1].time_ns))
             break;
-        add(listing, task->series, &profiles[i - 1]);
+        add_entry(listing, task->series, &profiles[i - 1]);
     }
     return scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
 }
@@ -124,7 +124,7 @@ static enum err_code read_rows(struct listing *listing, struct scan_task *task)
     }
     for (uint32_t i = task->end; i > task->first; i--) {
         if ((found[i - 1] ? found[i - 1] : of_none) == MATCH)
-            add(listing, task->series, &rows.profiles[i - 1]);
+            add_entry(listing, task->series, &rows.profiles[i - 1]);
     }
     mem_free(found);
     return scan_note_read(scan, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
@@ -189,7 +189,7 @@ static enum err_code answer_list(struct scan *scan, void *context)
     if (!code)
         code = row_labels_check(listing->labels, scan->err);
     row_labels_destroy(listing->labels);
-    cut(listing);
+    drop_oldest(listing);
     if (!code)
         make_list(listing);
     return code;

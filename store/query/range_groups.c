@@ -71,7 +71,7 @@ void range_groups_destroy(struct range_groups *groups)
     mem_free(groups);
 }
 
-static void make_room(struct range_groups *groups, uint32_t group)
+static void reserve_groups(struct range_groups *groups, uint32_t group)
 {
     const uint32_t before = groups->capacity;
     if (group < before)
@@ -104,7 +104,7 @@ void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t ste
             add_to_cell(&groups->groups[number].cells[step], sum);
         return;
     }
-    make_room(groups, number);
+    reserve_groups(groups, number);
     struct group *group = &groups->groups[number];
     if (!group->is_there)
         begin_group(groups, group);
@@ -114,7 +114,8 @@ void range_groups_add(struct range_groups *groups, uint32_t number, uint32_t ste
     group->total += sum;
 }
 
-static void cover(struct range_groups *groups, struct group *group, const struct coverage *covered)
+static void add_coverage(struct range_groups *groups, struct group *group,
+                         const struct coverage *covered)
 {
     groups->covered_bytes -= coverage_memory(&group->covered);
     coverage_unite(&group->covered, covered);
@@ -133,7 +134,7 @@ void range_groups_cover(struct range_groups *groups, uint32_t number, uint32_t s
     if (!is_wanted || !group->cells || group->last_series == series)
         return;
     group->last_series = series;
-    cover(groups, group, covered);
+    add_coverage(groups, group, covered);
 }
 
 /* ---- the largest ---- */

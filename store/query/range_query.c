@@ -50,10 +50,10 @@ struct range {
     uint32_t step_count;
     struct stack_filters *filters;
     struct stack_filter_query question;
-    const bool **keeps; /* per block in use: per stack; NULL: not yet known */
-    struct flight_entry **keeps_entries;
-    uint32_t keeps_count; /* blocks in use */
-    size_t keeps_bytes;
+    const bool **kept_stacks; /* per block in use: per stack; NULL: not yet known */
+    struct flight_entry **kept_entries;
+    uint32_t kept_count; /* blocks in use */
+    size_t kept_bytes;
     struct row_labels *labels;
     struct range_groups *groups; /* by the number of the labels */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
@@ -68,7 +68,7 @@ struct range {
     struct spread spread;
     bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
-    struct counter_increase differences;
+    struct counter_increase increase;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
     struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
     struct hour_sum *hour_sums;
@@ -83,12 +83,12 @@ struct range {
     uint32_t row_sum_capacity;
     uint32_t *keys; /* per row */
     uint32_t key_capacity;
-    struct store_range answer;
+    struct store_range result;
 };
 
 static size_t memory_of(const struct range *range)
 {
-    return range_groups_memory(range->groups) + range->keeps_bytes +
+    return range_groups_memory(range->groups) + range->kept_bytes +
            row_labels_memory(range->labels) +
            range->scan->series_count *
                (sizeof(*range->groups_of_series) + sizeof(*range->intervals_ns)) +
@@ -96,7 +96,7 @@ static size_t memory_of(const struct range *range)
            range->row_sum_capacity * (sizeof(*range->row_sums) + 2 * sizeof(struct map_u64_slot)) +
            range->key_capacity * sizeof(*range->keys) +
            range->hour_sum_capacity * sizeof(*range->hour_sums) +
-           counter_increase_memory(&range->differences);
+           counter_increase_memory(&range->increase);
 }
 
 static enum err_code check_limits(const struct range *range)
@@ -119,18 +119,18 @@ static uint32_t step_of(const struct range *range, int64_t time_ns)
     return spread_step_of(&range->spread.steps, time_ns);
 }
 
-static enum err_code find_keeps(struct range *range, const struct scan_task *task,
-                                const bool **ret_keeps)
+static enum err_code find_kept_stacks(struct range *range, const struct scan_task *task,
+                                      const bool **ret_keeps)
 {
-    const bool **keeps = &range->keeps[task->block_index];
+    const bool **kept_stacks = &range->kept_stacks[task->block_index];
     enum err_code code = ERR_NONE;
-    if (!*keeps) {
-        code = stack_filters_ref(range->filters, &range->question, task->block,
-                                 &range->scan->statistics.names,
-                                 &range->keeps_entries[task->block_index], keeps, range->scan->err);
-        range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
+    if (!*kept_stacks) {
+        code = stack_filters_ref(
+            range->filters, &range->question, task->block, &range->scan->statistics.names,
+            &range->kept_entries[task->block_index], kept_stacks, range->scan->err);
+        range->kept_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
-    *ret_keeps = *keeps;
+    *ret_keeps = *kept_stacks;
     return scan_explain_wait(range->scan, code);
 }
 
@@ -146,7 +146,7 @@ static bool is_in_one_step(const struct range *range, const struct scan_task *ta
 
 /* What the granule's profiles have together is enough: all deltas together are as one that covers
  * their time. One that reaches into the next step has its part there by itself. */
-static bool is_enough(const struct range *range, const struct scan_task *task)
+static bool is_one_value(const struct range *range, const struct scan_task *task)
 {
     return range->aggregation == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
            scan_is_whole(task) &&
@@ -167,27 +167,27 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
 {
     struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
-    const bool *keeps = NULL;
+    const bool *kept_stacks = NULL;
     struct block_totals totals = {0};
     int64_t value = granule->total;
     enum err_code code = ERR_NONE;
     if (range->query->filter) {
-        code = find_keeps(range, task, &keeps);
+        code = find_kept_stacks(range, task, &kept_stacks);
         if (code)
             return code;
         code = block_read_totals(task->block, granule, scan->cursor, &totals, scan->err);
         value = 0;
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
-        value += keeps[totals.stacks[i]] ? totals.sums[i] : 0;
+        value += kept_stacks[totals.stacks[i]] ? totals.sums[i] : 0;
     if (!code) {
         spread_add(&range->spread, group, granule->begin_ns, granule->reach_ns - granule->begin_ns,
                    value);
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
     }
-    return scan_note_read(scan, task, keeps ? granule->row_count : 0,
-                          keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
+    return scan_note_read(scan, task, kept_stacks ? granule->row_count : 0,
+                          kept_stacks ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
 static void reserve_values(struct range *range, uint32_t count)
@@ -202,9 +202,9 @@ static void reserve_values(struct range *range, uint32_t count)
 static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
-    const bool *keeps;
+    const bool *kept_stacks;
     struct block_rows rows;
-    enum err_code code = find_keeps(range, task, &keeps);
+    enum err_code code = find_kept_stacks(range, task, &kept_stacks);
     if (!code)
         code = block_read_rows(task->block, granule, range->scan->cursor, false, &rows,
                                range->scan->err);
@@ -213,7 +213,7 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
     reserve_values(range, granule->profile_count);
     memset(range->values, 0, granule->profile_count * sizeof(*range->values));
     for (uint32_t i = 0; i < rows.row_count; i++)
-        range->values[rows.ordinals[i]] += keeps[rows.stacks[i]] ? rows.values[i] : 0;
+        range->values[rows.ordinals[i]] += kept_stacks[rows.stacks[i]] ? rows.values[i] : 0;
     return ERR_NONE;
 }
 
@@ -385,7 +385,7 @@ static enum err_code read_times(struct range *range, struct scan_task *task)
     struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles = NULL;
-    if (is_enough(range, task)) {
+    if (is_one_value(range, task)) {
         spread_cover_span(&range->spread, granule->begin_ns, granule->reach_ns,
                           granule->longest_ns);
         return scan_note_read(scan, task, 0, 0, ERR_NONE);
@@ -398,9 +398,9 @@ static enum err_code read_times(struct range *range, struct scan_task *task)
 
 /* ---- row by row ---- */
 
-static bool keeps_row(const bool *keeps, const struct block_rows *rows, uint32_t row)
+static bool keeps_row(const bool *kept_stacks, const struct block_rows *rows, uint32_t row)
 {
-    return !keeps || keeps[rows->stacks[row]];
+    return !kept_stacks || kept_stacks[rows->stacks[row]];
 }
 
 static uint32_t group_of_row(struct range *range, const struct block_rows *rows, uint32_t row)
@@ -411,7 +411,7 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
 /* A row's key is its group and whether the filter keeps it: what it does not keep still tells that
  * the group is there. */
 static void add_snapshots(struct range *range, const struct scan_task *task,
-                          const struct block_rows *rows, const bool *keeps)
+                          const struct block_rows *rows, const bool *kept_stacks)
 {
     if (rows->row_count > range->key_capacity) {
         range->key_capacity = rows->row_count;
@@ -419,25 +419,24 @@ static void add_snapshots(struct range *range, const struct scan_task *task,
     }
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t group = group_of_row(range, rows, i);
-        range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(keeps, rows, i)
+        range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(kept_stacks, rows, i)
                                                  : COUNTER_INCREASE_LEFT_OUT;
     }
-    counter_increase_add(&range->differences, task->block, rows, task->first, task->end,
-                         range->keys);
+    counter_increase_add(&range->increase, task->block, rows, task->first, task->end, range->keys);
     for (uint32_t i = task->first; i < task->end; i++)
         neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
 }
 
 /* In equal parts that add up to the value. */
-static void add_moments(struct range *range, uint32_t group, int64_t value, const int64_t *moments,
-                        uint32_t count)
+static void add_timestamps(struct range *range, uint32_t group, int64_t value,
+                           const int64_t *timestamps, uint32_t count)
 {
     const struct store_query *query = &range->query->query;
     for (uint32_t i = 0; i < count; i++) {
         const __int128 before = (__int128)value * i / count;
         const __int128 after = (__int128)value * (i + 1) / count;
-        if (moments[i] >= query->start_ns && moments[i] < query->end_ns)
-            spread_add_at(&range->spread, group, moments[i], (int64_t)(after - before));
+        if (timestamps[i] >= query->start_ns && timestamps[i] < query->end_ns)
+            spread_add_at(&range->spread, group, timestamps[i], (int64_t)(after - before));
     }
 }
 
@@ -483,7 +482,7 @@ static enum err_code spread_row_sums(struct range *range, const struct block_pro
 /* Most granules have one group: the first one's values need no look-up. Rows that a filter leaves
  * out still count as 0, so that their group is there. */
 static enum err_code add_deltas(struct range *range, const struct scan_task *task,
-                                const struct block_rows *rows, const bool *keeps)
+                                const struct block_rows *rows, const bool *kept_stacks)
 {
     const int64_t *next = rows->timestamps;
     uint32_t first_group = ROW_LABELS_LEFT_OUT;
@@ -492,19 +491,19 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
     memset(range->values, 0, task->granule->profile_count * sizeof(*range->values));
     for (uint32_t i = 0; i < rows->row_count && !code; i++) {
         const uint32_t ordinal = rows->ordinals[i];
-        const uint32_t moment_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
-        const int64_t *moments = next;
-        next = moment_count ? next + moment_count : next;
+        const uint32_t timestamp_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        const int64_t *timestamps = next;
+        next = timestamp_count ? next + timestamp_count : next;
         if (ordinal < task->first || ordinal >= task->end)
             continue;
         const uint32_t group = group_of_row(range, rows, i);
-        const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
+        const int64_t value = keeps_row(kept_stacks, rows, i) ? rows->values[i] : 0;
         if (!row_labels_stays(group)) {
             range->has_lost_rows = true;
             continue;
         }
-        if (moment_count && range->query->is_by_timestamps) {
-            add_moments(range, group, value, moments, moment_count);
+        if (timestamp_count && range->query->is_by_timestamps) {
+            add_timestamps(range, group, value, timestamps, timestamp_count);
             code = check_work(range);
             continue;
         }
@@ -522,7 +521,7 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
 }
 
 static void add_gauges(struct range *range, const struct scan_task *task,
-                       const struct block_rows *rows, const bool *keeps)
+                       const struct block_rows *rows, const bool *kept_stacks)
 {
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
@@ -531,23 +530,24 @@ static void add_gauges(struct range *range, const struct scan_task *task,
         const uint32_t group = group_of_row(range, rows, i);
         if (row_labels_stays(group))
             spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
-                       keeps_row(keeps, rows, i) ? rows->values[i] : 0);
+                       keeps_row(kept_stacks, rows, i) ? rows->values[i] : 0);
     }
     cover_profiles(range, task, rows->profiles + task->first);
 }
 
 static enum err_code read_rows(struct range *range, struct scan_task *task, bool wants_labels,
-                               bool wants_moments)
+                               bool wants_timestamps)
 {
     struct scan *scan = range->scan;
     const struct block_granule *granule = task->granule;
     const uint32_t *bytes = granule->extent_bytes;
-    const bool *keeps = NULL;
+    const bool *kept_stacks = NULL;
     struct block_rows rows;
-    enum err_code code = range->query->filter ? find_keeps(range, task, &keeps) : ERR_NONE;
+    enum err_code code =
+        range->query->filter ? find_kept_stacks(range, task, &kept_stacks) : ERR_NONE;
     if (code)
         return code;
-    const bool wants_details = wants_labels || wants_moments;
+    const bool wants_details = wants_labels || wants_timestamps;
     code = block_read_rows(task->block, granule, scan->cursor, wants_details, &rows, scan->err);
     if (!wants_labels)
         rows.label_sets = NULL;
@@ -556,11 +556,11 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     if (code || task->is_broken)
         return code;
     if (range->aggregation == STORE_SUM)
-        return add_deltas(range, task, &rows, keeps);
+        return add_deltas(range, task, &rows, kept_stacks);
     if (range->aggregation == STORE_MEAN)
-        add_gauges(range, task, &rows, keeps);
+        add_gauges(range, task, &rows, kept_stacks);
     else
-        add_snapshots(range, task, &rows, keeps);
+        add_snapshots(range, task, &rows, kept_stacks);
     return ERR_NONE;
 }
 
@@ -587,16 +587,17 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
     row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels =
         !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
-    const bool wants_moments = !task->are_totals && range->query->is_by_timestamps &&
-                               (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
-    const bool wants_rows = wants_labels || wants_moments || range->aggregation == STORE_DIFFERENCE;
+    const bool wants_timestamps = !task->are_totals && range->query->is_by_timestamps &&
+                                  (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
+    const bool wants_rows =
+        wants_labels || wants_timestamps || range->aggregation == STORE_DIFFERENCE;
     if (wants_rows || range->query->filter) {
         enum err_code code = scan_open_stacks(range->scan, task);
         if (code || task->is_broken)
             return code;
     }
     if (wants_rows)
-        return read_rows(range, task, wants_labels, wants_moments);
+        return read_rows(range, task, wants_labels, wants_timestamps);
     const uint32_t group = row_labels_group(range->labels, 0);
     if (!row_labels_stays(group) && range->aggregation == STORE_MEAN)
         return read_times(range, task);
@@ -604,8 +605,8 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
         range->has_left_out = true;
         return ERR_NONE;
     }
-    return is_enough(range, task) ? read_whole(range, task, group)
-                                  : read_profiles(range, task, group);
+    return is_one_value(range, task) ? read_whole(range, task, group)
+                                     : read_profiles(range, task, group);
 }
 
 /* ---- series by series ---- */
@@ -743,7 +744,7 @@ static enum err_code read_neighbours(struct range *range, struct scan_task *task
 static void end_series(struct range *range, const struct scan_task *task)
 {
     uint32_t count = 0;
-    const int64_t *times_ns = counter_increase_times(&range->differences, &count);
+    const int64_t *times_ns = counter_increase_times(&range->increase, &count);
     share_hour_sums(range);
     spread_end_series(&range->spread);
     add_idle_series(range, task);
@@ -751,7 +752,7 @@ static void end_series(struct range *range, const struct scan_task *task)
         neighbours_end_series(&range->neighbours, times_ns, count);
     else
         neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
-    counter_increase_fini(&range->differences);
+    counter_increase_fini(&range->increase);
     note_series_interval(range);
 }
 
@@ -779,7 +780,7 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
     begin_series(range);
     enum err_code code = read_tasks(range, tasks, begin, end);
     if (!code && range->aggregation == STORE_DIFFERENCE)
-        counter_increase_compute(&range->differences, cover_gains, add_gain, range);
+        counter_increase_compute(&range->increase, cover_gains, add_gain, range);
     else if (!code)
         code = read_left_out(range, tasks, begin, end);
     end_series(range, &tasks[begin]);
@@ -795,7 +796,7 @@ static bool lacks_neighbours(const struct range *range)
            (range->aggregation != STORE_SUM || range->spread.unknown_count);
 }
 
-static bool is_needed(const struct range *range, uint32_t series)
+static bool wants_series(const struct range *range, uint32_t series)
 {
     const uint32_t group = range->groups_of_series[series];
     return !range->is_second_pass || group == SEVERAL_GROUPS ||
@@ -810,7 +811,7 @@ static enum err_code read_pass(struct range *range)
         const uint32_t series = scan->tasks[i].series;
         for (end = i; end < scan->task_count && scan->tasks[end].series == series;)
             end++;
-        if (is_needed(range, series))
+        if (wants_series(range, series))
             code = read_series(range, scan->tasks, i, end);
     }
     return code ? code : check_limits(range);
@@ -874,7 +875,7 @@ static double average_of(const struct range *range, __int128 sum, uint64_t cover
 }
 
 /* Halves away from 0. */
-static int64_t round_level(__int128 sum, uint64_t covered_ns)
+static int64_t round_gauge(__int128 sum, uint64_t covered_ns)
 {
     if (!covered_ns)
         return 0;
@@ -923,7 +924,7 @@ static uint64_t covered_in_step(const struct range *range, const struct coverage
 }
 
 /* rest: per step, what is left for other groups; NULL: of levels. */
-static void make_points(const struct range *range, uint32_t group, int64_t *rest,
+static void make_points(const struct range *range, uint32_t group, int64_t *remainders,
                         struct store_range_series *series)
 {
     const struct coverage *covered = range_groups_covered(range->groups, group);
@@ -938,35 +939,35 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rest
         if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
             continue;
         const int64_t value =
-            are_gauges ? round_level(sum, covered_ns) : round_value(&running, sum);
+            are_gauges ? round_gauge(sum, covered_ns) : round_value(&running, sum);
         total += sum;
         add_point(range, series, points, i, value, sum, covered_ns);
-        if (rest)
-            rest[i] -= value;
+        if (remainders)
+            remainders[i] -= value;
     }
     series->points = points;
     series->average = average_of(range, total, series->covered_ns);
 }
 
 /* What all groups have together, in whole numbers: as without groups. Levels have no sums. */
-static int64_t *make_rest(const struct range *range)
+static int64_t *make_remainders(const struct range *range)
 {
     if (range->aggregation == STORE_MEAN)
         return NULL;
-    int64_t *rest = arena_new(range->scan->arena, int64_t, range->step_count);
+    int64_t *remainders = arena_new(range->scan->arena, int64_t, range->step_count);
     __int128 running = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
         __int128 sum = 0;
         range_groups_all(range->groups, i, &sum);
-        rest[i] = round_value(&running, sum);
+        remainders[i] = round_value(&running, sum);
     }
-    return rest;
+    return remainders;
 }
 
 /* Where all groups are chosen, whole numbers still may lack a little of the sum, or exceed it: in
  * each step the group of the largest value has that. */
-static void give_rest(const struct range *range, const int64_t *rest,
-                      struct store_range_series *series, uint32_t count)
+static void distribute_remainder(const struct range *range, const int64_t *remainders,
+                                 struct store_range_series *series, uint32_t count)
 {
     struct store_point **largest =
         arena_new(range->scan->arena, struct store_point *, range->step_count);
@@ -982,15 +983,15 @@ static void give_rest(const struct range *range, const int64_t *rest,
         }
     }
     for (uint32_t step = 0; step < range->step_count; step++) {
-        if (!rest[step] || !largest[step])
+        if (!remainders[step] || !largest[step])
             continue;
-        largest[step]->value += rest[step];
-        series[owners[step]].total += rest[step];
+        largest[step]->value += remainders[step];
+        series[owners[step]].total += remainders[step];
     }
 }
 
 /* The groups that are not chosen have data where any group has. */
-static void make_other(const struct range *range, const int64_t *rest,
+static void make_other(const struct range *range, const int64_t *remainders,
                        struct store_range_series *series)
 {
     const struct coverage *covered = range_groups_all_covered(range->groups);
@@ -1003,8 +1004,8 @@ static void make_other(const struct range *range, const int64_t *rest,
         const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
         if (!range_groups_rest(range->groups, i, &sum) && !covered_ns)
             continue;
-        add_point(range, series, points, i, rest ? rest[i] : round_level(sum, covered_ns), sum,
-                  covered_ns);
+        add_point(range, series, points, i,
+                  remainders ? remainders[i] : round_gauge(sum, covered_ns), sum, covered_ns);
         total += sum;
     }
     series->points = points;
@@ -1030,16 +1031,16 @@ static int compare_intervals(const void *a, const void *b)
 }
 
 /* Steps suit most series: a few rare ones do not make them long for all. */
-static void describe_intervals(const struct range *range, struct store_range *answer)
+static void describe_intervals(const struct range *range, struct store_range *result)
 {
     const uint32_t count = range->interval_count;
     if (!count)
         return;
     qsort(range->intervals_ns, count, sizeof(*range->intervals_ns), compare_intervals);
-    answer->interval_ns = range->intervals_ns[(count - 1) / 2];
-    answer->longest_interval_ns = range->intervals_ns[count - 1];
+    result->interval_ns = range->intervals_ns[(count - 1) / 2];
+    result->longest_interval_ns = range->intervals_ns[count - 1];
     for (uint32_t i = 0; i < count; i++)
-        answer->longer_count += range->intervals_ns[i] > range->steps.step_ns;
+        result->longer_count += range->intervals_ns[i] > range->steps.step_ns;
 }
 
 /* Neighbours alone are no data. */
@@ -1050,7 +1051,7 @@ static bool has_data(const struct range *range)
                                        range_groups_count(range->groups));
 }
 
-static void make_answer(struct range *range)
+static void make_result(struct range *range)
 {
     struct scan *scan = range->scan;
     const uint32_t *chosen;
@@ -1060,32 +1061,32 @@ static void make_answer(struct range *range)
     if (type)
         *type = scan->types[0];
     struct store_range_series *series = arena_new(scan->arena, struct store_range_series, count);
-    int64_t *rest = make_rest(range);
+    int64_t *remainders = make_remainders(range);
     for (uint32_t i = 0; i < count; i++) {
         make_labels(range, chosen[i], &series[i]);
-        make_points(range, chosen[i], rest, &series[i]);
+        make_points(range, chosen[i], remainders, &series[i]);
     }
-    if (rest && !other_count)
-        give_rest(range, rest, series, count);
+    if (remainders && !other_count)
+        distribute_remainder(range, remainders, series, count);
     struct store_range_series *other =
         other_count ? arena_new(scan->arena, struct store_range_series, 1) : NULL;
     if (other)
-        make_other(range, rest, other);
-    range->answer = (struct store_range){.type = type,
+        make_other(range, remainders, other);
+    range->result = (struct store_range){.type = type,
                                          .series = series,
                                          .series_count = count,
                                          .other = other,
                                          .other_count = other_count,
                                          .unknown_count = range->unknown_count,
                                          .statistics = scan->statistics};
-    describe_intervals(range, &range->answer);
+    describe_intervals(range, &range->result);
 }
 
 static void range_fini(struct range *range)
 {
-    for (uint32_t i = 0; i < range->keeps_count; i++)
-        flight_cache_unref(range->keeps_entries[i]);
-    range->keeps_count = 0;
+    for (uint32_t i = 0; i < range->kept_count; i++)
+        flight_cache_unref(range->kept_entries[i]);
+    range->kept_count = 0;
     row_labels_destroy(range->labels);
     range->labels = NULL;
     range_groups_destroy(range->groups);
@@ -1098,10 +1099,10 @@ static void range_fini(struct range *range)
     range->cut_hours = (struct map_u64){0};
     map_u64_fini(&range->gained);
     range->gained = (struct map_u64){0};
-    counter_increase_fini(&range->differences);
+    counter_increase_fini(&range->increase);
 }
 
-static enum err_code answer_range(struct scan *scan, void *context)
+static enum err_code compute_range(struct scan *scan, void *context)
 {
     struct range *range = context;
     enum err_code code = scan_check_types(scan);
@@ -1126,10 +1127,10 @@ static enum err_code answer_range(struct scan *scan, void *context)
     neighbours_init(&range->neighbours, scan);
     range->intervals_ns = arena_new_raw(scan->arena, int64_t, scan->series_count);
     range->interval_count = 0;
-    range->keeps = arena_new(scan->arena, const bool *, scan->block_count);
-    range->keeps_entries = arena_new(scan->arena, struct flight_entry *, scan->block_count);
-    range->keeps_count = scan->block_count;
-    range->keeps_bytes = 0;
+    range->kept_stacks = arena_new(scan->arena, const bool *, scan->block_count);
+    range->kept_entries = arena_new(scan->arena, struct flight_entry *, scan->block_count);
+    range->kept_count = scan->block_count;
+    range->kept_bytes = 0;
     range->groups =
         range_groups_create(range->step_count, range->query->max_series, CELL_BUDGET_BYTES);
     range->groups_of_series = arena_new_raw(scan->arena, uint32_t, scan->series_count);
@@ -1143,11 +1144,11 @@ static enum err_code answer_range(struct scan *scan, void *context)
     if (!code && !range->lacks_neighbours)
         code = row_labels_check(range->labels, scan->err);
     if (!code && !range->lacks_neighbours)
-        make_answer(range);
+        make_result(range);
     return code;
 }
 
-static int64_t longer_of(int64_t one_ns, int64_t other_ns)
+static int64_t max_ns(int64_t one_ns, int64_t other_ns)
 {
     return one_ns > other_ns ? one_ns : other_ns;
 }
@@ -1157,8 +1158,8 @@ static int64_t longer_of(int64_t one_ns, int64_t other_ns)
 static bool extend_reach(const struct range *range, struct store_query *query)
 {
     int64_t wanted_ns = range->neighbours.wanted_reach_ns;
-    if (range->lacks_neighbours || !range->answer.type)
-        wanted_ns = longer_of(wanted_ns, NEIGHBOURS_REACH_NS);
+    if (range->lacks_neighbours || !range->result.type)
+        wanted_ns = max_ns(wanted_ns, NEIGHBOURS_REACH_NS);
     bool is_longer = wanted_ns && neighbours_extend(query, wanted_ns);
     if (range->aggregation == STORE_SUM && range->spread.longest_ns > query->reach_ns &&
         query->reach_ns < NEIGHBOURS_REACH_MAX_NS) {
@@ -1170,8 +1171,9 @@ static bool extend_reach(const struct range *range, struct store_query *query)
     return is_longer;
 }
 
-static enum err_code run(const struct scan_source *source, struct arena *arena,
-                         const struct store_query *query, struct range *range, struct err *err)
+static enum err_code scan_until_reached(const struct scan_source *source, struct arena *arena,
+                                        const struct store_query *query, struct range *range,
+                                        struct err *err)
 {
     struct store_query reaching = *query;
     enum err_code code;
@@ -1182,8 +1184,8 @@ static enum err_code run(const struct scan_source *source, struct arena *arena,
     reaching.reach_ns = NEIGHBOURS_REACH_NS;
     reaching.ahead_ns = 0;
     do {
-        range->answer = (struct store_range){0};
-        code = scan_run(source, &reaching, SCAN_TASKS, arena, answer_range, range, err);
+        range->result = (struct store_range){0};
+        code = scan_run(source, &reaching, SCAN_TASKS, arena, compute_range, range, err);
     } while (!code && extend_reach(range, &reaching));
     return code;
 }
@@ -1213,15 +1215,15 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     };
     if (query->filter)
         range.question.rules = stack_filter_key(arena, query->filter);
-    enum err_code code = run(source, arena, &query->query, &range, err);
+    enum err_code code = scan_until_reached(source, arena, &query->query, &range, err);
     range_fini(&range);
     mem_free(range.values);
     mem_free(range.row_sums);
     mem_free(range.keys);
     mem_free(range.hour_sums);
-    if (!code && !range.answer.type && !range.answer.statistics.broken_count)
+    if (!code && !range.result.type && !range.result.statistics.broken_count)
         code = scan_explain_nothing(source, &query->query, arena, err);
     if (!code)
-        *ret_range = range.answer;
+        *ret_range = range.result;
     return code;
 }

@@ -18,31 +18,31 @@ struct result_cache {
     struct flight_cache *cache;
 };
 
-static void destroy_answer(void *value)
+static void destroy_result(void *value)
 {
-    struct store_result *answer = value;
-    profile_destroy(answer->own_profile);
-    mem_free(answer);
+    struct store_result *result = value;
+    profile_destroy(result->own_profile);
+    mem_free(result);
 }
 
 struct result_cache *result_cache_create(size_t max_bytes)
 {
-    struct result_cache *answers = mem_new(struct result_cache, 1);
-    answers->cache = flight_cache_create(max_bytes, destroy_answer);
-    return answers;
+    struct result_cache *results = mem_new(struct result_cache, 1);
+    results->cache = flight_cache_create(max_bytes, destroy_result);
+    return results;
 }
 
-void result_cache_destroy(struct result_cache *answers)
+void result_cache_destroy(struct result_cache *results)
 {
-    if (!answers)
+    if (!results)
         return;
-    flight_cache_destroy(answers->cache);
-    mem_free(answers);
+    flight_cache_destroy(results->cache);
+    mem_free(results);
 }
 
-size_t result_cache_bytes(struct result_cache *answers)
+size_t result_cache_bytes(struct result_cache *results)
 {
-    return flight_cache_bytes(answers->cache);
+    return flight_cache_bytes(results->cache);
 }
 
 /* ---- what an answer is known by ---- */
@@ -54,7 +54,7 @@ static void append_word(struct buf *words, struct span word)
 }
 
 /* All but the tasks. */
-static void append_question(const struct scan *scan, struct buf *words)
+static void append_query(const struct scan *scan, struct buf *words)
 {
     const struct store_query *query = scan->query;
     buf_append_u64(words, scan->statistics.names.generation);
@@ -102,7 +102,7 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
     char hex[DIGEST_HEX_BYTES];
     buf_auto words;
     buf_init(&words, WORDS_MAX_BYTES);
-    append_question(scan, &words);
+    append_query(scan, &words);
     ret_identity[0] = '\0';
     if (!scan->task_count || scan->statistics.broken_count || scan->statistics.oversized_count ||
         buf_failed(&words))
@@ -123,49 +123,49 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
 struct making {
     struct scan *scan;
     bool has_begun; /* by this question, not by others */
-    enum err_code (*make)(struct scan *scan, struct store_result *ret_answer);
+    enum err_code (*make)(struct scan *scan, struct store_result *ret_result);
 };
 
 /* Its texts outlive the question that it was made for. */
-static void own_texts(struct store_result *answer)
+static void copy_texts(struct store_result *result)
 {
-    struct arena *arena = answer->own_profile->arena;
-    answer->type = arena_strdup(arena, answer->type);
-    if (answer->absent_label)
-        answer->absent_label = arena_strdup(arena, answer->absent_label);
-    if (answer->statistics.broken_message)
-        answer->statistics.broken_message = arena_strdup(arena, answer->statistics.broken_message);
-    if (answer->statistics.oversized_message)
-        answer->statistics.oversized_message =
-            arena_strdup(arena, answer->statistics.oversized_message);
+    struct arena *arena = result->own_profile->arena;
+    result->type = arena_strdup(arena, result->type);
+    if (result->absent_label)
+        result->absent_label = arena_strdup(arena, result->absent_label);
+    if (result->statistics.broken_message)
+        result->statistics.broken_message = arena_strdup(arena, result->statistics.broken_message);
+    if (result->statistics.oversized_message)
+        result->statistics.oversized_message =
+            arena_strdup(arena, result->statistics.oversized_message);
 }
 
 /* What of it could not be read may be another time: it goes to those who wait alone. */
-static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
+static enum err_code make_result(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
     struct making *making = context;
     making->has_begun = true;
-    struct store_result *answer = mem_new(struct store_result, 1);
-    enum err_code code = making->make(making->scan, answer);
+    struct store_result *result = mem_new(struct store_result, 1);
+    enum err_code code = making->make(making->scan, result);
     if (code) {
         if (err != making->scan->err)
             *err = *making->scan->err;
-        mem_free(answer);
+        mem_free(result);
         return code;
     }
-    own_texts(answer);
-    *ret_value = answer;
-    *ret_bytes = answer->statistics.broken_count || answer->statistics.oversized_count
+    copy_texts(result);
+    *ret_value = result;
+    *ret_bytes = result->statistics.broken_count || result->statistics.oversized_count
                      ? SIZE_MAX
-                     : sizeof(*answer) + arena_bytes(answer->own_profile->arena);
+                     : sizeof(*result) + arena_bytes(result->own_profile->arena);
     return ERR_NONE;
 }
 
 enum err_code
-result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
-                 enum err_code (*make)(struct scan *scan, struct store_result *ret_answer),
-                 struct store_result *ret_answer)
+result_cache_ref(struct result_cache *results, struct scan *scan, const char *identity,
+                 enum err_code (*make)(struct scan *scan, struct store_result *ret_result),
+                 struct store_result *ret_result)
 {
     const struct wait_limit *wait_limit = &scan->query->wait_limit;
     struct making making = {.scan = scan, .make = make};
@@ -174,13 +174,13 @@ result_cache_ref(struct result_cache *answers, struct scan *scan, const char *id
     /* Who made it may have gone away, had no room or other limits: what became of that is not this
      * question's. Of those who waited one makes it then, and the others wait for that one. */
     do {
-        code = flight_cache_ref_within(answers->cache, identity, wait_limit, make_answer, &making,
+        code = flight_cache_ref_within(results->cache, identity, wait_limit, make_result, &making,
                                        &entry, scan->err);
     } while (code && !making.has_begun && !wait_limit_is_over(wait_limit));
     if (code)
         return making.has_begun ? code : ERR_CANCELLED;
-    *ret_answer = *(const struct store_result *)flight_cache_get(entry);
-    ret_answer->own_profile = NULL;
-    ret_answer->kept = entry;
+    *ret_result = *(const struct store_result *)flight_cache_get(entry);
+    ret_result->own_profile = NULL;
+    ret_result->kept = entry;
     return ERR_NONE;
 }

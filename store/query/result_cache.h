@@ -20,8 +20,8 @@ struct scan;
 
 struct result_cache *result_cache_create(size_t max_bytes);
 void result_cache_destroy(
-    struct result_cache *answers); /* NULL is a no-op; no answer is in use any more */
-size_t result_cache_bytes(struct result_cache *answers);
+    struct result_cache *results); /* NULL is a no-op; no answer is in use any more */
+size_t result_cache_bytes(struct result_cache *results);
 
 /* What the answer to a walk's question is known by; empty: it is like no other. */
 void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDENTITY_BYTES]);
@@ -31,8 +31,8 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
  * ERR_CANCELLED (the query's patience is over while others make it; scan_explain_wait says why).
  */
 enum err_code
-result_cache_ref(struct result_cache *answers, struct scan *scan, const char *identity,
-                 enum err_code (*make)(struct scan *scan, struct store_result *ret_answer),
-                 struct store_result *ret_answer) MUST_USE;
+result_cache_ref(struct result_cache *results, struct scan *scan, const char *identity,
+                 enum err_code (*make)(struct scan *scan, struct store_result *ret_result),
+                 struct store_result *ret_result) MUST_USE;
 
 #endif

@@ -63,7 +63,7 @@ static void append_sized(struct buf *key, struct span text)
     buf_append_span(key, text);
 }
 
-static struct span keep(struct row_labels *labels, struct span text)
+static struct span copy_text(struct row_labels *labels, struct span text)
 {
     labels->bytes += text.size + 1;
     return span_of(arena_strndup(labels->arena, text.data, text.size), text.size);
@@ -84,14 +84,14 @@ static uint32_t add_group(struct row_labels *labels, const struct label_words *w
     struct label_words *kept = arena_new(labels->arena, struct label_words, count);
     for (uint32_t i = 0; i < count; i++) {
         kept[i] = words[i];
-        kept[i].text = keep(labels, words[i].text);
-        kept[i].unit = keep(labels, words[i].unit);
+        kept[i].text = copy_text(labels, words[i].text);
+        kept[i].unit = copy_text(labels, words[i].unit);
         if (labels->kind == ROW_LABELS_ALL)
-            kept[i].key = keep(labels, words[i].key);
+            kept[i].key = copy_text(labels, words[i].key);
     }
     labels->bytes += count * sizeof(*kept);
     labels->group[number] = (struct group){.labels = kept, .count = count};
-    return map_bytes_add(&labels->groups, keep(labels, key), number);
+    return map_bytes_add(&labels->groups, copy_text(labels, key), number);
 }
 
 struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
@@ -320,7 +320,7 @@ static void note_shown(struct row_labels *labels)
         for (uint32_t j = 0; j < labels->shown_count; j++)
             is_known |= span_equal(labels->shown[j], labels->words[i].key);
         if (!is_known)
-            labels->shown[labels->shown_count++] = keep(labels, labels->words[i].key);
+            labels->shown[labels->shown_count++] = copy_text(labels, labels->words[i].key);
     }
 }
 

@@ -27,19 +27,20 @@ enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TA
 struct scan_state {
     const struct scan_source *source;
     enum scan_kind kind;
-    struct selector_set set;  /* none: every series */
-    bool are_known_enough;    /* a series matches without labels that samples may have */
-    bool is_open;             /* a series does not have a label that is compared */
-    bool is_block_of_samples; /* samples of the block in hand may have a required label */
-    bool is_of_samples;  /* a series lacks a required label that samples of its block may have */
-    bool looks_again;    /* the walk has to begin again, with are_known_enough */
-    uint64_t bytes_read; /* by the walk that had to begin again */
+    struct selector_set set;      /* none: every series */
+    bool matches_known_labels;    /* a series matches without labels that samples may have */
+    bool has_open_labels;         /* a series does not have a label that is compared */
+    bool block_has_sample_labels; /* samples of the block in hand may have a required label */
+    bool needs_sample_labels; /* a series lacks a required label that samples of its block may have
+                               */
+    bool needs_rerun;         /* the walk has to begin again, with are_known_enough */
+    uint64_t bytes_read;      /* by the walk that had to begin again */
     struct flight_entry **entries; /* of open blocks in use */
     struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
-    bool *have_no_stacks;          /* of these: they could not be opened with them */
-    bool *are_left_out;            /* of these: store/block/oversized.h; entries has NULL */
+    bool *stacks_failed;           /* of these: they could not be opened with them */
+    bool *are_dropped;             /* of these: store/block/oversized.h; entries has NULL */
     size_t oversized_bytes;        /* that oversized blocks take, which are not left out */
-    size_t largest_left_out;       /* strings of the largest of those that are */
+    size_t largest_dropped;        /* strings of the largest of those that are */
     const struct catalogue_place **places; /* of these, and of the block in hand */
     struct deletion_set *deleted;
     struct map_bytes type_numbers; /* by whole name */
@@ -55,26 +56,26 @@ struct scan_state {
     uint32_t match_count; /* of series with selectors */
     uint32_t ahead;       /* tasks that the disk was asked for */
     bool is_last_try;     /* what is still missing now was not swapped */
-    bool has_witness;     /* an object was read, so what cannot be is alone */
+    bool is_reachable;    /* an object was read, so what cannot be is alone */
 };
 
 /* Where one other can be read, that is so for all of the question. */
-static bool is_alone(struct scan *scan, const char *object_key)
+static bool is_damaged_alone(struct scan *scan, const char *object_key)
 {
     struct scan_state *state = scan->state;
     const struct reachability reachability = {.database = state->source->database,
                                               .tenant_id = scan->query->tenant_id,
                                               .objects = block_cache_objects(state->source->blocks),
                                               .wait_limit = &scan->query->wait_limit};
-    if (scan->err->is_unreadable && !state->has_witness)
-        state->has_witness = reachability_is_alone(&reachability, object_key, scan->err);
-    return scan->err->is_unreadable && state->has_witness;
+    if (scan->err->is_unreadable && !state->is_reachable)
+        state->is_reachable = reachability_is_alone(&reachability, object_key, scan->err);
+    return scan->err->is_unreadable && state->is_reachable;
 }
 
 /* Is it something of this object that cannot be read, and not the disk? */
 static bool is_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
-    return code == ERR_CORRUPT || (code == ERR_IO && is_alone(scan, object_key));
+    return code == ERR_CORRUPT || (code == ERR_IO && is_damaged_alone(scan, object_key));
 }
 
 static void report_damage(const struct scan *scan, const char *object_key)
@@ -89,7 +90,7 @@ static void report_damage(const struct scan *scan, const char *object_key)
 }
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
-static enum err_code pass_over(struct scan *scan, const char *object_key, enum err_code code)
+static enum err_code skip_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
     if (!is_broken(scan, object_key, code))
         return code;
@@ -99,7 +100,7 @@ static enum err_code pass_over(struct scan *scan, const char *object_key, enum e
     return ERR_NONE;
 }
 
-static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -134,7 +135,8 @@ static uint32_t number_type(struct scan *scan, const struct dictionary *dictiona
     if (known != MAP_ABSENT)
         return known;
     name = keep_text(scan, name);
-    scan->types = grow(scan->types, scan->type_count, &state->type_capacity, sizeof(*scan->types));
+    scan->types =
+        grow_array(scan->types, scan->type_count, &state->type_capacity, sizeof(*scan->types));
     const uint32_t strings[STORE_TYPE_PARTS] = {type->name, type->sample_type.type,
                                                 type->sample_type.unit, type->period_type.type,
                                                 type->period_type.unit};
@@ -176,8 +178,8 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
         labels[i].value = take_sized(&at);
     }
     state->text_bytes += label_count * sizeof(*labels);
-    scan->series =
-        grow(scan->series, scan->series_count, &state->series_capacity, sizeof(*scan->series));
+    scan->series = grow_array(scan->series, scan->series_count, &state->series_capacity,
+                              sizeof(*scan->series));
     scan->series[scan->series_count] = (struct store_series){
         .labels = labels,
         .label_count = label_count,
@@ -188,7 +190,7 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
     return map_bytes_add(&state->series_numbers, text, scan->series_count++);
 }
 
-static enum err_code refuse_cost(const struct scan *scan, const char *what, const char *limit)
+static enum err_code fail_limit(const struct scan *scan, const char *what, const char *limit)
 {
     return err_set(scan->err, ERR_LIMIT,
                    "this question %s: ask for fewer series or less time%s%s%s", what,
@@ -196,7 +198,7 @@ static enum err_code refuse_cost(const struct scan *scan, const char *what, cons
 }
 
 /* Names the series of the largest block, where that has a good part of the memory. */
-static enum err_code refuse_memory(const struct scan *scan, size_t max_bytes)
+static enum err_code fail_memory(const struct scan *scan, size_t max_bytes)
 {
     enum { PART_WORTH_NAMING = 8 };
     const struct scan_state *state = scan->state;
@@ -211,14 +213,14 @@ static enum err_code refuse_memory(const struct scan *scan, size_t max_bytes)
     if (largest && block_memory(largest) > max_bytes / PART_WORTH_NAMING)
         what = arena_printf(scan->arena, "%s, of which one block takes %s", what,
                             oversized_describe(scan->arena, largest, block_memory(largest)));
-    return refuse_cost(scan, what, scan->query->texts.memory);
+    return fail_limit(scan, what, scan->query->texts.memory);
 }
 
 static enum err_code check_cpu(const struct scan *scan)
 {
     const struct store_query *query = scan->query;
     if (query->cpu_deadline_ns && parallel_cpu_ns() > query->cpu_deadline_ns)
-        return refuse_cost(scan, "takes longer than it may", query->texts.cpu);
+        return fail_limit(scan, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
 
@@ -228,11 +230,11 @@ static enum err_code note_samples(struct scan *scan, const struct dictionary *di
 {
     struct scan_state *state = scan->state;
     enum err_code code = ERR_NONE;
-    if (state->are_known_enough || !state->is_block_of_samples)
+    if (state->matches_known_labels || !state->block_has_sample_labels)
         return code;
-    for (size_t i = 0; !state->is_of_samples && !code && i < state->set.count; i++)
+    for (size_t i = 0; !state->needs_sample_labels && !code && i < state->set.count; i++)
         code = selector_matches_known(state->set.selectors[i], dictionary, series,
-                                      &state->is_of_samples, scan->err);
+                                      &state->needs_sample_labels, scan->err);
     return code;
 }
 
@@ -245,9 +247,9 @@ static enum err_code find_match(struct scan *scan, const struct dictionary *dict
     enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(scan);
     *ret_matches = set->count == 0;
     for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
-        code = (state->are_known_enough ? selector_matches_known : selector_matches)(
+        code = (state->matches_known_labels ? selector_matches_known : selector_matches)(
             set->selectors[i], dictionary, series, ret_matches, scan->err);
-        state->is_open |=
+        state->has_open_labels |=
             *ret_matches && selector_has_open_labels(set->selectors[i], dictionary, series);
     }
     if (code || !*ret_matches)
@@ -287,7 +289,7 @@ static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t coun
 }
 
 /* Granules are in order of series: whether one matches, and its number, is found once. */
-struct series_in_hand {
+struct series_state {
     uint32_t index; /* in the block */
     uint32_t number;
     bool matches;
@@ -335,11 +337,11 @@ struct found_profiles {
 };
 
 /* Neighbours are at most those within the reach. */
-static void add_neighbours(const struct series_in_hand *hand, const struct block_profile *profiles,
+static void add_neighbours(const struct series_state *series, const struct block_profile *profiles,
                            uint32_t count, uint32_t start, struct found_profiles *found)
 {
-    const uint32_t earliest = find_ordinal(profiles, count, hand->from_ns);
-    const uint32_t latest = find_ordinal(profiles, count, hand->until_ns);
+    const uint32_t earliest = find_ordinal(profiles, count, series->from_ns);
+    const uint32_t latest = find_ordinal(profiles, count, series->until_ns);
     const uint32_t first = scan_find_before(profiles, start);
     const uint32_t end = scan_find_after(profiles, found->own_end, count);
     found->first = first > earliest ? first : earliest;
@@ -347,13 +349,13 @@ static void add_neighbours(const struct series_in_hand *hand, const struct block
     found->end = end < latest ? end : latest;
 }
 
-static struct found_profiles find_range(const struct scan *scan, const struct series_in_hand *hand,
+static struct found_profiles find_range(const struct scan *scan, const struct series_state *series,
                                         const struct block_profile *profiles, uint32_t count)
 {
     const struct store_query *query = scan->query;
     const uint32_t start = find_ordinal(profiles, count, query->start_ns);
     uint32_t first =
-        hand->aggregation == STORE_SUM ? find_ordinal(profiles, count, hand->from_ns) : start;
+        series->aggregation == STORE_SUM ? find_ordinal(profiles, count, series->from_ns) : start;
     while (first < start && end_of(&profiles[first]) <= query->start_ns)
         first++;
     struct found_profiles found = {.own_first = first,
@@ -361,7 +363,7 @@ static struct found_profiles find_range(const struct scan *scan, const struct se
     found.first = found.own_first;
     found.end = found.own_end;
     if (query->ahead_ns)
-        add_neighbours(hand, profiles, count, start, &found);
+        add_neighbours(series, profiles, count, start, &found);
     return found;
 }
 
@@ -380,8 +382,9 @@ static void keep_profiles(struct scan *scan, struct scan_task *task,
 }
 
 /* The profiles first <= ordinal < end of those that were found are the task's. */
-static void take_found(struct scan *scan, const struct found_profiles *found, uint32_t first,
-                       uint32_t end, struct scan_task *task, const struct block_profile *profiles)
+static void set_task_range(struct scan *scan, const struct found_profiles *found, uint32_t first,
+                           uint32_t end, struct scan_task *task,
+                           const struct block_profile *profiles)
 {
     const uint32_t own_first = first > found->own_first ? first : found->own_first;
     const uint32_t own_end = end < found->own_end ? end : found->own_end;
@@ -396,7 +399,7 @@ static void take_found(struct scan *scan, const struct found_profiles *found, ui
 }
 
 /* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
-static bool is_neighbour(const struct scan *scan, const struct series_in_hand *hand,
+static bool is_neighbour(const struct scan *scan, const struct series_state *series,
                          const struct block_granule *granule)
 {
     const struct store_query *query = scan->query;
@@ -405,12 +408,12 @@ static bool is_neighbour(const struct scan *scan, const struct series_in_hand *h
     if (granule->begin_ns >= query->end_ns)
         return true;
     return granule->end_ns < query->start_ns &&
-           (hand->aggregation != STORE_SUM ||
+           (series->aggregation != STORE_SUM ||
             (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
 }
 
 /* Which of the granule's profiles are of the window: none is first == end. */
-static enum err_code find_profiles(struct scan *scan, const struct series_in_hand *hand,
+static enum err_code find_profiles(struct scan *scan, const struct series_state *series,
                                    struct scan_task *task)
 {
     const struct store_query *query = scan->query;
@@ -418,7 +421,7 @@ static enum err_code find_profiles(struct scan *scan, const struct series_in_han
     const char *object_key = scan->state->places[task->block_index]->object_key;
     task->first = task->end = task->outside_count = 0;
     task->profiles = NULL;
-    task->is_neighbour = is_neighbour(scan, hand, granule);
+    task->is_neighbour = is_neighbour(scan, series, granule);
     if (task->is_neighbour) {
         task->end = granule->profile_count;
         return ERR_NONE;
@@ -432,24 +435,24 @@ static enum err_code find_profiles(struct scan *scan, const struct series_in_han
     enum err_code code =
         block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     if (code)
-        return pass_over(scan, object_key, code);
-    const struct found_profiles found = find_range(scan, hand, profiles, granule->profile_count);
-    take_found(scan, &found, found.first, found.end, task, profiles);
+        return skip_broken(scan, object_key, code);
+    const struct found_profiles found = find_range(scan, series, profiles, granule->profile_count);
+    set_task_range(scan, &found, found.first, found.end, task, profiles);
     return ERR_NONE;
 }
 
-static void add_task(struct scan *scan, struct series_in_hand *hand, struct scan_task *task)
+static void add_task(struct scan *scan, struct series_state *series, struct scan_task *task)
 {
-    if (!hand->has_number)
-        hand->number = number_series(scan, block_dictionary(task->block), hand->index);
-    hand->has_number = true;
-    task->series = hand->number;
+    if (!series->has_number)
+        series->number = number_series(scan, block_dictionary(task->block), series->index);
+    series->has_number = true;
+    task->series = series->number;
     scan->statistics.profile_count += scan_profile_count(task);
     if (scan->state->kind == SCAN_SERIES)
         return;
     scan->statistics.totals_count += task->are_totals;
-    scan->tasks =
-        grow(scan->tasks, scan->task_count, &scan->state->task_capacity, sizeof(*scan->tasks));
+    scan->tasks = grow_array(scan->tasks, scan->task_count, &scan->state->task_capacity,
+                             sizeof(*scan->tasks));
     scan->tasks[scan->task_count++] = *task;
 }
 
@@ -476,7 +479,7 @@ static bool has_required(const struct scan *scan, const struct store_series *ser
 {
     struct span names[SELECTOR_MAX_MATCHERS];
     const struct scan_state *state = scan->state;
-    if (!state->are_known_enough || state->set.count != 1)
+    if (!state->matches_known_labels || state->set.count != 1)
         return true;
     return has_labels(series, names, selector_required_labels(state->set.selectors[0], names));
 }
@@ -498,21 +501,21 @@ void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t n
 }
 
 /* A task for each run of profiles in the window that are not deleted. */
-static void add_runs(struct scan *scan, struct series_in_hand *hand, struct scan_task *task,
+static void add_runs(struct scan *scan, struct series_state *series, struct scan_task *task,
                      const struct block_profile *profiles)
 {
     const uint32_t count = task->granule->profile_count;
-    const struct found_profiles found = find_range(scan, hand, profiles, count);
+    const struct found_profiles found = find_range(scan, series, profiles, count);
     uint32_t at = found.first;
     task->is_neighbour = false;
     for (uint32_t i = 0; at < found.end; i++) {
-        const bool is_last = i == hand->deleted.count;
-        const struct deletion_set_window *window = &hand->deleted.windows[i];
+        const bool is_last = i == series->deleted.count;
+        const struct deletion_set_window *window = &series->deleted.windows[i];
         uint32_t stop = is_last ? found.end : find_ordinal(profiles, count, window->start_ns);
         stop = stop < found.end ? stop : found.end;
         if (at < stop) {
-            take_found(scan, &found, at, stop, task, profiles);
-            add_task(scan, hand, task);
+            set_task_range(scan, &found, at, stop, task, profiles);
+            add_task(scan, series, task);
         }
         const uint32_t next = is_last ? found.end : find_ordinal(profiles, count, window->end_ns);
         at = next > at ? next : at;
@@ -520,25 +523,25 @@ static void add_runs(struct scan *scan, struct series_in_hand *hand, struct scan
 }
 
 /* Some of the granule's profiles may be deleted. */
-static enum err_code look_at_rest(struct scan *scan, struct series_in_hand *hand,
-                                  struct scan_task *task)
+static enum err_code add_undeleted(struct scan *scan, struct series_state *series,
+                                   struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     const struct block_profile *profiles;
-    if (deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
+    if (deletion_set_has_all(&series->deleted, granule->begin_ns, granule->end_ns))
         return ERR_NONE;
     enum err_code code =
         block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     if (code)
-        return pass_over(scan, scan->state->places[task->block_index]->object_key, code);
-    add_runs(scan, hand, task, profiles);
+        return skip_broken(scan, scan->state->places[task->block_index]->object_key, code);
+    add_runs(scan, series, task, profiles);
     return ERR_NONE;
 }
 
 /* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
  * a part of it; that there are any is told of all the time from a block's first to its last. */
-static enum err_code look_at_totals(struct scan *scan, struct series_in_hand *hand,
-                                    struct scan_task *task)
+static enum err_code add_totals_task(struct scan *scan, struct series_state *series,
+                                     struct scan_task *task)
 {
     const struct store_query *query = scan->query;
     const struct block_granule *granule = task->granule;
@@ -547,9 +550,9 @@ static enum err_code look_at_totals(struct scan *scan, struct series_in_hand *ha
     if (granule->end_ns < query->start_ns || granule->begin_ns >= query->end_ns)
         return ERR_NONE; /* what reaches into the window is not known apart from the hour */
     const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
-    const bool is_cut = deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
+    const bool is_cut = deletion_set_has_any(&series->deleted, granule->begin_ns, granule->end_ns);
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
-                   deletion_set_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
+                   deletion_set_has_all(&series->deleted, granule->begin_ns, granule->end_ns)))
         return ERR_NONE;
     if (scan->state->kind == SCAN_TASKS &&
         (!is_whole || query->wants_single_profiles || query->profile)) {
@@ -557,13 +560,13 @@ static enum err_code look_at_totals(struct scan *scan, struct series_in_hand *ha
         return ERR_NONE;
     }
     if (is_cut)
-        return look_at_rest(scan, hand, task);
+        return add_undeleted(scan, series, task);
     note_time(scan, granule->begin_ns, granule->end_ns);
     task->first = task->outside_count = 0;
     task->end = granule->profile_count;
     task->is_neighbour = false;
     task->profiles = NULL;
-    add_task(scan, hand, task);
+    add_task(scan, series, task);
     return ERR_NONE;
 }
 
@@ -581,75 +584,76 @@ static int64_t reach_ahead(const struct store_query *query)
 
 /* It lies beyond the reach, or ends before the window begins, by what the block says of its
  * durations. A neighbour may be one without a duration: not where none lacks one. */
-static bool is_outside(const struct scan *scan, const struct series_in_hand *hand,
+static bool is_outside(const struct scan *scan, const struct series_state *series,
                        const struct block_granule *granule)
 {
     const struct store_query *query = scan->query;
-    if (granule->end_ns < hand->from_ns || granule->begin_ns >= hand->until_ns)
+    if (granule->end_ns < series->from_ns || granule->begin_ns >= series->until_ns)
         return true;
-    if (hand->aggregation != STORE_SUM || (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
+    if (series->aggregation != STORE_SUM ||
+        (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
         return false;
     return granule->begin_ns >= query->end_ns ||
            (granule->end_ns < query->start_ns && granule->flags & BLOCK_HAS_REACH &&
             granule->reach_ns <= query->start_ns);
 }
 
-static enum err_code take_in_hand(struct scan *scan, const struct deletion_set_ids *deletions,
-                                  const struct scan_task *task, struct series_in_hand *hand)
+static enum err_code begin_series(struct scan *scan, const struct deletion_set_ids *deletions,
+                                  const struct scan_task *task, struct series_state *series)
 {
     const struct dictionary *dictionary = block_dictionary(task->block);
     const struct store_query *query = scan->query;
-    *hand = (struct series_in_hand){.index = task->granule->series,
-                                    .aggregation =
-                                        aggregation_of_type(dictionary, task->granule->series),
-                                    .from_ns = query->start_ns,
-                                    .until_ns = reach_ahead(query)};
-    enum err_code code = find_match(scan, dictionary, hand->index, &hand->matches);
-    if (hand->aggregation == STORE_SUM || query->ahead_ns)
-        hand->from_ns = reach_back(query);
-    if (code || !hand->matches ||
+    *series =
+        (struct series_state){.index = task->granule->series,
+                              .aggregation = aggregation_of_type(dictionary, task->granule->series),
+                              .from_ns = query->start_ns,
+                              .until_ns = reach_ahead(query)};
+    enum err_code code = find_match(scan, dictionary, series->index, &series->matches);
+    if (series->aggregation == STORE_SUM || query->ahead_ns)
+        series->from_ns = reach_back(query);
+    if (code || !series->matches ||
         !deletion_set_can_have(scan->state->deleted, deletions, task->granule->begin_ns))
         return code;
-    return deletion_set_find(scan->state->deleted, deletions, dictionary, hand->index,
-                             &hand->deleted, scan->err);
+    return deletion_set_find(scan->state->deleted, deletions, dictionary, series->index,
+                             &series->deleted, scan->err);
 }
 
-static enum err_code look_at_granule(struct scan *scan, const struct deletion_set_ids *deletions,
-                                     struct series_in_hand *hand, struct scan_task *task)
+static enum err_code scan_granule(struct scan *scan, const struct deletion_set_ids *deletions,
+                                  struct series_state *series, struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
     enum err_code code = ERR_NONE;
-    if (granule->series != hand->index)
-        code = take_in_hand(scan, deletions, task, hand);
-    if (code || !hand->matches || (scan->state->kind == SCAN_SERIES && hand->has_number) ||
-        is_outside(scan, hand, granule))
+    if (granule->series != series->index)
+        code = begin_series(scan, deletions, task, series);
+    if (code || !series->matches || (scan->state->kind == SCAN_SERIES && series->has_number) ||
+        is_outside(scan, series, granule))
         return code;
-    task->are_totals = deletion_set_has_only_totals(&hand->deleted, granule);
+    task->are_totals = deletion_set_has_only_totals(&series->deleted, granule);
     if (task->are_totals)
-        return look_at_totals(scan, hand, task);
-    if (deletion_set_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
-        return look_at_rest(scan, hand, task);
-    code = find_profiles(scan, hand, task);
+        return add_totals_task(scan, series, task);
+    if (deletion_set_has_any(&series->deleted, granule->begin_ns, granule->end_ns))
+        return add_undeleted(scan, series, task);
+    code = find_profiles(scan, series, task);
     if (!code && task->first < task->end)
-        add_task(scan, hand, task);
+        add_task(scan, series, task);
     return code;
 }
 
 static void note_sample_labels(struct scan *scan, const struct dictionary *dictionary)
 {
     struct scan_state *state = scan->state;
-    state->is_block_of_samples = false;
-    for (size_t i = 0; !state->is_block_of_samples && i < state->set.count; i++)
-        state->is_block_of_samples =
+    state->block_has_sample_labels = false;
+    for (size_t i = 0; !state->block_has_sample_labels && i < state->set.count; i++)
+        state->block_has_sample_labels =
             selector_may_match_samples(state->set.selectors[i], dictionary, true);
-    scan->may_be_of_samples |= state->is_block_of_samples && state->kind == SCAN_SERIES;
+    scan->may_be_of_samples |= state->block_has_sample_labels && state->kind == SCAN_SERIES;
 }
 
-static enum err_code look_at_block(struct scan *scan, const struct block *block,
-                                   const struct deletion_set_ids *deletions)
+static enum err_code scan_block(struct scan *scan, const struct block *block,
+                                const struct deletion_set_ids *deletions)
 {
     const struct store_query *query = scan->query;
-    struct series_in_hand hand = {.index = UINT32_MAX};
+    struct series_state series = {.index = UINT32_MAX};
     struct scan_task task = {.block = block, .block_index = scan->block_count};
     uint32_t count;
     enum err_code code = ERR_NONE;
@@ -659,19 +663,19 @@ static enum err_code look_at_block(struct scan *scan, const struct block *block,
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
         if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
-            code = look_at_granule(scan, deletions, &hand, &task);
+            code = scan_granule(scan, deletions, &series, &task);
     }
     return code ? code : scan_check_limits(scan, 0);
 }
 
-static void note_left_out(struct scan *scan, uint32_t index)
+static void record_oversized(struct scan *scan, uint32_t index)
 {
     struct scan_state *state = scan->state;
     struct store_statistics *statistics = &scan->statistics;
     const struct block *block = block_cache_get(state->entries[index]);
     const size_t string_bytes = block_dictionary(block)->string_bytes;
-    if (string_bytes > state->largest_left_out) {
-        state->largest_left_out = string_bytes;
+    if (string_bytes > state->largest_dropped) {
+        state->largest_dropped = string_bytes;
         statistics->oversized_message = oversized_describe(scan->arena, block, string_bytes);
     }
     statistics->oversized_count++;
@@ -679,7 +683,7 @@ static void note_left_out(struct scan *scan, uint32_t index)
 }
 
 /* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
-static bool take_oversized(struct scan *scan, size_t bytes)
+static bool charge_oversized(struct scan *scan, size_t bytes)
 {
     const size_t most = max_memory(scan->query) / OVERSIZED_QUERY_PART;
     size_t *taken = &scan->state->oversized_bytes;
@@ -690,13 +694,13 @@ static bool take_oversized(struct scan *scan, size_t bytes)
 }
 
 /* A block whose strings do not fit is not opened with its stacks. */
-static bool leaves_out_stacks(struct scan *scan, uint32_t index)
+static bool skips_stacks(struct scan *scan, uint32_t index)
 {
     const struct block *block = block_cache_get(scan->state->entries[index]);
-    if (!oversized_in_query(block) || take_oversized(scan, block_dictionary(block)->string_bytes))
+    if (!oversized_in_query(block) || charge_oversized(scan, block_dictionary(block)->string_bytes))
         return false;
-    scan->state->have_no_stacks[index] = true;
-    note_left_out(scan, index);
+    scan->state->stacks_failed[index] = true;
+    record_oversized(scan, index);
     return true;
 }
 
@@ -711,10 +715,10 @@ static enum err_code accept_stacks(struct scan *scan, uint32_t index,
     if (code == ERR_CANCELLED)
         return scan_explain_wait(scan, code);
     if (code) {
-        state->have_no_stacks[index] = true;
+        state->stacks_failed[index] = true;
         scan->statistics.block_count--;
-        return pass_over(scan, state->places[index]->object_key,
-                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+        return skip_broken(scan, state->places[index]->object_key,
+                           code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     }
     state->stacks[index] = outcome->entry;
     state->block_bytes += block_memory(block_cache_get(outcome->entry));
@@ -753,8 +757,8 @@ static size_t find_unopened(struct scan *scan, uint32_t at, uint32_t *indexes, s
         if (scan->tasks[at].is_neighbour)
             continue;
         const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
-        if (!is_known && !state->stacks[index] && !state->have_no_stacks[index] &&
-            !leaves_out_stacks(scan, index))
+        if (!is_known && !state->stacks[index] && !state->stacks_failed[index] &&
+            !skips_stacks(scan, index))
             indexes[count++] = index;
     }
     return count;
@@ -765,7 +769,7 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
     struct scan_state *state = scan->state;
     const uint32_t index = task->block_index;
     enum err_code code = ERR_NONE;
-    if (!state->stacks[index] && !state->have_no_stacks[index] && !leaves_out_stacks(scan, index))
+    if (!state->stacks[index] && !state->stacks_failed[index] && !skips_stacks(scan, index))
         code = open_stacks(scan, &index, 1, BLOCK_CACHE_STACKS);
     if (code)
         return code;
@@ -788,7 +792,7 @@ static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum block
 {
     const uint32_t index = scan->tasks[at].block_index;
     uint32_t indexes[PARALLEL_MOST];
-    if (scan->state->stacks[index] || scan->state->have_no_stacks[index])
+    if (scan->state->stacks[index] || scan->state->stacks_failed[index])
         return ERR_NONE;
     const size_t count = find_unopened(scan, at, indexes, parallel_size());
     return count ? open_stacks(scan, indexes, count, part) : ERR_NONE;
@@ -818,22 +822,22 @@ enum err_code scan_open_all_stacks(struct scan *scan, bool wants_hashes)
 
 /* ---- blocks that are left out ---- */
 
-static void leave_out(struct scan *scan, uint32_t index)
+static void drop_block(struct scan *scan, uint32_t index)
 {
     struct scan_state *state = scan->state;
     state->block_bytes -= block_memory(block_cache_get(state->entries[index]));
-    state->are_left_out[index] = true;
-    note_left_out(scan, index);
+    state->are_dropped[index] = true;
+    record_oversized(scan, index);
     flight_cache_unref(state->entries[index]);
     state->entries[index] = NULL;
 }
 
-static void remove_tasks_of_left_out(struct scan *scan)
+static void remove_dropped_tasks(struct scan *scan)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < scan->task_count && scan->statistics.oversized_count; i++) {
         const struct scan_task *task = &scan->tasks[i];
-        if (!scan->state->are_left_out[task->block_index]) {
+        if (!scan->state->are_dropped[task->block_index]) {
             scan->tasks[kept++] = *task;
             continue;
         }
@@ -844,8 +848,8 @@ static void remove_tasks_of_left_out(struct scan *scan)
         scan->task_count = kept;
 }
 
-static enum err_code look_at_place(struct scan *scan, const struct catalogue_place *place,
-                                   const struct block_cache_outcome *outcome)
+static enum err_code scan_place(struct scan *scan, const struct catalogue_place *place,
+                                const struct block_cache_outcome *outcome)
 {
     struct scan_state *state = scan->state;
     const uint32_t index = scan->block_count;
@@ -856,13 +860,13 @@ static enum err_code look_at_place(struct scan *scan, const struct catalogue_pla
     if (code == ERR_CANCELLED)
         return scan_explain_wait(scan, code);
     if (code)
-        return pass_over(scan, place->object_key,
-                         code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+        return skip_broken(scan, place->object_key,
+                           code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     state->places[index] = place;
     scan->statistics.bytes_read += block_opening_bytes(block_cache_get(entry));
     const uint64_t profiles_before = scan->statistics.profile_count;
     const uint32_t tasks_before = scan->task_count;
-    code = look_at_block(scan, block_cache_get(entry), &place->deletions);
+    code = scan_block(scan, block_cache_get(entry), &place->deletions);
     const bool is_used =
         scan->statistics.profile_count > profiles_before || scan->task_count > tasks_before;
     scan->statistics.block_count += is_used;
@@ -873,14 +877,14 @@ static enum err_code look_at_place(struct scan *scan, const struct catalogue_pla
     state->entries[scan->block_count++] = entry;
     state->block_bytes += block_memory(block_cache_get(entry));
     if (oversized_in_query(block_cache_get(entry)) &&
-        !take_oversized(scan, block_memory(block_cache_get(entry))))
-        leave_out(scan, index);
+        !charge_oversized(scan, block_memory(block_cache_get(entry))))
+        drop_block(scan, index);
     return code ? code : scan_check_limits(scan, 0);
 }
 
 /* PARALLEL_MOST at most. */
-static enum err_code look_at_several(struct scan *scan, const struct catalogue_place *places,
-                                     size_t count)
+static enum err_code scan_batch(struct scan *scan, const struct catalogue_place *places,
+                                size_t count)
 {
     struct scan_state *state = scan->state;
     const struct catalogue_place *wanted[PARALLEL_MOST] = {0};
@@ -894,14 +898,14 @@ static enum err_code look_at_several(struct scan *scan, const struct catalogue_p
                             BLOCK_CACHE_SERIES, &scan->query->wait_limit, outcomes);
     for (size_t i = 0; i < count; i++) {
         if (!code)
-            code = look_at_place(scan, wanted[i], &outcomes[i]);
+            code = scan_place(scan, wanted[i], &outcomes[i]);
         else if (!outcomes[i].code)
             flight_cache_unref(outcomes[i].entry);
     }
     return code;
 }
 
-static enum err_code look_at_places(struct scan *scan)
+static enum err_code scan_places(struct scan *scan)
 {
     const struct store_query *query = scan->query;
     struct catalogue_found found;
@@ -919,15 +923,15 @@ static enum err_code look_at_places(struct scan *scan)
         return code;
     scan->state->entries = arena_new(scan->arena, struct flight_entry *, found.count);
     scan->state->stacks = arena_new(scan->arena, struct flight_entry *, found.count);
-    scan->state->have_no_stacks = arena_new(scan->arena, bool, found.count);
-    scan->state->are_left_out = arena_new(scan->arena, bool, found.count);
+    scan->state->stacks_failed = arena_new(scan->arena, bool, found.count);
+    scan->state->are_dropped = arena_new(scan->arena, bool, found.count);
     scan->state->places = arena_new(scan->arena, const struct catalogue_place *, found.count);
     const uint32_t at_once = (uint32_t)parallel_size();
     for (uint32_t i = 0; i < found.count && !code; i += at_once) {
         const uint32_t left = found.count - i;
-        code = look_at_several(scan, &found.places[i], left < at_once ? left : at_once);
+        code = scan_batch(scan, &found.places[i], left < at_once ? left : at_once);
     }
-    remove_tasks_of_left_out(scan);
+    remove_dropped_tasks(scan);
     return code;
 }
 
@@ -937,14 +941,14 @@ static enum err_code look_at_places(struct scan *scan)
  * the walk begins again, and takes the series that match but for such labels. Others that match by
  * their own labels stay as they are.
  */
-static enum err_code look(struct scan *scan)
+static enum err_code find_tasks(struct scan *scan)
 {
     struct scan_state *state = scan->state;
     scan->statistics.bytes_read = state->bytes_read;
-    enum err_code code = look_at_places(scan);
-    state->looks_again = !code && state->is_of_samples && state->kind == SCAN_TASKS;
+    enum err_code code = scan_places(scan);
+    state->needs_rerun = !code && state->needs_sample_labels && state->kind == SCAN_TASKS;
     state->bytes_read = scan->statistics.bytes_read;
-    if (state->is_open)
+    if (state->has_open_labels)
         scan->row_selectors = &state->set;
     return code;
 }
@@ -980,33 +984,34 @@ static const char *list_types(const struct scan *scan)
 
 /* Which types have a profile before the window's end. Those that begin later, and were found as
  * neighbours of the window, have no value in it. */
-static bool *find_types_there(const struct scan *scan, bool *ret_are_all)
+static bool *find_types_in_window(const struct scan *scan, bool *ret_are_all)
 {
-    bool *are_there = arena_new(scan->arena, bool, scan->type_count);
+    bool *are_in_window = arena_new(scan->arena, bool, scan->type_count);
     for (uint32_t i = 0; i < scan->task_count; i++) {
         const struct scan_task *task = &scan->tasks[i];
-        are_there[scan->series[task->series].type] |= task->granule->begin_ns < scan->query->end_ns;
+        are_in_window[scan->series[task->series].type] |=
+            task->granule->begin_ns < scan->query->end_ns;
     }
     *ret_are_all = true;
     for (uint32_t i = 0; i < scan->type_count; i++)
-        *ret_are_all &= are_there[i];
-    return are_there;
+        *ret_are_all &= are_in_window[i];
+    return are_in_window;
 }
 
 /* Numbers of series and types that stay change; series that go have UINT32_MAX. */
-static uint32_t *keep_series(struct scan *scan, const bool *are_there)
+static uint32_t *keep_series(struct scan *scan, const bool *are_in_window)
 {
     uint32_t *types = arena_new(scan->arena, uint32_t, scan->type_count);
     uint32_t *numbers = arena_new(scan->arena, uint32_t, scan->series_count);
     uint32_t type_count = 0, series_count = 0;
     for (uint32_t i = 0; i < scan->type_count; i++) {
         types[i] = type_count;
-        if (are_there[i])
+        if (are_in_window[i])
             scan->types[type_count++] = scan->types[i];
     }
     for (uint32_t i = 0; i < scan->series_count; i++) {
         struct store_series series = scan->series[i];
-        numbers[i] = are_there[series.type] ? series_count : UINT32_MAX;
+        numbers[i] = are_in_window[series.type] ? series_count : UINT32_MAX;
         series.type = types[series.type];
         if (numbers[i] != UINT32_MAX)
             scan->series[series_count++] = series;
@@ -1016,13 +1021,13 @@ static uint32_t *keep_series(struct scan *scan, const bool *are_there)
     return numbers;
 }
 
-static void drop_later_types(struct scan *scan)
+static void remove_later_types(struct scan *scan)
 {
     bool are_all;
-    const bool *are_there = find_types_there(scan, &are_all);
+    const bool *are_in_window = find_types_in_window(scan, &are_all);
     if (are_all)
         return;
-    const uint32_t *numbers = keep_series(scan, are_there);
+    const uint32_t *numbers = keep_series(scan, are_in_window);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < scan->task_count; i++) {
         struct scan_task *task = &scan->tasks[i];
@@ -1036,7 +1041,7 @@ static void drop_later_types(struct scan *scan)
 enum err_code scan_check_types(struct scan *scan)
 {
     if (scan->type_count > 1)
-        drop_later_types(scan);
+        remove_later_types(scan);
     if (scan->type_count <= 1)
         return ERR_NONE;
     return err_set(scan->err, ERR_INVALID,
@@ -1058,7 +1063,7 @@ enum err_code scan_check_magnitude(const struct scan *scan)
 }
 
 /* What it may hold was asked for before, or is asked for now. */
-static enum err_code take_memory(const struct scan *scan, size_t bytes)
+static enum err_code request_memory(const struct scan *scan, size_t bytes)
 {
     const struct store_memory *memory = scan->query->memory;
     struct scan_state *state = scan->state;
@@ -1081,16 +1086,16 @@ enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
     if (wait_limit_is_cancelled(&query->wait_limit))
         return err_set(scan->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > max_memory(query))
-        return refuse_memory(scan, max_memory(query));
+        return fail_memory(scan, max_memory(query));
     if (query->max_read_bytes && scan->statistics.bytes_read > query->max_read_bytes)
-        return refuse_cost(scan, "reads more than it may", query->texts.read);
+        return fail_limit(scan, "reads more than it may", query->texts.read);
     enum err_code code = check_cpu(scan);
     if (code)
         return code;
     if (wait_limit_is_late(&query->wait_limit))
-        return refuse_cost(scan, "is not answered within the time that it may take",
-                           query->texts.time);
-    return take_memory(scan, bytes);
+        return fail_limit(scan, "is not answered within the time that it may take",
+                          query->texts.time);
+    return request_memory(scan, bytes);
 }
 
 enum err_code scan_explain_wait(const struct scan *scan, enum err_code code)
@@ -1129,7 +1134,7 @@ enum err_code scan_note_read(struct scan *scan, struct scan_task *task, uint64_t
         task->is_broken = true;
         statistics->profile_count -= scan_profile_count(task);
     }
-    return pass_over(scan, object_key, code);
+    return skip_broken(scan, object_key, code);
 }
 
 /* tasks NULL: the walk's. */
@@ -1194,7 +1199,7 @@ static enum err_code parse_selectors(struct scan *scan)
     return code;
 }
 
-static void walk_fini(struct scan *scan)
+static void scan_fini(struct scan *scan)
 {
     for (uint32_t i = scan->block_count; i > 0; i--) { /* not all may stay: those merged last do */
         flight_cache_unref(scan->state->stacks[i - 1]);
@@ -1209,10 +1214,10 @@ static void walk_fini(struct scan *scan)
     block_cursor_destroy(scan->cursor);
 }
 
-static enum err_code run_once(struct scan_state *state, const struct store_query *query,
-                              struct arena *arena,
-                              enum err_code (*answer)(struct scan *scan, void *context),
-                              void *context, struct err *err)
+static enum err_code scan_once(struct scan_state *state, const struct store_query *query,
+                               struct arena *arena,
+                               enum err_code (*answer)(struct scan *scan, void *context),
+                               void *context, struct err *err)
 {
     const struct frame_resolver *resolver =
         query->resolver ? query->resolver : state->source->resolver;
@@ -1230,10 +1235,10 @@ static enum err_code run_once(struct scan_state *state, const struct store_query
     buf_init(&state->text, SERIES_TEXT_MAX);
     enum err_code code = parse_selectors(&scan);
     if (!code)
-        code = look(&scan);
-    if (!code && !state->looks_again)
+        code = find_tasks(&scan);
+    if (!code && !state->needs_rerun)
         code = answer(&scan, context);
-    walk_fini(&scan);
+    scan_fini(&scan);
     return code;
 }
 
@@ -1244,15 +1249,16 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
 {
     enum { TRIES = 3 };
     enum err_code code = ERR_NOT_FOUND;
-    struct scan_state state = {.looks_again = false};
+    struct scan_state state = {.needs_rerun = false};
     for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
         state = (struct scan_state){.source = source,
                                     .kind = kind,
-                                    .are_known_enough = state.are_known_enough || state.looks_again,
-                                    .bytes_read = state.looks_again ? state.bytes_read : 0,
+                                    .matches_known_labels =
+                                        state.matches_known_labels || state.needs_rerun,
+                                    .bytes_read = state.needs_rerun ? state.bytes_read : 0,
                                     .is_last_try = i == TRIES - 1};
-        code = run_once(&state, query, arena, answer, context, err);
-        if (!code && state.looks_again)
+        code = scan_once(&state, query, arena, answer, context, err);
+        if (!code && state.needs_rerun)
             code = ERR_NOT_FOUND; /* again */
         else if (code == ERR_BUSY && state.needed_bytes) {
             code = query->memory->wait(query->memory->context, state.needed_bytes,
@@ -1272,7 +1278,7 @@ struct explanation {
     const char *types; /* that there are; NULL: one of them is meant */
 };
 
-static enum err_code explain(struct scan *scan, void *context)
+static enum err_code explain_missing_type(struct scan *scan, void *context)
 {
     struct explanation *explanation = context;
     const struct store_query *query = explanation->query;
@@ -1306,7 +1312,8 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
         return ERR_NONE;
     all.selectors = NULL;
     all.selector_count = 0;
-    enum err_code code = scan_run(source, &all, SCAN_SERIES, arena, explain, &explanation, err);
+    enum err_code code =
+        scan_run(source, &all, SCAN_SERIES, arena, explain_missing_type, &explanation, err);
     if (code || !explanation.types)
         return code;
     return err_set(err, ERR_NOT_FOUND,

@@ -28,7 +28,7 @@ struct scan_source {
     struct block_cache *blocks;
     struct pg_pool *database;
     const struct frame_resolver *resolver;
-    struct result_cache *answers;
+    struct result_cache *results;
     int64_t retention_s; /* of tenants without one of their own; 0: for ever */
     struct stack_filters *filters;
     void (*damaged)(void *context, const struct store_damage *damage); /* of store_options */

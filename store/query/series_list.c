@@ -144,8 +144,8 @@ static enum err_code make_list(struct scan *scan, void *context)
 
 /* ---- series whose samples match ---- */
 
-static enum err_code look_at_rows(struct scan *scan, struct row_labels *labels,
-                                  struct scan_task *task, bool *ret_has)
+static enum err_code match_rows(struct scan *scan, struct row_labels *labels,
+                                struct scan_task *task, bool *ret_has)
 {
     const uint32_t *bytes = task->granule->extent_bytes;
     struct block_rows rows;
@@ -160,12 +160,12 @@ static enum err_code look_at_rows(struct scan *scan, struct row_labels *labels,
     return scan_note_read(scan, task, 0, bytes[BLOCK_ROWS] + bytes[BLOCK_DETAILS], code);
 }
 
-static enum err_code look_at_task(struct scan *scan, struct row_labels *labels,
-                                  struct scan_task *task, bool *ret_has)
+static enum err_code match_task(struct scan *scan, struct row_labels *labels,
+                                struct scan_task *task, bool *ret_has)
 {
     row_labels_begin(labels, task->block, task->granule);
     if (!task->are_totals && row_labels_wants_rows(labels, task->granule))
-        return look_at_rows(scan, labels, task, ret_has);
+        return match_rows(scan, labels, task, ret_has);
     *ret_has = row_labels_stays(row_labels_group(labels, 0));
     return ERR_NONE;
 }
@@ -178,7 +178,7 @@ static enum err_code find_series(struct scan *scan, bool *are_found)
     for (uint32_t i = 0; i < scan->task_count && !code; i++) {
         struct scan_task *task = &scan->tasks[i];
         if (!are_found[task->series])
-            code = look_at_task(scan, labels, task, &are_found[task->series]);
+            code = match_task(scan, labels, task, &are_found[task->series]);
         if (!code)
             code = scan_check_limits(scan, row_labels_memory(labels));
     }
@@ -189,7 +189,7 @@ static enum err_code find_series(struct scan *scan, bool *are_found)
 }
 
 /* Types that no series is left of go with them. */
-static void keep_found(struct scan *scan, const bool *are_found)
+static void keep_found_series(struct scan *scan, const bool *are_found)
 {
     uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
     bool *are_types = arena_new(scan->arena, bool, scan->type_count);
@@ -217,7 +217,7 @@ static enum err_code list_series_of_samples(struct scan *scan, void *context)
     enum err_code code = find_series(scan, are_found);
     if (code)
         return code;
-    keep_found(scan, are_found);
+    keep_found_series(scan, are_found);
     return make_list(scan, context);
 }
 

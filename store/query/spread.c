@@ -79,7 +79,7 @@ void spread_begin_series(struct spread *spread)
     coverage_clear(&spread->covered);
 }
 
-static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -107,8 +107,8 @@ static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __
     if (!last || last->group != group || last->step != step)
         number = find_number(spread, group, step);
     if (number == spread->sum_count) {
-        spread->sums =
-            grow(spread->sums, spread->sum_count, &spread->sum_capacity, sizeof(*spread->sums));
+        spread->sums = grow_array(spread->sums, spread->sum_count, &spread->sum_capacity,
+                                  sizeof(*spread->sums));
         spread->sums[spread->sum_count++] = (struct spread_sum){.group = group, .step = step};
     }
     spread->sums[number].sum += value;
@@ -189,7 +189,7 @@ static void add_known(struct spread *spread, uint32_t group, int64_t begin_ns, i
 
 /* ---- levels ---- */
 
-static void add_level(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t end_ns,
+static void add_gauge(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t end_ns,
                       int64_t value)
 {
     const struct spread_steps *steps = &spread->steps;
@@ -220,8 +220,8 @@ void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t
         add_known(spread, group, begin_ns, duration_ns, value);
         return;
     }
-    spread->unknown = grow(spread->unknown, spread->unknown_sums, &spread->unknown_capacity,
-                           sizeof(*spread->unknown));
+    spread->unknown = grow_array(spread->unknown, spread->unknown_sums, &spread->unknown_capacity,
+                                 sizeof(*spread->unknown));
     spread->unknown[spread->unknown_sums++] =
         (struct spread_unknown){.time_ns = begin_ns, .value = value, .group = group};
 }
@@ -243,8 +243,8 @@ static void note_duration(struct spread *spread, int64_t duration_ns)
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
 {
     if (duration_ns <= 0) {
-        spread->times_ns = grow(spread->times_ns, spread->time_count, &spread->time_capacity,
-                                sizeof(*spread->times_ns));
+        spread->times_ns = grow_array(spread->times_ns, spread->time_count, &spread->time_capacity,
+                                      sizeof(*spread->times_ns));
         spread->times_ns[spread->time_count++] = begin_ns;
         spread->unknown_count += is_in_window(&spread->steps, begin_ns);
         return;
@@ -315,7 +315,7 @@ static void place_values(struct spread *spread)
             find_cover(spread, place, &begin_ns, &end_ns);
         }
         if (spread->are_gauges)
-            add_level(spread, one->group, begin_ns, end_ns, one->value);
+            add_gauge(spread, one->group, begin_ns, end_ns, one->value);
         else if (begin_ns < end_ns)
             add_known(spread, one->group, begin_ns, end_ns - begin_ns, one->value);
     }

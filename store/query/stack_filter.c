@@ -24,7 +24,7 @@ struct kept {
 };
 
 struct making {
-    const struct stack_filter_query *question;
+    const struct stack_filter_query *query;
     const struct block *block;
 };
 
@@ -120,15 +120,16 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter)
     return arena_strdup(arena, hex);
 }
 
-static enum err_code make_kept(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+static enum err_code make_kept_stacks(void *context, void **ret_value, size_t *ret_bytes,
+                                      struct err *err)
 {
     const struct making *making = context;
-    const struct stack_filter_query *question = making->question;
+    const struct stack_filter_query *query = making->query;
     struct kept *kept = mem_new(struct kept, 1);
     kept->arena = arena_create();
-    enum err_code code = stack_filter_apply(question->filter, question->resolver,
-                                            question->tenant_id, block_dictionary(making->block),
-                                            kept->arena, &kept->names, &kept->keeps, err);
+    enum err_code code = stack_filter_apply(query->filter, query->resolver, query->tenant_id,
+                                            block_dictionary(making->block), kept->arena,
+                                            &kept->names, &kept->keeps, err);
     if (code) {
         destroy_kept(kept);
         return code;
@@ -139,21 +140,20 @@ static enum err_code make_kept(void *context, void **ret_value, size_t *ret_byte
 }
 
 enum err_code stack_filters_ref(struct stack_filters *filters,
-                                const struct stack_filter_query *question,
-                                const struct block *block, struct store_symbolization *names,
-                                struct flight_entry **ret_entry, const bool **ret_keeps,
-                                struct err *err)
+                                const struct stack_filter_query *query, const struct block *block,
+                                struct store_symbolization *names, struct flight_entry **ret_entry,
+                                const bool **ret_keeps, struct err *err)
 {
-    struct making making = {.question = question, .block = block};
+    struct making making = {.query = query, .block = block};
     struct flight_entry *entry;
     buf_auto key;
     buf_init(&key, RULES_MAX_BYTES);
-    buf_printf(&key, "%" PRId64 " %" PRIu64 " %s %s", question->tenant_id, names->generation,
-               question->rules, block_name(block));
+    buf_printf(&key, "%" PRId64 " %" PRIu64 " %s %s", query->tenant_id, names->generation,
+               query->rules, block_name(block));
     buf_append_byte(&key, 0);
     enum err_code code =
-        flight_cache_ref_within(filters->cache, (const char *)key.data, question->wait_limit,
-                                make_kept, &making, &entry, err);
+        flight_cache_ref_within(filters->cache, (const char *)key.data, query->wait_limit,
+                                make_kept_stacks, &making, &entry, err);
     if (code)
         return code;
     const struct kept *kept = flight_cache_get(entry);

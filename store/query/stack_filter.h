@@ -59,9 +59,8 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter);
  * long to find it out), ERR_CANCELLED (the question's patience is over).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,
-                                const struct stack_filter_query *question,
-                                const struct block *block, struct store_symbolization *names,
-                                struct flight_entry **ret_entry, const bool **ret_keeps,
-                                struct err *err) MUST_USE;
+                                const struct stack_filter_query *query, const struct block *block,
+                                struct store_symbolization *names, struct flight_entry **ret_entry,
+                                const bool **ret_keeps, struct err *err) MUST_USE;
 
 #endif

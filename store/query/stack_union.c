@@ -66,7 +66,7 @@ static uint32_t number_of_block(struct stack_union *stacks, const struct block *
     return stacks->block_count++;
 }
 
-static void grow(struct stack_union *stacks)
+static void grow_sums(struct stack_union *stacks)
 {
     stacks->capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_CAPACITY;
     stacks->origins = mem_resize(stacks->origins, stacks->capacity, sizeof(struct origin));
@@ -77,7 +77,7 @@ static void grow(struct stack_union *stacks)
 static void add_stack(struct stack_union *stacks, const struct origin *origin)
 {
     if (stacks->set.count > stacks->capacity)
-        grow(stacks);
+        grow_sums(stacks);
     const uint32_t number = stacks->set.count - 1;
     stacks->origins[number] = *origin;
     memset(stacks->sums + (size_t)number * stacks->width, 0, stacks->width * sizeof(int64_t));
@@ -164,63 +164,69 @@ static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
 }
 
 /* What of one block is in the profile already: its locations there, plus 1. */
-struct placed {
+struct block_tables {
     uint32_t *strings;
     uint32_t *locations;
     uint32_t *functions;
     uint32_t *mappings;
 };
 
-struct making {
+struct profile_build {
     struct stack_union *stacks;
     struct profile_builder *builder;
     struct arena *scratch;
-    struct placed *placed; /* per block */
+    struct block_tables *block_tables; /* per block */
     struct stack_hash_set frames;
     uint32_t *location_of_frame; /* by number in frames */
     uint32_t frame_capacity;
 };
 
-static uint32_t place_string(struct making *making, struct placed *placed,
+static uint32_t place_string(struct profile_build *profile_build, struct block_tables *block_tables,
                              const struct profile *tables, uint32_t string)
 {
-    if (!placed->strings[string])
-        placed->strings[string] =
-            profile_builder_string(making->builder, tables->strings[string]) + 1;
-    return placed->strings[string] - 1;
+    if (!block_tables->strings[string])
+        block_tables->strings[string] =
+            profile_builder_string(profile_build->builder, tables->strings[string]) + 1;
+    return block_tables->strings[string] - 1;
 }
 
-static uint32_t place_function(struct making *making, struct placed *placed,
-                               const struct profile *tables, uint32_t index)
+static uint32_t place_function(struct profile_build *profile_build,
+                               struct block_tables *block_tables, const struct profile *tables,
+                               uint32_t index)
 {
     if (index == PROFILE_NONE)
         return PROFILE_NONE;
-    if (!placed->functions[index]) {
+    if (!block_tables->functions[index]) {
         struct profile_function function = tables->functions[index];
-        function.name = place_string(making, placed, tables, function.name);
-        function.system_name = place_string(making, placed, tables, function.system_name);
-        function.filename = place_string(making, placed, tables, function.filename);
-        placed->functions[index] = profile_builder_function(making->builder, &function) + 1;
+        function.name = place_string(profile_build, block_tables, tables, function.name);
+        function.system_name =
+            place_string(profile_build, block_tables, tables, function.system_name);
+        function.filename = place_string(profile_build, block_tables, tables, function.filename);
+        block_tables->functions[index] =
+            profile_builder_function(profile_build->builder, &function) + 1;
     }
-    return placed->functions[index] - 1;
+    return block_tables->functions[index] - 1;
 }
 
-static uint32_t place_mapping(struct making *making, struct placed *placed,
-                              const struct profile *tables, uint32_t index)
+static uint32_t place_mapping(struct profile_build *profile_build,
+                              struct block_tables *block_tables, const struct profile *tables,
+                              uint32_t index)
 {
     if (index == PROFILE_NONE)
         return PROFILE_NONE;
-    if (!placed->mappings[index]) {
+    if (!block_tables->mappings[index]) {
         struct profile_mapping mapping = tables->mappings[index];
-        mapping.filename = place_string(making, placed, tables, mapping.filename);
-        mapping.build_id = place_string(making, placed, tables, mapping.build_id);
-        placed->mappings[index] = profile_builder_mapping(making->builder, &mapping) + 1;
+        mapping.filename = place_string(profile_build, block_tables, tables, mapping.filename);
+        mapping.build_id = place_string(profile_build, block_tables, tables, mapping.build_id);
+        block_tables->mappings[index] =
+            profile_builder_mapping(profile_build->builder, &mapping) + 1;
     }
-    return placed->mappings[index] - 1;
+    return block_tables->mappings[index] - 1;
 }
 
-static uint32_t make_location(struct making *making, struct placed *placed,
-                              const struct profile *tables, uint32_t index)
+static uint32_t make_location(struct profile_build *profile_build,
+                              struct block_tables *block_tables, const struct profile *tables,
+                              uint32_t index)
 {
     enum { FEW = 16 };
     struct profile_location location = tables->locations[index];
@@ -228,49 +234,52 @@ static uint32_t make_location(struct making *making, struct placed *placed,
     struct profile_line *lines =
         location.line_count <= FEW
             ? few
-            : arena_new_raw(making->scratch, struct profile_line, location.line_count);
-    location.mapping = place_mapping(making, placed, tables, location.mapping);
+            : arena_new_raw(profile_build->scratch, struct profile_line, location.line_count);
+    location.mapping = place_mapping(profile_build, block_tables, tables, location.mapping);
     for (uint32_t i = 0; i < location.line_count; i++) {
         lines[i] = tables->lines[location.first_line + i];
-        lines[i].function = place_function(making, placed, tables, lines[i].function);
+        lines[i].function = place_function(profile_build, block_tables, tables, lines[i].function);
     }
-    return profile_builder_location(making->builder, &location, lines, location.line_count);
+    return profile_builder_location(profile_build->builder, &location, lines, location.line_count);
 }
 
 /* Of most blocks no stack is the first of its kind. */
-static void begin_block(struct making *making, uint32_t block_number)
+static void begin_block(struct profile_build *profile_build, uint32_t block_number)
 {
-    const struct block *block = making->stacks->blocks[block_number];
+    const struct block *block = profile_build->stacks->blocks[block_number];
     const struct profile *tables = block_dictionary(block)->tables;
-    making->placed[block_number] = (struct placed){
-        .strings = arena_new(making->scratch, uint32_t, tables->string_count),
-        .locations = arena_new(making->scratch, uint32_t, tables->location_count),
-        .functions = arena_new(making->scratch, uint32_t, tables->function_count),
-        .mappings = arena_new(making->scratch, uint32_t, tables->mapping_count),
+    profile_build->block_tables[block_number] = (struct block_tables){
+        .strings = arena_new(profile_build->scratch, uint32_t, tables->string_count),
+        .locations = arena_new(profile_build->scratch, uint32_t, tables->location_count),
+        .functions = arena_new(profile_build->scratch, uint32_t, tables->function_count),
+        .mappings = arena_new(profile_build->scratch, uint32_t, tables->mapping_count),
     };
 }
 
 /* Frames of one hash, whichever blocks they stand in, are one location; plus 1. */
-static uint32_t place_location(struct making *making, uint32_t block_number, uint32_t index)
+static uint32_t place_location(struct profile_build *profile_build, uint32_t block_number,
+                               uint32_t index)
 {
-    struct placed *placed = &making->placed[block_number];
-    const struct block *block = making->stacks->blocks[block_number];
-    const uint32_t before = making->frames.count;
-    const uint32_t number = stack_hash_set_add(&making->frames, block_hashes(block)->frames[index]);
+    struct block_tables *block_tables = &profile_build->block_tables[block_number];
+    const struct block *block = profile_build->stacks->blocks[block_number];
+    const uint32_t before = profile_build->frames.count;
+    const uint32_t number =
+        stack_hash_set_add(&profile_build->frames, block_hashes(block)->frames[index]);
     if (number == before) {
-        if (making->frames.count > making->frame_capacity) {
-            making->frame_capacity = making->frame_capacity ? making->frame_capacity * 2 : 1024;
-            making->location_of_frame =
-                mem_resize(making->location_of_frame, making->frame_capacity, sizeof(uint32_t));
+        if (profile_build->frames.count > profile_build->frame_capacity) {
+            profile_build->frame_capacity =
+                profile_build->frame_capacity ? profile_build->frame_capacity * 2 : 1024;
+            profile_build->location_of_frame = mem_resize(
+                profile_build->location_of_frame, profile_build->frame_capacity, sizeof(uint32_t));
         }
-        making->location_of_frame[number] =
-            make_location(making, placed, block_dictionary(block)->tables, index);
+        profile_build->location_of_frame[number] =
+            make_location(profile_build, block_tables, block_dictionary(block)->tables, index);
     }
-    return placed->locations[index] = making->location_of_frame[number] + 1;
+    return block_tables->locations[index] = profile_build->location_of_frame[number] + 1;
 }
 
 /* The stack that was placed last, which ends at `node` of its block's tree. */
-struct placed_last {
+struct last_stack {
     const struct stacks *tree; /* NULL: none was */
     uint32_t node;
 };
@@ -280,23 +289,24 @@ struct placed_last {
  * node and does not lie behind an earlier one calls that, too: so of a stack that comes behind the
  * one before it, what both have in common is copied.
  */
-static uint64_t place_stack(struct making *making, const struct origin *origin,
-                            struct placed_last *last, uint32_t *stack, uint64_t at)
+static uint64_t place_stack(struct profile_build *profile_build, const struct origin *origin,
+                            struct last_stack *last, uint32_t *stack, uint64_t at)
 {
-    const struct stacks *tree = &block_dictionary(making->stacks->blocks[origin->block])->stacks;
-    if (!making->placed[origin->block].locations)
-        begin_block(making, origin->block);
-    const uint32_t *placed = making->placed[origin->block].locations;
+    const struct stacks *tree =
+        &block_dictionary(profile_build->stacks->blocks[origin->block])->stacks;
+    if (!profile_build->block_tables[origin->block].locations)
+        begin_block(profile_build, origin->block);
+    const uint32_t *block_tables = profile_build->block_tables[origin->block].locations;
     const uint64_t begin = at;
     struct stack_place place = tree->ends[origin->stack];
     const uint32_t common = last->tree == tree && last->node < place.node ? last->node : 0;
-    *last = (struct placed_last){.tree = tree, .node = place.node};
+    *last = (struct last_stack){.tree = tree, .node = place.node};
     while (place.node > common) {
         const struct stack_chain *chain = &tree->chains[place.chain];
         const uint32_t first = chain->first > common ? chain->first : common + 1;
         for (; place.node >= first; place.node--) {
-            const uint32_t frame = tree->frames[place.node], known = placed[frame];
-            stack[at++] = (known ? known : place_location(making, origin->block, frame)) - 1;
+            const uint32_t frame = tree->frames[place.node], known = block_tables[frame];
+            stack[at++] = (known ? known : place_location(profile_build, origin->block, frame)) - 1;
         }
         if (place.node < chain->first)
             place = chain->caller;
@@ -342,26 +352,26 @@ static void count_samples(struct stack_union *stacks, const struct row_labels *l
     }
 }
 
-static uint32_t fill_labels(struct making *making, const struct row_labels *labels, uint32_t group,
-                            struct profile_label *places)
+static uint32_t fill_labels(struct profile_build *profile_build, const struct row_labels *labels,
+                            uint32_t group, struct profile_label *places)
 {
     uint32_t count;
     const struct label_words *words = row_labels_get(labels, group, &count);
     for (uint32_t i = 0; i < count; i++)
         places[i] = (struct profile_label){
-            .key = profile_builder_string(making->builder, words[i].key),
-            .text = profile_builder_string(making->builder, words[i].text),
+            .key = profile_builder_string(profile_build->builder, words[i].key),
+            .text = profile_builder_string(profile_build->builder, words[i].text),
             .number = words[i].number,
-            .unit = profile_builder_string(making->builder, words[i].unit),
+            .unit = profile_builder_string(profile_build->builder, words[i].unit),
             .is_numeric = words[i].is_numeric,
         };
     return count;
 }
 
-static void fill_samples(struct making *making, struct arena *arena,
+static void fill_samples(struct profile_build *profile_build, struct arena *arena,
                          const struct row_labels *labels, struct samples *samples)
 {
-    struct stack_union *stacks = making->stacks;
+    struct stack_union *stacks = profile_build->stacks;
     samples->starts = arena_new_raw(arena, uint64_t, samples->count + (size_t)1);
     samples->stack = arena_new_raw(arena, uint32_t, samples->entry_count);
     samples->values = arena_new_raw(arena, int64_t, samples->count);
@@ -369,30 +379,30 @@ static void fill_samples(struct making *making, struct arena *arena,
     samples->labels = arena_new_raw(arena, struct profile_label, samples->label_count);
     uint64_t at = 0;
     uint32_t count = 0, label_at = 0;
-    struct placed_last last = {0};
+    struct last_stack last = {0};
     for (uint32_t i = 0; i < stacks->set.count; i++) {
         const int64_t sum = sample_value(stacks, i);
         if (!sum)
             continue;
         samples->starts[count] = at;
-        label_at +=
-            fill_labels(making, labels, stacks->origins[i].group, samples->labels + label_at);
+        label_at += fill_labels(profile_build, labels, stacks->origins[i].group,
+                                samples->labels + label_at);
         samples->values[count++] = sum;
         samples->label_starts[count] = label_at;
-        at = place_stack(making, &stacks->origins[i], &last, samples->stack, at);
+        at = place_stack(profile_build, &stacks->origins[i], &last, samples->stack, at);
     }
     samples->starts[count] = at;
 }
 
-static void set_fields(struct making *making, const struct stack_union_type *type)
+static void set_fields(struct profile_build *profile_build, const struct stack_union_type *type)
 {
-    struct profile *fields = profile_builder_fields(making->builder);
-    profile_builder_add_value_type(making->builder, span_text(type->sample_type),
+    struct profile *fields = profile_builder_fields(profile_build->builder);
+    profile_builder_add_value_type(profile_build->builder, span_text(type->sample_type),
                                    span_text(type->sample_unit));
     fields->period_type.type =
-        profile_builder_string(making->builder, span_text(type->period_type));
+        profile_builder_string(profile_build->builder, span_text(type->period_type));
     fields->period_type.unit =
-        profile_builder_string(making->builder, span_text(type->period_unit));
+        profile_builder_string(profile_build->builder, span_text(type->period_unit));
     fields->period = type->period;
     fields->time_ns = type->time_ns;
     fields->duration_ns = type->duration_ns;
@@ -403,21 +413,21 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
 {
     arena_auto scratch = arena_create();
     profile_builder_auto builder = profile_builder_create(NULL);
-    struct making making = {.stacks = stacks, .builder = builder, .scratch = scratch};
+    struct profile_build profile_build = {.stacks = stacks, .builder = builder, .scratch = scratch};
     struct arena *arena = profile_builder_fields(builder)->arena;
     struct samples samples = {0};
-    stack_hash_set_init(&making.frames);
-    making.placed = arena_new(scratch, struct placed, stacks->block_count);
-    set_fields(&making, type);
+    stack_hash_set_init(&profile_build.frames);
+    profile_build.block_tables = arena_new(scratch, struct block_tables, stacks->block_count);
+    set_fields(&profile_build, type);
     count_samples(stacks, type->labels, &samples);
     if (samples.label_count > UINT32_MAX) {
-        stack_hash_set_fini(&making.frames);
+        stack_hash_set_fini(&profile_build.frames);
         return err_set(err, ERR_TOO_LARGE, "samples have more than %u labels: group by fewer",
                        UINT32_MAX);
     }
-    fill_samples(&making, arena, type->labels, &samples);
-    stack_hash_set_fini(&making.frames);
-    mem_free(making.location_of_frame);
+    fill_samples(&profile_build, arena, type->labels, &samples);
+    stack_hash_set_fini(&profile_build.frames);
+    mem_free(profile_build.location_of_frame);
     struct profile *profile;
     enum err_code code = profile_builder_take(builder, &profile, err);
     if (code)
