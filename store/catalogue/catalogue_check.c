@@ -3,7 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
-#include "store/catalogue/catalogue_places.h"
+#include "store/catalogue/catalogue_internal.h"
 
 enum { LIST_MAX_BYTES = 64 << 20 };
 

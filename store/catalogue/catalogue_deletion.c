@@ -3,8 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
-#include "store/catalogue/catalogue_places.h"
-#include "store/catalogue/pg_array.h"
+#include "store/catalogue/catalogue_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

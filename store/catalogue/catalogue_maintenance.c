@@ -3,10 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
-#include "store/catalogue/catalogue_claims.h"
-#include "store/catalogue/catalogue_places.h"
-#include "store/catalogue/catalogue_quarantine.h"
-#include "store/catalogue/pg_array.h"
+#include "store/catalogue/catalogue_internal.h"
 
 #include <inttypes.h>
 

@@ -1,9 +1,8 @@
-#include "store/catalogue/catalogue_quarantine.h"
+#include "store/catalogue/catalogue_internal.h"
 
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_check.h"
-#include "store/catalogue/pg_array.h"
 
 enum { LIST_MAX_BYTES = 64 << 20 };
 

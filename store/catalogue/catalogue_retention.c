@@ -2,7 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
-#include "store/catalogue/catalogue_claims.h"
+#include "store/catalogue/catalogue_internal.h"
 
 enum err_code catalogue_load_rules(struct pg_connection *connection, struct arena *arena,
                                    int64_t pg_tenant, int64_t tenant_id, int64_t retention_s,

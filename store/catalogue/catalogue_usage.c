@@ -3,7 +3,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
-#include "store/catalogue/pg_array.h"
+#include "store/catalogue/catalogue_internal.h"
 
 enum { LIST_MAX_BYTES = 64 << 20, SLOT_COUNT = 16 };
 

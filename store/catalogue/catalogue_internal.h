@@ -1,0 +1,75 @@
+/*
+ * catalogue_internal: what the files store/catalogue/catalogue*.c share. No other file includes it.
+ *
+ * Threads: as catalogue.h. Every function takes the caller's connection; results live in the arena.
+ */
+#ifndef STORE_CATALOGUE_CATALOGUE_INTERNAL_H
+#define STORE_CATALOGUE_CATALOGUE_INTERNAL_H
+
+#include "store/catalogue/catalogue.h"
+
+struct arena;
+struct buf;
+struct pg_connection;
+struct pg_result;
+
+/* ---- arrays in PostgreSQL's text form: "{1,2}" ---- */
+
+void catalogue_append_number(struct buf *list, int64_t number);
+/* The whole array, in arena; "{}" when nothing was appended. */
+const char *catalogue_end_list(struct arena *arena, struct buf *list);
+/* The ids of a claim's segments or blocks as an array, in arena. */
+const char *catalogue_id_list(struct arena *arena, const struct catalogue_claim *claim);
+/* Reads an array of numbers. */
+void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,
+                        struct deletion_set_ids *ret_ids);
+
+/* ---- rows as places ---- */
+
+/*
+ * Reads the places of all rows, in arena. Five columns from `first` on: object key, first byte,
+ * lengths (an array with one length per place; NULL: the whole object is one place), level, ids of
+ * deletions. The places of row i are ret_starts[i] <= place < ret_starts[i + 1].
+ */
+struct catalogue_place *catalogue_read_places(struct arena *arena, const struct pg_result *result,
+                                              int first, const uint32_t **ret_starts);
+
+/* ---- claims ---- */
+
+/* SQL that ends the writers for which `which` is true and releases their claims. Rows that another
+ * transaction has locked are skipped and keep their lease until it expires. */
+#define CATALOGUE_END_WRITERS(which)                                                               \
+    "WITH ended AS ("                                                                              \
+    "  UPDATE store_writer SET ended_at = now() WHERE ended_at IS NULL AND " which                 \
+    "  RETURNING id), "                                                                            \
+    "blocks AS ("                                                                                  \
+    "  UPDATE block SET leased_by = NULL, leased_until = NULL WHERE id IN ("                       \
+    "    SELECT b.id FROM block b JOIN ended e ON b.leased_by = e.id ORDER BY b.id"                \
+    "    FOR UPDATE OF b SKIP LOCKED)) "                                                           \
+    "UPDATE segment_tenant SET leased_by = NULL, leased_until = NULL"                              \
+    "  WHERE (segment_id, tenant_id) IN ("                                                         \
+    "    SELECT t.segment_id, t.tenant_id FROM segment_tenant t JOIN ended e"                      \
+    "    ON t.leased_by = e.id ORDER BY t.segment_id, t.tenant_id FOR UPDATE OF t SKIP LOCKED)"
+
+/* ERR_CONFLICT when this writer no longer holds all that it claimed. */
+enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err) MUST_USE;
+
+/* Claims a block on which a retention rule is due, or which has not been checked against the
+ * tenant's current rules. Columns as of the other claims, then the key of the tenant's rules. */
+enum err_code catalogue_claim_expiry(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, int64_t retention_s,
+                                     struct pg_result **ret_result, struct err *err) MUST_USE;
+
+/* Claims a marked part whose next retry is due. Columns as of the other claims; *ret_mark is set
+ * when there is a row. */
+enum err_code catalogue_claim_marked(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, struct catalogue_mark *ret_mark,
+                                     struct pg_result **ret_result, struct err *err) MUST_USE;
+
+/* Inserts the remainder of a claimed part, in the transaction that swaps the part. */
+enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
+                                         int64_t writer_id, const struct catalogue_claim *claim,
+                                         const struct catalogue_remainder *remainder,
+                                         struct err *err) MUST_USE;
+
+#endif
