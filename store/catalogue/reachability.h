@@ -1,11 +1,12 @@
 /*
- * witness: is it one object that cannot be read, or all of them?
+ * reachability: tells damage to one object from an outage of the whole object store.
  *
- * A bad sector, or a file whose rights were taken away, is its object's alone: that is passed over
- * and marked, as what is corrupt is, and the rest is served. A disk that is gone, or a bucket that
- * refuses, is everybody's: nothing is marked for it, and no answer is made without it. Which of
- * both it is others can tell: some of the oldest and newest objects of the catalogue are read, from
- * the disk and not from memory, until one can be. Private to the room.
+ * A bad sector, or a file whose permissions were removed, affects one object: queries skip it,
+ * merges mark it, and the rest is served. An unmounted disk, or a bucket that refuses all requests,
+ * affects every object: then nothing is marked and queries fail. The check reads some of the oldest
+ * and newest objects of the catalogue, from the disk and not from memory, until one can be read.
+ *
+ * Threads: any. Private to store/.
  */
 #ifndef STORE_CATALOGUE_REACHABILITY_H
 #define STORE_CATALOGUE_REACHABILITY_H
@@ -19,16 +20,16 @@ struct object_store;
 struct wait_limit;
 struct pg_pool;
 
-/* Who is asked for others. */
+/* Where other objects are looked for. */
 struct reachability {
     struct pg_pool *database;
-    int64_t tenant_id; /* or PG_NO_TENANT, where the role sees all */
+    int64_t tenant_id; /* or PG_NO_TENANT for a role that sees all tenants */
     struct object_store *objects;
-    const struct wait_limit *wait_limit; /* or NULL */
+    const struct wait_limit *wait_limit; /* or NULL: no limit */
 };
 
-/* Whether failure says that this object could not be read, and others can be. Where there is no
- * other, or nobody can say which there are, it is false. */
+/* True when failure reports an unreadable object and another object can be read. False when there
+ * is no other object, or when the catalogue cannot be read. */
 bool reachability_is_alone(const struct reachability *reachability, const char *object_key,
                            const struct err *failure);
 

@@ -1,12 +1,13 @@
 /*
- * retention: how long a tenant keeps the profiles of a series: what the first of its rules that
- * finds it says, else the tenant's default.
+ * retention: how long the profiles of each series are kept. The first of the tenant's rules that
+ * matches a series applies, else the tenant's default.
  *
- * Questions read nothing that is older, from the moment on at which it is; merges leave it out; a
- * block is written anew once all of it is older than one of the rules says (compact). Of profiles
- * that are past a rule which keeps totals longer, what each hour has together is left: hours go
- * from the one state to the other as a whole, when their end is past. Threads: as selectors, one at
- * a time. Private to the room.
+ * Queries skip a profile from the moment at which it expires; merges leave it out. A block is
+ * rewritten once all of it is older than one of the rules allows (store/maintain/compact.h). A rule
+ * may keep totals longer than profiles: an hour changes from profiles to totals as a whole, when
+ * its end is past the rule.
+ *
+ * Threads: one at a time, as selectors. Private to store/.
  */
 #ifndef STORE_CATALOGUE_RETENTION_H
 #define STORE_CATALOGUE_RETENTION_H
@@ -21,28 +22,29 @@ struct catalogue_rules;
 struct dictionary;
 struct retention;
 
-/* Of a series. */
+/* The retention of one series. */
 struct retention_times {
     int64_t keep_s;           /* 0: for ever */
-    int64_t totals_s;         /* 0: no totals are kept longer */
-    int64_t gone_before_ns;   /* profiles that begin earlier are gone; INT64_MIN: none */
-    int64_t totals_before_ns; /* of hours that begin earlier totals alone are kept; likewise */
+    int64_t totals_s;         /* 0: totals are not kept longer */
+    int64_t gone_before_ns;   /* profiles that begin earlier have expired; INT64_MIN: none */
+    int64_t totals_before_ns; /* only totals are kept of hours that begin earlier; likewise */
 };
 
-/* In arena; the rules' texts are not needed any more. Handles: ERR_INVALID (a selector). */
+/* Creates the object in arena; the rules' texts are not needed afterwards. Handles: ERR_INVALID (a
+ * selector). */
 enum err_code retention_create(struct arena *arena, const struct catalogue_rules *rules,
                                struct retention **ret_retention, struct err *err) MUST_USE;
 
-/* Profiles that begin then or later are kept whole, whatever rule is theirs; INT64_MIN: all are. */
+/* Profiles that begin at this time or later are kept whole under every rule; INT64_MIN: all are. */
 int64_t retention_latest_cutoff(const struct retention *retention);
 
-/* Handles: what selector_matches does. */
+/* Finds the rule of a series. Handles: what selector_matches returns. */
 enum err_code retention_find(const struct retention *retention, const struct dictionary *dictionary,
                              uint32_t series, struct retention_times *ret_times,
                              struct err *err) MUST_USE;
 
-/* When the next of these comes due on a block whose last profile begins at end_ns, of which
- * are_totals or all is kept; INT64_MAX: never. */
+/* The time at which the next of these limits is due on a block whose last profile begins at end_ns.
+ * are_totals: it already contains only totals. INT64_MAX: never. */
 int64_t retention_next_due(const struct retention_times *times, bool are_totals, int64_t end_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * seen_series: series that this server has counted for a day, so that it asks the database about
- * each once only.
+ * seen_series: the series that this server has counted today, so that it queries the database once
+ * for each.
  *
- * Forgotten when the day is over, or when there are SEEN_SERIES_MAX: then they are asked about
- * again, which costs time and changes nothing. Threads: one. Private to the room.
+ * The set is cleared when the day is over or when it has SEEN_SERIES_MAX members; a series is then
+ * queried again, which costs time and changes no result. Threads: one. Private to store/.
  */
 #ifndef STORE_CATALOGUE_SEEN_SERIES_H
 #define STORE_CATALOGUE_SEEN_SERIES_H
@@ -12,14 +12,14 @@
 
 enum { SEEN_SERIES_MAX = 4000000 };
 
-/* All zeros is empty. */
+/* All zeros: empty. */
 struct seen_series {
     struct map_u64 known;
     int32_t day;
 };
 
 void seen_series_fini(struct seen_series *seen);
-/* What is asked and added from now on is of that day. */
+/* Starts a day: the calls that follow are about this day. */
 void seen_series_begin(struct seen_series *seen, int32_t day);
 bool seen_series_has(const struct seen_series *seen, int64_t tenant_id, uint64_t hash);
 void seen_series_add(struct seen_series *seen, int64_t tenant_id, uint64_t hash);
