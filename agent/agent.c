@@ -5,8 +5,11 @@
 #include "agent/kernel/off_cpu.h"
 #include "agent/kernel/perf_sideband.h"
 #include "agent/labels/process_labels.h"
+#include "agent/process/process.h"
+#include "agent/process/process_event.h"
 #include "agent/process/processes.h"
 #include "agent/process/procfs_file.h"
+#include "agent/process_attachments.h"
 #include "agent/symbols/jit_symbols.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/unwind/unwind_failures.h"
@@ -113,10 +116,10 @@ enum err_code agent_check_proc(struct err *err)
 
 /* ---- what comes in ---- */
 
-static void take_event(void *context, const struct perf_sideband_event *event)
+static void take_event(void *context, const struct process_event *event)
 {
     struct agent *agent = context;
-    if (event->kind == PERF_SIDEBAND_LOST)
+    if (event->kind == PROCESS_EVENT_LOST)
         agent->lost_events += event->lost_count;
     agent->event_ns = clock_monotonic_ns();
     processes_apply(agent->processes, event);
@@ -364,6 +367,8 @@ static void create_parts(struct agent *agent)
                                                    .on_change = note_change,
                                                    .on_forget = note_end,
                                                    .on_file = tells_files ? note_binary : NULL,
+                                                   .on_program_end = process_attachments_release,
+                                                   .on_fork = process_attachments_inherit,
                                                    .context = agent};
     agent->binaries = binaries_create();
     if (agent->options.form == WINDOW_FOR_OTLP)

@@ -4,7 +4,7 @@
 #include "agent/interpreter/ruby.h"
 #include "agent/process/binaries.h"
 #include "agent/process/elf_exports.h"
-#include "agent/process/processes.h"
+#include "agent/process/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -3,6 +3,7 @@
 #include "agent/kernel/cpu_list.h"
 #include "agent/kernel/perf_event.h"
 #include "agent/kernel/stack_copy.h"
+#include "agent/process/process_event.h"
 #include "bpf/shared.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -53,7 +54,7 @@ struct mmap2_head {
         } file;
         struct {
             uint8_t size, reserved[3];
-            uint8_t id[PERF_SIDEBAND_BUILD_ID_MAX_BYTES];
+            uint8_t id[PROCESS_EVENT_BUILD_ID_MAX_BYTES];
         } build;
     };
     uint32_t protection, flags;
@@ -83,13 +84,13 @@ static bool take_text(struct span rest, struct span *ret_text)
     return true;
 }
 
-static bool parse_map(struct span rest, bool has_build_id, struct perf_sideband_event *event)
+static bool parse_map(struct span rest, bool has_build_id, struct process_event *event)
 {
     struct mmap2_head head;
     if (!take(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
         head.start + head.bytes < head.start)
         return false;
-    event->kind = PERF_SIDEBAND_MAP;
+    event->kind = PROCESS_EVENT_MAP;
     event->process_id = head.process_id;
     event->thread_id = head.thread_id;
     event->start = head.start;
@@ -101,23 +102,22 @@ static bool parse_map(struct span rest, bool has_build_id, struct perf_sideband_
         event->device_minor = head.file.minor;
         return true;
     }
-    if (head.build.size > PERF_SIDEBAND_BUILD_ID_MAX_BYTES)
+    if (head.build.size > PROCESS_EVENT_BUILD_ID_MAX_BYTES)
         return false;
     event->build_id_bytes = head.build.size;
     memcpy(event->build_id, head.build.id, head.build.size);
     return true;
 }
 
-static bool parse_name(struct span rest, bool is_exec, struct perf_sideband_event *event)
+static bool parse_name(struct span rest, bool is_exec, struct process_event *event)
 {
-    event->kind = PERF_SIDEBAND_NAME;
+    event->kind = PROCESS_EVENT_NAME;
     event->is_exec = is_exec;
     return take(&rest, &event->process_id, 4) && take(&rest, &event->thread_id, 4) &&
            take_text(rest, &event->name);
 }
 
-static bool parse_task(struct span rest, enum perf_sideband_kind kind,
-                       struct perf_sideband_event *event)
+static bool parse_task(struct span rest, enum process_event_kind kind, struct process_event *event)
 {
     struct task_record task;
     if (!take(&rest, &task, sizeof(task)))
@@ -129,17 +129,17 @@ static bool parse_task(struct span rest, enum perf_sideband_kind kind,
     return true;
 }
 
-static bool parse_lost(struct span rest, struct perf_sideband_event *event)
+static bool parse_lost(struct span rest, struct process_event *event)
 {
     uint64_t id;
-    event->kind = PERF_SIDEBAND_LOST;
+    event->kind = PROCESS_EVENT_LOST;
     return take(&rest, &id, 8) && take(&rest, &event->lost_count, 8);
 }
 
-bool perf_sideband_parse(struct span record, struct perf_sideband_event *ret_event)
+bool perf_sideband_parse(struct span record, struct process_event *ret_event)
 {
     struct perf_event_header header;
-    struct perf_sideband_event event = {0};
+    struct process_event event = {0};
     struct span rest = record;
     if (!take(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
         return false;
@@ -154,10 +154,10 @@ bool perf_sideband_parse(struct span record, struct perf_sideband_event *ret_eve
         is_ours = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
         break;
     case PERF_RECORD_FORK:
-        is_ours = parse_task(rest, PERF_SIDEBAND_FORK, &event);
+        is_ours = parse_task(rest, PROCESS_EVENT_FORK, &event);
         break;
     case PERF_RECORD_EXIT:
-        is_ours = parse_task(rest, PERF_SIDEBAND_EXIT, &event);
+        is_ours = parse_task(rest, PROCESS_EVENT_EXIT, &event);
         break;
     case PERF_RECORD_LOST:
         is_ours = parse_lost(rest, &event);
@@ -288,7 +288,7 @@ static void ring_peek(const struct perf_sideband *band, struct ring *ring)
 static void ring_take(struct perf_sideband *band, struct ring *ring)
 {
     const struct span record = ring_record(band, ring);
-    struct perf_sideband_event event;
+    struct process_event event;
     if (is_sample(record))
         give_sample(band, record);
     else if (perf_sideband_parse(record, &event))

@@ -19,45 +19,12 @@
 
 struct sample_event;
 struct perf_sideband;
+struct process_event;
 struct stack_copy;
-
-enum perf_sideband_kind {
-    PERF_SIDEBAND_MAP,  /* an executable mapping */
-    PERF_SIDEBAND_NAME, /* a thread calls itself so */
-    PERF_SIDEBAND_FORK, /* of a process, or of a thread, which has its parent's process */
-    PERF_SIDEBAND_EXIT, /* of a thread */
-    PERF_SIDEBAND_LOST, /* the ring was full: what is known may be wrong */
-};
-
-enum { PERF_SIDEBAND_BUILD_ID_MAX_BYTES = 20 };
-
-struct perf_sideband_event {
-    enum perf_sideband_kind kind;
-    int64_t time_ns; /* CLOCK_MONOTONIC */
-    uint32_t process_id;
-    uint32_t thread_id;
-    uint32_t parent_id; /* FORK */
-
-    /* MAP */
-    uint64_t start;
-    uint64_t bytes;
-    uint64_t file_offset;
-    uint64_t inode; /* 0 where there is a build id */
-    uint32_t device_major;
-    uint32_t device_minor;
-    uint8_t build_id[PERF_SIDEBAND_BUILD_ID_MAX_BYTES];
-    uint32_t build_id_bytes; /* 0: no file, or a file without, or a kernel before 5.12 */
-    struct span path;        /* MAP; also "[vdso]", "//anon"; until the next event */
-
-    struct span name; /* NAME; until the next event */
-    bool is_exec;     /* NAME: of a new program */
-
-    uint64_t lost_count; /* LOST */
-};
 
 struct perf_sideband_options {
     uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
-    void (*on_event)(void *context, const struct perf_sideband_event *event);
+    void (*on_event)(void *context, const struct process_event *event);
     void *context;
     /* Where no programs may be loaded: the rings have what processes do that perf_sideband_watch
      * names, and samples of them, with stacks by frame pointers and, up to 1,000 Hz, with copies of
@@ -91,6 +58,6 @@ void perf_sideband_fds(const struct perf_sideband *band, int *ret_fds);
 
 /* One record: its header and what is behind it, as in a ring. False when it is malformed or of no
  * interest. For tests and fuzzers, too. */
-bool perf_sideband_parse(struct span record, struct perf_sideband_event *ret_event);
+bool perf_sideband_parse(struct span record, struct process_event *ret_event);
 
 #endif

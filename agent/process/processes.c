@@ -1,19 +1,15 @@
 #include "agent/process/processes.h"
 
-#include "agent/interpreter/interpreter.h"
-#include "agent/kernel/perf_sideband.h"
-#include "agent/labels/process_labels.h"
 #include "agent/process/proc_text.h"
+#include "agent/process/process.h"
+#include "agent/process/process_event.h"
 #include "agent/process/process_file.h"
 #include "agent/process/procfs_file.h"
-#include "agent/symbols/jit_symbols.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,21 +90,10 @@ static void drop_mappings(struct processes *processes, struct process *process)
 static void drop_program(struct processes *processes, struct process *process)
 {
     drop_mappings(processes, process);
-    process_labels_destroy(process->labels);
-    process->labels = NULL;
+    if (processes->options.on_program_end)
+        processes->options.on_program_end(processes->options.context, process);
     process->sampled_ns = 0;
-    jit_symbols_release(process->jit_symbols);
-    process->jit_symbols = NULL;
-    interpreter_destroy(process->interpreter);
-    process->interpreter = NULL;
     process->unopened_ns = process->unopened_pause_ns = 0;
-}
-
-uint64_t process_owner(struct process *process)
-{
-    if (!process->owner)
-        process->owner = process_file_owner(process->process_id);
-    return process->owner;
 }
 
 static uint64_t owner_where_counted(const struct processes *processes, struct process *process)
@@ -163,27 +148,6 @@ static void tell_change(struct processes *processes, struct process *process)
 
 /* ---- mappings ---- */
 
-/* The first mapping that ends behind address. */
-static uint32_t lower_bound(const struct process *process, uint64_t address)
-{
-    uint32_t low = 0, high = process->mapping_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (process->mappings[middle].limit <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-const struct process_mapping *process_find_mapping(const struct process *process, uint64_t address)
-{
-    const uint32_t i = lower_bound(process, address);
-    const bool is_found = i < process->mapping_count && process->mappings[i].start <= address;
-    return is_found ? &process->mappings[i] : NULL;
-}
-
 /* Which they are nobody knows then: more of them are counted than were once without a place, so
  * that those that are told or found again count once. */
 static void leave_out(struct processes *processes, struct process *process, uint32_t count)
@@ -235,7 +199,7 @@ static void remove_at(struct processes *processes, struct process *process, uint
 static void cut_out(struct processes *processes, struct process *process, uint64_t start,
                     uint64_t limit)
 {
-    uint32_t i = lower_bound(process, start);
+    uint32_t i = process_mapping_index(process, start);
     if (i < process->mapping_count && process->mappings[i].start < start) {
         struct process_mapping *old = &process->mappings[i];
         struct process_mapping rest = *old;
@@ -293,7 +257,7 @@ static bool is_path_of(const struct binary *binary, struct span path)
 static bool is_told_again(const struct processes *processes, const struct process *process,
                           const struct binary_source *source, uint64_t file_offset)
 {
-    const uint32_t i = lower_bound(process, source->start);
+    const uint32_t i = process_mapping_index(process, source->start);
     if (i == process->mapping_count)
         return false;
     const struct process_mapping *old = &process->mappings[i];
@@ -307,7 +271,7 @@ static bool is_told_again(const struct processes *processes, const struct proces
 static bool was_read(const struct processes *processes, const struct process *process,
                      const struct binary_source *source)
 {
-    const uint32_t number = process->mappings[lower_bound(process, source->start)].binary;
+    const uint32_t number = process->mappings[process_mapping_index(process, source->start)].binary;
     return binaries_get(processes->binaries, number)->file.segment_count > 0;
 }
 
@@ -325,7 +289,7 @@ static bool is_without_file(const struct process *process, const struct binary_s
 static uint32_t take_again(struct processes *processes, struct process *process,
                            const struct binary_source *source)
 {
-    const uint32_t old = process->mappings[lower_bound(process, source->start)].binary;
+    const uint32_t old = process->mappings[process_mapping_index(process, source->start)].binary;
     const uint32_t number = binaries_take(processes->binaries, source);
     if (number != BINARY_NONE && binaries_get(processes->binaries, number)->file.segment_count) {
         if (process->program == old)
@@ -371,7 +335,7 @@ static void put_mapping(struct processes *processes, struct process *process,
     if (mapping.is_refused)
         note_refusal(processes, process, &mapping);
     cut_out(processes, process, source->start, source->limit);
-    insert_at(processes, process, lower_bound(process, source->start), &mapping);
+    insert_at(processes, process, process_mapping_index(process, source->start), &mapping);
     if (process->program == BINARY_NONE && mapping.binary != BINARY_NONE)
         process->program = mapping.binary;
     if (mapping.binary != BINARY_NONE && processes->options.on_file)
@@ -554,14 +518,14 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings, str
  * file read each time, and what others do would be lost. */
 static bool tells_too_much(struct process *process, int64_t time_ns)
 {
-    if (time_ns - process->told_ns >= CLOCK_NS_PER_S) {
-        process->told_ns = time_ns;
-        process->told_count = 0;
+    if (time_ns - process->map_second_ns >= CLOCK_NS_PER_S) {
+        process->map_second_ns = time_ns;
+        process->map_event_count = 0;
     }
-    return process->told_count++ >= TOLD_MAX;
+    return process->map_event_count++ >= TOLD_MAX;
 }
 
-static void apply_map(struct processes *processes, const struct perf_sideband_event *event)
+static void apply_map(struct processes *processes, const struct process_event *event)
 {
     struct process *process = add(processes, event->process_id);
     if (!process)
@@ -584,7 +548,7 @@ static void apply_map(struct processes *processes, const struct perf_sideband_ev
     tell_change(processes, process);
 }
 
-static void apply_name(struct processes *processes, const struct perf_sideband_event *event)
+static void apply_name(struct processes *processes, const struct process_event *event)
 {
     struct process *process = add(processes, event->process_id);
     if (!process)
@@ -599,7 +563,7 @@ static void apply_name(struct processes *processes, const struct perf_sideband_e
         process->has_threads = false;
         process->is_scan_due = process->has_refused = false;
         process->left_out = process->counted_left_out = 0;
-        process->told_count = 0;
+        process->map_event_count = 0;
         tell_change(processes, process);
     }
     if (event->process_id == event->thread_id)
@@ -627,7 +591,7 @@ static void copy_mappings(struct processes *processes, struct process *to,
     }
 }
 
-static void apply_fork(struct processes *processes, const struct perf_sideband_event *event)
+static void apply_fork(struct processes *processes, const struct process_event *event)
 {
     struct process **place = place_of(processes, event->process_id);
     if (event->process_id != event->thread_id) {
@@ -652,16 +616,17 @@ static void apply_fork(struct processes *processes, const struct perf_sideband_e
         process->owner = process_file_is_user(parent->owner) ? parent->owner : 0;
         snprintf(process->name, sizeof(process->name), "%s", parent->name);
         copy_mappings(processes, process, parent);
-        process->interpreter = interpreter_inherit(parent->interpreter, process);
         process->unopened_ns = parent->unopened_ns;
         process->unopened_pause_ns = parent->unopened_pause_ns;
+        if (processes->options.on_fork)
+            processes->options.on_fork(processes->options.context, process, parent);
         tell_change(processes, process);
     }
 }
 
 /* Other threads may outlive the first one. They show their files, and what of them did not open
  * since it ended opens now. */
-static void apply_exit(struct processes *processes, const struct perf_sideband_event *event)
+static void apply_exit(struct processes *processes, const struct process_event *event)
 {
     struct process *process = *place_of(processes, event->process_id);
     if (!process || event->process_id != event->thread_id)
@@ -688,11 +653,11 @@ static void scan_if_due(struct processes *processes, int64_t now_ns)
 }
 
 /* Is it of a process that anybody asks for? */
-static bool is_wanted(struct processes *processes, const struct perf_sideband_event *event)
+static bool is_wanted(struct processes *processes, const struct process_event *event)
 {
-    if (!processes->options.has_targets || event->kind == PERF_SIDEBAND_LOST)
+    if (!processes->options.has_targets || event->kind == PROCESS_EVENT_LOST)
         return true;
-    const bool is_fork = event->kind == PERF_SIDEBAND_FORK;
+    const bool is_fork = event->kind == PROCESS_EVENT_FORK;
     const uint32_t process_id = is_fork ? event->parent_id : event->process_id;
     const struct process *process = *place_of(processes, process_id);
     /* A number that is given again is no target's any more. */
@@ -700,24 +665,24 @@ static bool is_wanted(struct processes *processes, const struct perf_sideband_ev
     return (process && process->is_target) || (old && old->is_target);
 }
 
-void processes_apply(struct processes *processes, const struct perf_sideband_event *event)
+void processes_apply(struct processes *processes, const struct process_event *event)
 {
     if (!is_wanted(processes, event))
         return;
     switch (event->kind) {
-    case PERF_SIDEBAND_MAP:
+    case PROCESS_EVENT_MAP:
         apply_map(processes, event);
         break;
-    case PERF_SIDEBAND_NAME:
+    case PROCESS_EVENT_NAME:
         apply_name(processes, event);
         break;
-    case PERF_SIDEBAND_FORK:
+    case PROCESS_EVENT_FORK:
         apply_fork(processes, event);
         break;
-    case PERF_SIDEBAND_EXIT:
+    case PROCESS_EVENT_EXIT:
         apply_exit(processes, event);
         break;
-    case PERF_SIDEBAND_LOST:
+    case PROCESS_EVENT_LOST:
         processes->is_scan_due = true;
         scan_if_due(processes, clock_monotonic_ns());
         break;
@@ -754,17 +719,6 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
     if (!process->is_known)
         scan_process(processes, process);
     return process;
-}
-
-bool process_has_ended(const struct process *process)
-{
-    return process->ended_ns && process->shown_id == process->process_id;
-}
-
-bool process_is_alive(const struct process *process)
-{
-    return !process_has_ended(process) &&
-           (kill((pid_t)process->process_id, 0) == 0 || errno != ESRCH);
 }
 
 const struct process *processes_get(struct processes *processes, uint32_t process_id)

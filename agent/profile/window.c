@@ -3,6 +3,7 @@
 #include "agent/interpreter/interpreter.h"
 #include "agent/interpreter/stack_merge.h"
 #include "agent/labels/process_labels.h"
+#include "agent/process/process.h"
 #include "agent/process/processes.h"
 #include "agent/profile/idle_times.h"
 #include "agent/profile/window_quota.h"

@@ -2,10 +2,11 @@
 
 #include "agent/interpreter/interpreter.h"
 #include "agent/kernel/kernel_program.h"
+#include "agent/process/binaries.h"
 #include "agent/process/fair_quota.h"
 #include "agent/process/proc_text.h"
+#include "agent/process/process.h"
 #include "agent/process/process_file.h"
-#include "agent/process/processes.h"
 #include "agent/process/procfs_file.h"
 #include "agent/process/read_budget.h"
 #include "agent/unwind/unwind_maps.h"

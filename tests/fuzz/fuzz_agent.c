@@ -7,6 +7,7 @@
 #include "agent/ops/http_monitor.h"
 #include "agent/process/elf_file.h"
 #include "agent/process/proc_text.h"
+#include "agent/process/process_event.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/perf_map.h"
 #include "lib/base/mem.h"
@@ -39,10 +40,10 @@ static void read_proc(struct span text)
 
 static void read_side_band(struct span record)
 {
-    struct perf_sideband_event event;
+    struct process_event event;
     if (!perf_sideband_parse(record, &event))
         return;
-    fuzz_check(event.build_id_bytes <= PERF_SIDEBAND_BUILD_ID_MAX_BYTES);
+    fuzz_check(event.build_id_bytes <= PROCESS_EVENT_BUILD_ID_MAX_BYTES);
     fuzz_check(event.start + event.bytes >= event.start);
     fuzz_check(is_inside(event.path, record) && is_inside(event.name, record));
 }

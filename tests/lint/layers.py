@@ -80,10 +80,6 @@ MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 INTERFACES = {"store/store.h", "api/server.h", "api/settings.h", "api/routes.h"}
 
 CYCLES = {
-    ("agent/process", "agent/interpreter"),
-    ("agent/process", "agent/kernel"),
-    ("agent/process", "agent/labels"),
-    ("agent/process", "agent/symbols"),
     ("api/debuginfo", "api"),
     ("api/debuginfo", "api/report"),
     ("api/debuginfo", "api/share"),

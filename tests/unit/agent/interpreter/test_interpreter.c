@@ -2,9 +2,11 @@
 #include "tests/unit/test.h"
 
 #include "agent/interpreter/interpreter.h"
-#include "agent/kernel/perf_sideband.h"
 #include "agent/process/binaries.h"
+#include "agent/process/process.h"
+#include "agent/process/process_event.h"
 #include "agent/process/processes.h"
+#include "agent/process_attachments.h"
 #include "lib/base/clock.h"
 
 #include <stdio.h>
@@ -24,12 +26,12 @@ static struct process *map(struct processes *processes, const char *path)
 {
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
-    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
-                                              .process_id = (uint32_t)getpid(),
-                                              .start = 0x10000,
-                                              .bytes = 0x4000,
-                                              .inode = status.st_ino,
-                                              .path = span_text(path)};
+    const struct process_event event = {.kind = PROCESS_EVENT_MAP,
+                                        .process_id = (uint32_t)getpid(),
+                                        .start = 0x10000,
+                                        .bytes = 0x4000,
+                                        .inode = status.st_ino,
+                                        .path = span_text(path)};
     struct process *process = processes_find(processes, (uint32_t)getpid(), 0);
     processes_apply(processes, &event);
     return process;
@@ -42,10 +44,10 @@ static struct process *add_child_that_has_ended(struct processes *processes)
         _exit(0);
     assert_true(child > 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_FORK,
-                                              .process_id = (uint32_t)child,
-                                              .thread_id = (uint32_t)child,
-                                              .parent_id = (uint32_t)getpid()};
+    const struct process_event event = {.kind = PROCESS_EVENT_FORK,
+                                        .process_id = (uint32_t)child,
+                                        .thread_id = (uint32_t)child,
+                                        .parent_id = (uint32_t)getpid()};
     processes_apply(processes, &event);
     return processes_find(processes, (uint32_t)child, 0);
 }
@@ -61,7 +63,8 @@ struct program {
 
 static void set_up(struct program *program)
 {
-    const struct processes_options options = {.has_targets = false};
+    const struct processes_options options = {.on_program_end = process_attachments_release,
+                                              .on_fork = process_attachments_inherit};
     if (access("/usr/bin/python3", R_OK))
         skip();
     *program = (struct program){.folder = "/tmp/perfolio-interpreter-XXXXXX"};

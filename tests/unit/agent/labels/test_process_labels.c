@@ -2,7 +2,7 @@
 
 #include "agent/labels/process_labels.h"
 #include "agent/process/binaries.h"
-#include "agent/process/processes.h"
+#include "agent/process/process.h"
 
 #include <poll.h>
 #include <signal.h>

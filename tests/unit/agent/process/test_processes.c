@@ -1,7 +1,8 @@
 #include "tests/unit/test.h"
 
-#include "agent/kernel/perf_sideband.h"
 #include "agent/process/proc_text.h"
+#include "agent/process/process.h"
+#include "agent/process/process_event.h"
 #include "agent/process/process_file.h"
 #include "agent/process/processes.h"
 #include "lib/base/clock.h"
@@ -23,7 +24,7 @@ static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = true};
     struct processes *processes = processes_create(binaries, &options);
-    const struct perf_sideband_event lost = {.kind = PERF_SIDEBAND_LOST, .lost_count = 1};
+    const struct process_event lost = {.kind = PROCESS_EVENT_LOST, .lost_count = 1};
     struct processes_counts counts;
     for (int i = 0; i < 3; i++)
         processes_apply(processes, &lost);
@@ -52,12 +53,12 @@ static const struct binary *map(struct processes *processes, struct binaries *bi
 {
     struct stat status;
     const uint64_t inode = stat(path, &status) == 0 ? status.st_ino : 1;
-    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
-                                              .process_id = (uint32_t)getpid(),
-                                              .start = 0x10000,
-                                              .bytes = 0x4000,
-                                              .inode = inode,
-                                              .path = span_text(path)};
+    const struct process_event event = {.kind = PROCESS_EVENT_MAP,
+                                        .process_id = (uint32_t)getpid(),
+                                        .start = 0x10000,
+                                        .bytes = 0x4000,
+                                        .inode = inode,
+                                        .path = span_text(path)};
     processes_apply(processes, &event);
     const struct process *process = processes_get(processes, (uint32_t)getpid());
     const struct process_mapping *mapping = process_find_mapping(process, 0x10000);
@@ -114,11 +115,11 @@ static void what_is_told_too_often_is_asked_of_proc_once(void **state)
     for (size_t i = 0; i < TOLD; i++) {
         uint8_t *page = place + 2 * i * PAGE;
         assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_EXEC), 0);
-        const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
-                                                  .process_id = (uint32_t)getpid(),
-                                                  .start = (uint64_t)(uintptr_t)page,
-                                                  .bytes = PAGE,
-                                                  .path = span_text("//anon")};
+        const struct process_event event = {.kind = PROCESS_EVENT_MAP,
+                                            .process_id = (uint32_t)getpid(),
+                                            .start = (uint64_t)(uintptr_t)page,
+                                            .bytes = PAGE,
+                                            .path = span_text("//anon")};
         processes_apply(processes, &event);
     }
     assert_int_equal(processes_get(processes, (uint32_t)getpid())->mapping_count, TAKEN);
@@ -141,13 +142,13 @@ static void what_has_no_place_is_counted_once(void **state)
     struct processes *processes = processes_create(binaries, &options);
     struct processes_counts counts;
     for (uint64_t i = 0; i < MOST + MORE; i++) {
-        const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
-                                                  .time_ns =
-                                                      (int64_t)(10 + i / A_SECOND) * CLOCK_NS_PER_S,
-                                                  .process_id = (uint32_t)getpid(),
-                                                  .start = UINT64_C(0x100000000) + i * 0x2000,
-                                                  .bytes = 0x1000,
-                                                  .path = span_text("//anon")};
+        const struct process_event event = {.kind = PROCESS_EVENT_MAP,
+                                            .time_ns =
+                                                (int64_t)(10 + i / A_SECOND) * CLOCK_NS_PER_S,
+                                            .process_id = (uint32_t)getpid(),
+                                            .start = UINT64_C(0x100000000) + i * 0x2000,
+                                            .bytes = 0x1000,
+                                            .path = span_text("//anon")};
         processes_apply(processes, &event);
     }
     processes_count(processes, &counts);
@@ -224,8 +225,8 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
     for (int i = 0; i < COUNT; i++) {
         children[i] = start_pausing();
         for (size_t j = 0; j < TOLD; j++) {
-            const struct perf_sideband_event event = {
-                .kind = PERF_SIDEBAND_MAP,
+            const struct process_event event = {
+                .kind = PROCESS_EVENT_MAP,
                 .process_id = (uint32_t)children[i],
                 .start = (uint64_t)(uintptr_t)(place + 2 * j * MANY_PAGE),
                 .bytes = MANY_PAGE,
@@ -303,9 +304,9 @@ static const struct binary *program_of(struct processes *processes, struct binar
 }
 
 /* Where this program lies, and so its children. */
-static struct perf_sideband_event own_mapping(pid_t child, char path[256])
+static struct process_event own_mapping(pid_t child, char path[256])
 {
-    struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP, .process_id = (uint32_t)child};
+    struct process_event event = {.kind = PROCESS_EVENT_MAP, .process_id = (uint32_t)child};
     const uint64_t address = (uint64_t)(uintptr_t)start_survivor;
     char line[512];
     FILE *file = fopen("/proc/self/maps", "re");
@@ -339,19 +340,19 @@ static void other_threads_show_what_the_first_one_does_no_more(void **state)
     char path[256];
     const pid_t child = start_survivor(&tell);
     const uint32_t number = (uint32_t)child;
-    const struct perf_sideband_event exec = {.kind = PERF_SIDEBAND_NAME,
-                                             .process_id = number,
-                                             .thread_id = number,
-                                             .is_exec = true},
-                                     thread = {.kind = PERF_SIDEBAND_FORK,
-                                               .process_id = number,
-                                               .thread_id = number + 1,
-                                               .parent_id = number},
-                                     ended = {.kind = PERF_SIDEBAND_EXIT,
-                                              .process_id = number,
-                                              .thread_id = number,
-                                              .time_ns = clock_monotonic_ns()},
-                                     mapping = own_mapping(child, path);
+    const struct process_event exec = {.kind = PROCESS_EVENT_NAME,
+                                       .process_id = number,
+                                       .thread_id = number,
+                                       .is_exec = true},
+                               thread = {.kind = PROCESS_EVENT_FORK,
+                                         .process_id = number,
+                                         .thread_id = number + 1,
+                                         .parent_id = number},
+                               ended = {.kind = PROCESS_EVENT_EXIT,
+                                        .process_id = number,
+                                        .thread_id = number,
+                                        .time_ns = clock_monotonic_ns()},
+                               mapping = own_mapping(child, path);
     processes_apply(processes, &exec);
     processes_apply(processes, &thread);
     end_first_thread(child, tell);
@@ -389,23 +390,23 @@ static void ends_of_first_threads_wait_for_each_other(void **state)
     unmap_many(place);
     for (int i = 0; i < COUNT; i++) {
         const uint32_t number = (uint32_t)children[i];
-        const struct perf_sideband_event exec = {.kind = PERF_SIDEBAND_NAME,
-                                                 .process_id = number,
-                                                 .thread_id = number,
-                                                 .is_exec = true},
-                                         thread = {.kind = PERF_SIDEBAND_FORK,
-                                                   .process_id = number,
-                                                   .thread_id = number + 1,
-                                                   .parent_id = number};
+        const struct process_event exec = {.kind = PROCESS_EVENT_NAME,
+                                           .process_id = number,
+                                           .thread_id = number,
+                                           .is_exec = true},
+                                   thread = {.kind = PROCESS_EVENT_FORK,
+                                             .process_id = number,
+                                             .thread_id = number + 1,
+                                             .parent_id = number};
         processes_apply(processes, &exec);
         processes_apply(processes, &thread);
         end_first_thread(children[i], tell[i]);
     }
     for (int i = 0; i < COUNT; i++) {
-        const struct perf_sideband_event ended = {.kind = PERF_SIDEBAND_EXIT,
-                                                  .process_id = (uint32_t)children[i],
-                                                  .thread_id = (uint32_t)children[i],
-                                                  .time_ns = clock_monotonic_ns()};
+        const struct process_event ended = {.kind = PROCESS_EVENT_EXIT,
+                                            .process_id = (uint32_t)children[i],
+                                            .thread_id = (uint32_t)children[i],
+                                            .time_ns = clock_monotonic_ns()};
         processes_apply(processes, &ended);
     }
     assert_int_equal(count_scanned(processes, children, COUNT), 1);
@@ -469,16 +470,68 @@ static void whose_a_process_is_stays_known(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(process_owner(process), USER);
     /* A child that nobody has seen alive. */
-    const struct perf_sideband_event fork_event = {
-        .kind = PERF_SIDEBAND_FORK, .process_id = next, .thread_id = next, .parent_id = number};
+    const struct process_event fork_event = {
+        .kind = PROCESS_EVENT_FORK, .process_id = next, .thread_id = next, .parent_id = number};
     processes_apply(processes, &fork_event);
     assert_int_equal(process_owner(processes_find(processes, next, 0)), USER);
     /* By another program it may be another's. */
-    const struct perf_sideband_event exec = {
-        .kind = PERF_SIDEBAND_NAME, .process_id = next, .thread_id = next, .is_exec = true};
+    const struct process_event exec = {
+        .kind = PROCESS_EVENT_NAME, .process_id = next, .thread_id = next, .is_exec = true};
     processes_apply(processes, &exec);
     assert_int_equal(process_owner(processes_find(processes, next, 0)), process_file_owner(next));
     processes_destroy(processes);
+    binaries_destroy(binaries);
+}
+
+struct program_calls {
+    uint32_t ends;
+    uint32_t ended_id; /* of the last one */
+    uint32_t forks;
+    uint32_t child_id;
+    uint32_t parent_id;
+};
+
+static void count_end(void *context, struct process *process)
+{
+    struct program_calls *calls = context;
+    calls->ends++;
+    calls->ended_id = process->process_id;
+}
+
+static void count_fork(void *context, struct process *child, const struct process *parent)
+{
+    struct program_calls *calls = context;
+    calls->forks++;
+    calls->child_id = child->process_id;
+    calls->parent_id = parent->process_id;
+}
+
+static void the_start_and_end_of_each_program_is_reported(void **state)
+{
+    (void)state;
+    struct binaries *binaries = binaries_create();
+    struct program_calls calls = {0};
+    const struct processes_options options = {
+        .on_program_end = count_end, .on_fork = count_fork, .context = &calls};
+    struct processes *processes = processes_create(binaries, &options);
+    const uint32_t parent_id = (uint32_t)getpid(), child_id = UINT32_MAX - 1;
+    assert_non_null(processes_find(processes, parent_id, 0));
+    const struct process_event fork_event = {.kind = PROCESS_EVENT_FORK,
+                                             .process_id = child_id,
+                                             .thread_id = child_id,
+                                             .parent_id = parent_id};
+    processes_apply(processes, &fork_event);
+    assert_int_equal(calls.forks, 1);
+    assert_int_equal(calls.child_id, child_id);
+    assert_int_equal(calls.parent_id, parent_id);
+    const uint32_t ends_before = calls.ends;
+    const struct process_event exec = {
+        .kind = PROCESS_EVENT_NAME, .process_id = child_id, .thread_id = child_id, .is_exec = true};
+    processes_apply(processes, &exec);
+    assert_int_equal(calls.ends, ends_before + 1);
+    assert_int_equal(calls.ended_id, child_id);
+    processes_destroy(processes);
+    assert_int_equal(calls.ends, ends_before + 3); /* the programs of both processes */
     binaries_destroy(binaries);
 }
 
@@ -494,6 +547,7 @@ int main(void)
         cmocka_unit_test(a_scan_finds_the_thread_that_is_left),
         cmocka_unit_test(other_threads_show_what_the_first_one_does_no_more),
         cmocka_unit_test(whose_a_process_is_stays_known),
+        cmocka_unit_test(the_start_and_end_of_each_program_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

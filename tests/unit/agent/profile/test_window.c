@@ -1,11 +1,13 @@
 #include "tests/unit/test.h"
 
-#include "agent/kernel/perf_sideband.h"
 #include "agent/labels/process_labels.h"
 #include "agent/labels/relabel.h"
 #include "agent/process/binaries.h"
+#include "agent/process/process.h"
+#include "agent/process/process_event.h"
 #include "agent/process/process_file.h"
 #include "agent/process/processes.h"
+#include "agent/process_attachments.h"
 #include "agent/profile/window.h"
 #include "agent/symbols/jit_symbols.h"
 #include "agent/symbols/kernel_symbols.h"
@@ -33,8 +35,9 @@ static void create_parts(struct parts *parts, enum window_form form,
                          const struct label_settings *settings)
 {
     parts->binaries = binaries_create();
-    parts->processes =
-        processes_create(parts->binaries, &(struct processes_options){.has_targets = false});
+    parts->processes = processes_create(
+        parts->binaries, &(struct processes_options){.on_program_end = process_attachments_release,
+                                                     .on_fork = process_attachments_inherit});
     parts->kernel_symbols = kernel_symbols_create();
     parts->label_source = label_source_create(settings, parts->binaries);
     parts->jit_budget = (struct jit_budget){.max_bytes = 1 << 20};
@@ -131,11 +134,11 @@ static pid_t start_user(uid_t user)
 /* Its file is so large that all its places fit. */
 static struct process *find_with_file(struct parts *parts, pid_t process_id)
 {
-    const struct perf_sideband_event event = {.kind = PERF_SIDEBAND_MAP,
-                                              .process_id = (uint32_t)process_id,
-                                              .start = FILE_START,
-                                              .bytes = FILE_BYTES,
-                                              .path = span_text("/bin/sh")};
+    const struct process_event event = {.kind = PROCESS_EVENT_MAP,
+                                        .process_id = (uint32_t)process_id,
+                                        .start = FILE_START,
+                                        .bytes = FILE_BYTES,
+                                        .path = span_text("/bin/sh")};
     (void)processes_find(parts->processes, (uint32_t)process_id, 0);
     processes_apply(parts->processes, &event);
     return processes_find(parts->processes, (uint32_t)process_id, 0);
@@ -242,11 +245,11 @@ static void who_has_run_is_idle_while_it_lives(void **state)
     take_and_expect(parts, 1, true);
     take_and_expect(parts, 1, true);
 
-    const struct perf_sideband_event exec = {.kind = PERF_SIDEBAND_NAME,
-                                             .process_id = (uint32_t)child,
-                                             .thread_id = (uint32_t)child,
-                                             .name = span_text("other"),
-                                             .is_exec = true};
+    const struct process_event exec = {.kind = PROCESS_EVENT_NAME,
+                                       .process_id = (uint32_t)child,
+                                       .thread_id = (uint32_t)child,
+                                       .name = span_text("other"),
+                                       .is_exec = true};
     processes_apply(parts->processes, &exec);
     take_and_expect(parts, 0, false);
     add_places(parts, find_with_file(parts, child), 0, 1);

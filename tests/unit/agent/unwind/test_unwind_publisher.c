@@ -2,7 +2,9 @@
 
 #include "agent/interpreter/interpreter.h"
 #include "agent/process/binaries.h"
+#include "agent/process/process.h"
 #include "agent/process/processes.h"
+#include "agent/process_attachments.h"
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_publisher.h"
 #include "agent/unwind/user_unwinder.h"
@@ -47,7 +49,9 @@ struct host {
 
 static void open_host(struct host *host)
 {
-    const struct processes_options of_processes = {.has_targets = true};
+    const struct processes_options of_processes = {.has_targets = true,
+                                                   .on_program_end = process_attachments_release,
+                                                   .on_fork = process_attachments_inherit};
     struct unwind_memory memory;
     host->binaries = binaries_create();
     host->processes = processes_create(host->binaries, &of_processes);
