@@ -78,7 +78,7 @@ static void reorder(struct symbols *symbols, const uint64_t *keys)
     const uint32_t count = (uint32_t)symbols->count;
     struct symbol *ordered = mem_resize(NULL, count + 1, sizeof(*ordered));
     uint32_t *order = mem_resize(NULL, count + 1, sizeof(*order));
-    radix_sort_find(keys, count, order);
+    radix_sort_order(keys, count, order);
     for (uint32_t i = 0; i < count; i++)
         ordered[i] = symbols->symbols[order[i]];
     mem_free(order);

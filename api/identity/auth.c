@@ -288,7 +288,7 @@ static struct span basic_token(const struct request *request, struct span creden
 {
     struct span user, token = {0};
     size_t size;
-    uint8_t *text = arena_alloc_raw(request->arena, base64_room(credentials.size), 1);
+    uint8_t *text = arena_alloc_raw(request->arena, base64_max_bytes(credentials.size), 1);
     if (base64_decode(credentials, text, &size))
         span_split(span_of(text, size), ':', &user, &token);
     return token;

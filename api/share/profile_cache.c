@@ -241,7 +241,7 @@ void profile_cache_unref(struct flight_entry *entry)
 
 void profile_cache_drop(struct profile_cache *cache, const char *share_id)
 {
-    flight_cache_drop(cache->flights, share_id);
+    flight_cache_forget_prefix(cache->flights, share_id);
 }
 
 size_t profile_cache_bytes(struct profile_cache *cache)

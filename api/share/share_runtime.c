@@ -97,7 +97,7 @@ enum err_code share_runtime_sign(struct server *server, struct span message,
 void share_runtime_forget(struct server *server, const char *share_id)
 {
     profile_cache_drop(server->profiles, share_id);
-    flight_cache_drop(server->shares->answers, share_id);
+    flight_cache_forget_prefix(server->shares->answers, share_id);
 }
 
 struct profile_limits share_runtime_limits(const struct settings *settings, uint64_t heavy_bytes)

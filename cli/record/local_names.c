@@ -332,7 +332,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     qsort(jobs.jobs, jobs.count, sizeof(*jobs.jobs), compare_jobs);
     pthread_mutex_init(&jobs.lock, NULL);
     terminal_progress_count(&local->cli->terminal, WHAT, "files", 0, jobs.count);
-    parallel_work(jobs.count, do_job, &jobs);
+    parallel_for(jobs.count, do_job, &jobs);
     terminal_progress_end(&local->cli->terminal);
     pthread_mutex_destroy(&jobs.lock);
     return ERR_NONE;

@@ -1,5 +1,5 @@
 /*
- * base64: text to bytes (RFC 4648), in both alphabets, with or without padding at the end.
+ * base64: decodes Base64 (RFC 4648), in the standard and the URL alphabet, with or without padding.
  *
  * Threads: any.
  */
@@ -11,13 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Room for what text of that many characters may stand for. */
-static inline size_t base64_room(size_t text_size)
+/* Size of the buffer that text of that many characters needs, in bytes. */
+static inline size_t base64_max_bytes(size_t text_size)
 {
     return text_size / 4 * 3 + 3;
 }
 
-/* ret_bytes has base64_room(text.size) bytes. False when text is no base64. */
+/* Decodes text into ret_bytes, which holds at least base64_max_bytes(text.size) bytes. Returns
+ * false when text is not valid Base64. */
 bool base64_decode(struct span text, uint8_t *ret_bytes, size_t *ret_size);
 
 #endif

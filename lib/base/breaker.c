@@ -8,8 +8,8 @@
 #include <time.h>
 
 enum {
-    PROBE_AGAIN_MS = 250,   /* while open: how soon a service that is back is noticed */
-    SUSPECT_AGAIN_MS = 400, /* while closed: a statement that waits for a lock is suspected often */
+    PROBE_AGAIN_MS = 250,   /* while open: how soon a recovery is detected */
+    SUSPECT_AGAIN_MS = 400, /* while closed: waits for locks cause many suspicions */
     DEADLINE_FACTOR = 3,    /* a probe waits this many times the slowest recent reply */
     DECAY_DIVISOR = 8,
 };
@@ -26,15 +26,15 @@ struct breaker {
     struct breaker_options options;
     pthread_t thread;
     atomic_bool is_open;
-    atomic_bool is_suspected; /* may be read without the mutex, so that waiting callers are cheap */
+    atomic_bool is_suspected; /* atomic, so that waiting callers can read it without the mutex */
     _Atomic uint64_t open_count;
     _Atomic int64_t replied_ns; /* monotonic: when a caller last received something */
-    /* How long the slowest of the recent probes took. Threads may overwrite each other's values: it
-     * is an estimate. */
+    /* The duration of the slowest recent probe. Concurrent updates may overwrite each other; an
+     * estimate is enough. */
     _Atomic int64_t slowest_ns;
-    int64_t judged_ns; /* when the last probe had ended; of the breaker's thread alone */
+    int64_t judged_ns; /* when the last probe ended; used by the breaker's thread only */
     struct patient patient;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t wake;
     bool should_stop;
 };
@@ -62,9 +62,9 @@ static bool wait_until_due(struct breaker *breaker)
     return goes_on;
 }
 
-/* ---- how slow the service is ---- */
+/* ---- the estimate of how slow the service is ---- */
 
-static void forget_slowly(struct breaker *breaker, int64_t duration_ns)
+static void lower_estimate(struct breaker *breaker, int64_t duration_ns)
 {
     const int64_t slowest_ns = atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed);
     const int64_t lowered_ns = slowest_ns - slowest_ns / DECAY_DIVISOR;
@@ -74,12 +74,12 @@ static void forget_slowly(struct breaker *breaker, int64_t duration_ns)
                               memory_order_relaxed);
 }
 
-static void learn(struct breaker *breaker, int64_t duration_ns)
+static void learn_duration(struct breaker *breaker, int64_t duration_ns)
 {
     if (duration_ns > atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed))
         atomic_store_explicit(&breaker->slowest_ns, duration_ns, memory_order_relaxed);
     else
-        forget_slowly(breaker, duration_ns);
+        lower_estimate(breaker, duration_ns);
 }
 
 int64_t breaker_deadline_ms(const struct breaker *breaker)
@@ -89,9 +89,9 @@ int64_t breaker_deadline_ms(const struct breaker *breaker)
     const struct breaker_options *options = &breaker->options;
     const int64_t wanted_ms = atomic_load_explicit(&breaker->slowest_ns, memory_order_relaxed) *
                               DEADLINE_FACTOR / CLOCK_NS_PER_MS;
-    return wanted_ms < options->probe_ms        ? options->probe_ms
-           : wanted_ms > options->most_probe_ms ? options->most_probe_ms
-                                                : wanted_ms;
+    return wanted_ms < options->probe_ms       ? options->probe_ms
+           : wanted_ms > options->max_probe_ms ? options->max_probe_ms
+                                               : wanted_ms;
 }
 
 /* ---- probes ---- */
@@ -114,8 +114,9 @@ static void *send_request(void *context)
     return NULL;
 }
 
-/* The quicker of the replies decides, so that is the duration to learn. */
-static bool learn_from(struct breaker *breaker, const struct probe_request *requests, int count)
+/* Learns the duration of the fastest reply: one reply proves that the service works. */
+static bool learn_from_requests(struct breaker *breaker, const struct probe_request *requests,
+                                int count)
 {
     int64_t quickest_ns = INT64_MAX;
     for (int i = 0; i < count; i++)
@@ -123,11 +124,11 @@ static bool learn_from(struct breaker *breaker, const struct probe_request *requ
             quickest_ns = requests[i].duration_ns;
     if (quickest_ns == INT64_MAX)
         return false;
-    learn(breaker, quickest_ns);
+    learn_duration(breaker, quickest_ns);
     return true;
 }
 
-/* A request for which no thread can be started is sent after the others. */
+/* A request for which no thread can be created is sent after the others, on this thread. */
 static bool send_requests(struct breaker *breaker, int64_t deadline_ms)
 {
     const struct breaker_options *options = &breaker->options;
@@ -145,7 +146,7 @@ static bool send_requests(struct breaker *breaker, int64_t deadline_ms)
         else
             send_request(&requests[i]);
     }
-    return learn_from(breaker, requests, BREAKER_PROBE_REQUESTS);
+    return learn_from_requests(breaker, requests, BREAKER_PROBE_REQUESTS);
 }
 
 static void *send_patiently(void *context)
@@ -153,9 +154,9 @@ static void *send_patiently(void *context)
     struct breaker *breaker = context;
     struct probe_request request = {.options = &breaker->options,
                                     .index = BREAKER_PATIENT_REQUEST,
-                                    .deadline_ms = breaker->options.most_probe_ms};
+                                    .deadline_ms = breaker->options.max_probe_ms};
     send_request(&request);
-    if (learn_from(breaker, &request, 1))
+    if (learn_from_requests(breaker, &request, 1))
         atomic_store(&breaker->patient.replied_ns, clock_monotonic_ns());
     atomic_store(&breaker->patient.has_ended, true);
     return NULL;
@@ -168,12 +169,13 @@ static void join_patient(struct patient *patient)
     patient->is_started = false;
 }
 
-/* Unless one is still running. Where no thread can be started, the next probe tries again. */
+/* Starts the patient request unless one is running. If no thread can be created, the next probe
+ * tries again. */
 static void start_patient(struct breaker *breaker)
 {
     struct patient *patient = &breaker->patient;
     const bool is_running = patient->is_started && !atomic_load(&patient->has_ended);
-    if (is_running || breaker->options.most_probe_ms <= breaker->options.probe_ms)
+    if (is_running || breaker->options.max_probe_ms <= breaker->options.probe_ms)
         return;
     join_patient(patient);
     atomic_store(&patient->has_ended, false);
@@ -181,9 +183,9 @@ static void start_patient(struct breaker *breaker)
 }
 
 /*
- * A caller's reply counts when it came during the probe: callers that give up after the breaker has
- * opened may note what they received before. The reply to the patient request may also come between
- * two probes.
+ * Whether anything but this probe got a reply since begin_ns. A reply to a caller counts only when
+ * it came during the probe: callers that gave up after the breaker opened may still report what
+ * they received before. The reply to the patient request may also have come between two probes.
  */
 static bool has_other_reply(const struct breaker *breaker, int64_t begin_ns)
 {
@@ -195,7 +197,8 @@ static void probe_once(struct breaker *breaker)
 {
     const struct breaker_options *options = &breaker->options;
     const int64_t begin_ns = clock_monotonic_ns();
-    /* Before the probe: who begins to wait while it runs may suspect again. */
+    /* Cleared before the probe, so that a caller that starts to wait during the probe can
+     * suspect again. */
     atomic_store(&breaker->is_suspected, false);
     const int64_t deadline_ms =
         atomic_load(&breaker->is_open) ? options->probe_ms : breaker_deadline_ms(breaker);
@@ -204,7 +207,7 @@ static void probe_once(struct breaker *breaker)
     const bool is_open = !has_reply && !is_alive;
     const bool was_open = atomic_exchange(&breaker->is_open, is_open);
     if (!has_reply && !is_open && !was_open)
-        learn(breaker, deadline_ms * CLOCK_NS_PER_MS);
+        learn_duration(breaker, deadline_ms * CLOCK_NS_PER_MS);
     breaker->judged_ns = clock_monotonic_ns();
     if (is_open)
         start_patient(breaker);
@@ -281,7 +284,7 @@ void breaker_note_reply(struct breaker *breaker)
 void breaker_note_duration(struct breaker *breaker, int64_t duration_ns)
 {
     if (breaker)
-        forget_slowly(breaker, duration_ns);
+        lower_estimate(breaker, duration_ns);
 }
 
 uint64_t breaker_open_count(const struct breaker *breaker)

@@ -13,7 +13,7 @@
  *
  * A service that is slow and works must not be taken for one that hangs, so the breaker learns how
  * long a probe takes: it keeps the maximum of recent probes. The deadline of a probe is three times
- * that, between probe_ms and most_probe_ms. A probe that fails although a caller has received
+ * that, between probe_ms and max_probe_ms. A probe that fails although a caller has received
  * something counts as one that took its whole deadline. While the breaker is open, its probes have
  * the short deadline, so that recovery is noticed early, and one patient request runs beside them
  * with the longest deadline, so that a service that became slow is noticed, too. Each reply of a
@@ -35,38 +35,41 @@ struct breaker;
 enum { BREAKER_PROBE_REQUESTS = 2, BREAKER_PATIENT_REQUEST = BREAKER_PROBE_REQUESTS };
 
 struct breaker_options {
-    /* Sends request number index of a probe, from 0 to BREAKER_PROBE_REQUESTS - 1, or the patient
-     * one. True when the service replied within deadline_ms, be it with an error. The requests of
-     * one probe run at the same time on threads of the breaker, and the slowest one decides how
-     * long the probe takes. */
+    /* Sends one request and returns true when the service replied within deadline_ms, even with
+     * an error. index is 0 to BREAKER_PROBE_REQUESTS - 1 for the requests of a probe, or
+     * BREAKER_PATIENT_REQUEST. The requests of one probe run at the same time on threads of the
+     * breaker; the slowest one determines how long the probe takes. */
     bool (*probe)(void *context, int index, int64_t deadline_ms);
-    int64_t probe_ms;      /* the shortest deadline of a probe */
-    int64_t most_probe_ms; /* the longest; equal: all probes have that one, none is patient */
-    /* Called on the breaker's thread when the breaker has opened or closed; or NULL. */
+    int64_t probe_ms;     /* the shortest deadline of a probe */
+    int64_t max_probe_ms; /* the longest; if equal to probe_ms, all probes have that deadline and
+                              no patient request is sent */
+    /* Called on the breaker's thread when the breaker has opened or closed. May be NULL. */
     void (*report)(void *context, bool is_open);
     void *context;
-    bool probes_at_start; /* to set up what later probes use */
+    bool probes_at_start; /* probe at once, to set up the connections that later probes use */
 };
 
-/* Starts the thread. */
+/* Creates a closed breaker and starts its thread. */
 enum err_code breaker_create(const struct breaker_options *options, struct breaker **ret_breaker,
                              struct err *err) MUST_USE;
-/* Waits for the requests that are running: a caller that cannot wait for most_probe_ms makes its
- * probe function return early. NULL is a no-op. */
+/* Waits for the requests that are running. A caller that cannot wait for max_probe_ms has to
+ * make its probe function return early. NULL is a no-op. */
 void breaker_destroy(struct breaker *breaker);
 
-/* NULL is a breaker that is never open. */
+/* A NULL breaker is never open. */
 bool breaker_is_open(const struct breaker *breaker);
-/* A caller has waited for a reply for suspiciously long: probe soon. NULL is a no-op. */
+/* Reports that a caller has waited suspiciously long for a reply; the breaker probes soon. NULL
+ * is a no-op. */
 void breaker_suspect(struct breaker *breaker);
-/* A caller has received something from the service. NULL is a no-op. */
+/* Reports that a caller has received bytes from the service. NULL is a no-op. */
 void breaker_note_reply(struct breaker *breaker);
-/* A caller has received a whole reply after so long. NULL is a no-op. */
+/* Reports that a caller has received a whole reply, duration_ns after its request. NULL is a
+ * no-op. */
 void breaker_note_duration(struct breaker *breaker, int64_t duration_ns);
-/* The deadline of a probe while the breaker is closed; other small requests may use it too. For
- * NULL it is 0. */
+/* The deadline of a probe while the breaker is closed, in milliseconds. Other small requests may
+ * use it too. 0 for NULL. */
 int64_t breaker_deadline_ms(const struct breaker *breaker);
-/* How often the breaker has opened. */
+/* The number of times the breaker has opened. */
 uint64_t breaker_open_count(const struct breaker *breaker);
 
 #endif

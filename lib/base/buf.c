@@ -34,7 +34,8 @@ bool span_ends_with(struct span span, const char *suffix)
 int span_compare(struct span a, struct span b)
 {
     size_t shared = a.size < b.size ? a.size : b.size;
-    /* Strings are mostly shared, and may be long: memcmp would look at all of them. */
+    /* Strings are often shared, and may be long: memcmp would compare all bytes of identical
+     * ones. */
     int order = shared && a.data != b.data ? memcmp(a.data, b.data, shared) : 0;
     if (order)
         return order;
@@ -141,14 +142,14 @@ bool span_parse_hex(struct span span, uint64_t *ret_number)
     return true;
 }
 
-/* As the first byte of a character that takes several says. */
+/* Length of a multi-byte character according to its first byte. */
 static size_t utf8_length(uint8_t first)
 {
     return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
-/* How many bytes at data are the begin of one well-formed UTF-8 sequence (Unicode 15, table 3-7),
- * or all of it; 0: the first begins none. */
+/* The number of bytes at data that are a prefix of one well-formed UTF-8 sequence (Unicode 15,
+ * table 3-7), or the whole sequence; 0 when the first byte starts none. */
 static size_t utf8_begun(const uint8_t *data, size_t size)
 {
     const uint8_t first = data[0];
@@ -217,14 +218,15 @@ bool span_is_utf8(struct span span)
 struct span span_cut_utf8(struct span span, size_t max_bytes)
 {
     size_t size = span.size < max_bytes ? span.size : max_bytes;
-    /* Of other bytes than UTF-8 not all are to go. */
+    /* Bytes that are not UTF-8 may all look like continuation bytes: drop at most one
+     * character's worth. */
     const size_t least = size > UTF8_MAX_BYTES ? size - UTF8_MAX_BYTES : 0;
     while (size < span.size && size > least && (span.data[size] & 0xc0) == 0x80)
         size--;
     return span_of(span.data, size);
 }
 
-/* Does all of it look like the start of a longer character? */
+/* Whether the whole span is an incomplete UTF-8 character. */
 static bool is_start_of_utf8(struct span span)
 {
     const uint8_t first = span.data[0];
@@ -295,7 +297,8 @@ uint8_t *buf_reserve(struct buf *buf, size_t size)
         if (capacity > buf->max_size)
             capacity = buf->max_size;
         buf->data = mem_grow_buffer(buf->data, buf->size, &buf->capacity, capacity);
-        if (buf->capacity > buf->max_size) /* who fills the room keeps the limit by that */
+        /* Callers that fill the capacity directly stay within the limit. */
+        if (buf->capacity > buf->max_size)
             buf->capacity = buf->max_size;
     }
     return buf->data + buf->size;
@@ -375,7 +378,7 @@ static void append_json_ascii(struct buf *buf, uint8_t byte)
 
 static bool is_plain_json(uint8_t byte)
 {
-    /* 0x7f is allowed by JSON; it is escaped so that no terminal ever meets it. */
+    /* JSON allows 0x7f, but it is escaped to keep the output safe on a terminal. */
     return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
@@ -406,7 +409,8 @@ void buf_append_json(struct buf *buf, struct span text)
     buf_append_byte(buf, '"');
 }
 
-/* One character of U+0080 to U+FFFF and more; length: of its UTF-8, 0: it is none. */
+/* Appends one character that is not ASCII. length is the size of its UTF-8; 0 marks an invalid
+ * byte. */
 static void append_html_sequence(struct buf *buf, const uint8_t *bytes, size_t length)
 {
     const uint32_t three =

@@ -9,10 +9,10 @@
 
 enum {
     GZIP_SMALLEST_BYTES = 20, /* header, one empty block, trailer */
-    DEFLATE_RATIO_MAX = 1032, /* 258 bytes from two bits; what claims more lies */
+    DEFLATE_RATIO_MAX = 1032, /* 258 bytes from two bits; a larger claim is false */
     FIRST_GUESS_RATIO = 4,
     SMALLEST_ROOM_BYTES = 64 * 1024,
-    TRUSTED_RATIO = 64 /* a zstd header may claim this much and gets it in one piece */
+    TRUSTED_RATIO = 64 /* a zstd header may claim this ratio, and its output is reserved at once */
 };
 
 enum compress_method compress_sniff(struct span bytes)
@@ -42,7 +42,8 @@ const char *compress_name(enum compress_method method)
     return "unknown";
 }
 
-/* Marks output as failed, so that callers can tell this from a window that is too large. */
+/* Sets the failure flag of output, so that callers can distinguish this error from a window that
+ * is too large. */
 static enum err_code too_large(struct buf *output, struct err *err)
 {
     output->has_failed = true;
@@ -55,7 +56,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The size that the last member's trailer states, 0 where deflate could not hold that much. */
+/* The size in the last member's trailer; 0 if deflate cannot expand to that much. */
 static size_t claimed_gzip_size(struct span bytes)
 {
     if (bytes.size < GZIP_SMALLEST_BYTES)
@@ -67,8 +68,9 @@ static size_t claimed_gzip_size(struct span bytes)
 }
 
 /*
- * libdeflate wants the whole output at once: a member whose size is not known is tried again with
- * twice the room, which costs at most as much again as the last try.
+ * Expands one gzip member. libdeflate needs space for the whole output at once, so a member of
+ * unknown size is tried again with twice the space. The retries cost at most as much as the last
+ * attempt.
  */
 static enum err_code expand_member(struct libdeflate_decompressor *decompressor, struct span *rest,
                                    size_t room, struct buf *output, struct err *err)
@@ -95,7 +97,7 @@ static enum err_code expand_member(struct libdeflate_decompressor *decompressor,
 
 static enum err_code expand_gzip(struct span bytes, struct buf *output, struct err *err)
 {
-    /* An honest bomb is refused by what it says of itself; a liar is found out below. */
+    /* Refuse a bomb early if its trailer states its size. A false trailer is detected below. */
     size_t claimed = claimed_gzip_size(bytes);
     if (claimed > output->max_size)
         return too_large(output, err);
@@ -107,7 +109,7 @@ static enum err_code expand_gzip(struct span bytes, struct buf *output, struct e
     enum err_code code;
     do {
         code = expand_member(decompressor, &rest, room, output, err);
-        /* Later members take what room is left over before more is asked for. */
+        /* Later members first use the space that is left before the buffer grows. */
         room = output->capacity - output->size;
         if (room == 0)
             room = SMALLEST_ROOM_BYTES;
@@ -126,7 +128,8 @@ static enum err_code zstd_failure(size_t result, struct err *err)
     return err_set(err, ERR_INVALID, "malformed zstd data: %s", ZSTD_getErrorName(result));
 }
 
-/* Whole frames of stated and credible size are written straight to their place. */
+/* Reserves space for a whole frame if its header states a plausible size, so that it is expanded
+ * in one step. */
 static enum err_code reserve_for_frame(struct span rest, struct buf *output, struct err *err)
 {
     unsigned long long claimed = ZSTD_getFrameContentSize(rest.data, rest.size);
@@ -139,11 +142,12 @@ static enum err_code reserve_for_frame(struct span rest, struct buf *output, str
     return ERR_NONE;
 }
 
-/* One call's worth of output; *ret_hint is 0 when a frame ended. */
+/* Expands until the reserved space is full or the frame ends. *ret_hint is 0 at the end of a
+ * frame. */
 static enum err_code expand_step(ZSTD_DCtx *context, ZSTD_inBuffer *input, struct buf *output,
                                  size_t *ret_hint, struct err *err)
 {
-    uint8_t spare; /* at the limit a frame may still end, but give nothing more */
+    uint8_t spare; /* at the limit a frame may still end, but must not produce another byte */
     size_t left = output->max_size - output->size;
     size_t room = output->capacity - output->size;
     if (room == 0)
@@ -183,7 +187,7 @@ static enum err_code expand_zstd(struct span bytes, struct buf *output, struct e
     return code;
 }
 
-/* *ret_is_full: output has reached its maximum. */
+/* *ret_is_full is set when output has reached its maximum. */
 static enum err_code expand(enum compress_method method, struct span bytes, struct buf *output,
                             bool *ret_is_full, struct err *err)
 {
@@ -246,7 +250,8 @@ enum err_code compress_expand_ratio(enum compress_method method, struct span byt
     return ERR_TOO_LARGE;
 }
 
-/* Room for size bytes, or for what the maximum leaves: the result may be smaller than its bound. */
+/* Reserves size bytes, or the rest up to the maximum: the result may be smaller than its upper
+ * bound. */
 static uint8_t *reserve_up_to(struct buf *output, size_t size, size_t *ret_room)
 {
     *ret_room = smaller(size, output->max_size - output->size);
@@ -318,7 +323,7 @@ enum err_code compress_zstd(struct span bytes, int level, struct buf *output, st
 
 bool compress_can_expand_to(struct span zstd, size_t flat_size)
 {
-    /* A block, of 128 KiB at most, takes 4 bytes at least (RFC 8878, 3.1.1.2). */
+    /* A block expands to at most 128 KiB and takes at least 4 bytes (RFC 8878, 3.1.1.2). */
     const size_t block_count = zstd.size / 4;
     return flat_size / ZSTD_BLOCKSIZE_MAX <= block_count &&
            ZSTD_getFrameContentSize(zstd.data, zstd.size) == flat_size;

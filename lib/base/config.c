@@ -85,7 +85,7 @@ static void remove_entry(struct config *config, struct entry *entry)
     memmove(entry, entry + 1, (config->entry_count - at) * sizeof(*entry));
 }
 
-/* Behind the last entry of its section, so that a section is written once. */
+/* Inserts after the last entry of the section, so that each section is written once. */
 static struct entry *insert_entry(struct config *config, const char *section)
 {
     if (config->entry_count == config->entry_capacity) {
@@ -95,7 +95,7 @@ static struct entry *insert_entry(struct config *config, const char *section)
     size_t at = config->entry_count;
     while (at > 0 && strcmp(config->entries[at - 1].section, section) != 0)
         at--;
-    if (at == 0 && section[0]) /* new section: last; what has no section stays first */
+    if (at == 0 && section[0]) /* a new section goes last; entries without a section stay first */
         at = config->entry_count;
     struct entry *entry = &config->entries[at];
     memmove(entry + 1, entry, (config->entry_count - at) * sizeof(*entry));
@@ -228,7 +228,8 @@ static void write_entries(const struct config *config, struct buf *text)
     buf_append_byte(text, 0);
 }
 
-/* What is written must read back as it was: the format knows no quoting, so ask the reader. */
+/* The text must be read back unchanged. The format has no quoting, so parse the text and
+ * compare. */
 static enum err_code check_round_trip(const struct config *config, const char *text,
                                       struct err *err)
 {
@@ -276,7 +277,7 @@ static bool write_synced(int fd, struct span bytes)
     return fsync(fd) == 0;
 }
 
-/* The rename itself is made to last, too: a delete token exists nowhere else. */
+/* Makes the rename durable: a delete token exists in no other place. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -16,7 +16,7 @@
 /* N = 2^14 and r = 8 need 16 MiB; p = 5 repeats it, which OWASP's table counts as equal to the
  * 128 MiB of its first row. */
 enum { SCRYPT_LOG_N = 14, SCRYPT_R = 8, SCRYPT_P = 5, SCRYPT_SALT_BYTES = 16 };
-/* Bounds for stored parameters, so that a row of the database cannot take all memory or time. */
+/* Limits for stored parameters, so that a row of the database cannot exhaust memory or time. */
 enum { SCRYPT_MAX_LOG_N = 16, SCRYPT_MAX_R = 8, SCRYPT_MAX_P = 16 };
 
 static const char base62_digits[] =
@@ -24,9 +24,9 @@ static const char base62_digits[] =
 static const char hex_digits[] = "0123456789abcdef";
 
 /*
- * The algorithm, looked up once for the process and then never changed: OpenSSL 3 looks its
- * algorithms up by name and property, and SHA256() and EVP_sha256() do so for each hash. Of the few
- * bytes of a token or of a series that is more than half of what hashing them costs.
+ * SHA-256, fetched once per process and then never changed. OpenSSL 3 looks algorithms up by name
+ * and property, and SHA256() and EVP_sha256() repeat that for each hash. For the few bytes of a
+ * token or a series, the lookup takes more than half of the time.
  */
 static EVP_MD *fetched_sha256;
 

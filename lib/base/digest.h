@@ -1,11 +1,11 @@
 /*
- * digest: hashes, random numbers and the texts made of them; the door to OpenSSL's libcrypto.
+ * digest: hashes, random numbers and their text forms. Wraps OpenSSL's libcrypto.
  *
- * Secrets given to people (tokens, delete tokens, invitation links) are random text of 256 bits;
- * only their SHA-256 is stored, which is enough because they cannot be guessed. Passwords can be,
- * so they are stretched with scrypt; see api/identity/password.h for the door that limits how many
- * run at once. Random numbers come from the kernel; a system that cannot give them ends the
- * process. Threads: any.
+ * Secrets that the server generates (tokens, delete tokens, invitation links) are random text of
+ * 256 bits. Only their SHA-256 is stored, which is enough because such a secret cannot be guessed.
+ * Passwords can be guessed, so they are stretched with scrypt; api/identity/password.h limits how
+ * many such calls run at once. Random numbers come from the kernel; the process ends when the
+ * kernel cannot provide them. Threads: any.
  */
 #ifndef LIB_BASE_DIGEST_H
 #define LIB_BASE_DIGEST_H
@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 enum {
-    DIGEST_BYTES = 32, /* of SHA-256 */
+    DIGEST_BYTES = 32, /* SHA-256 */
     DIGEST_MD5_BYTES = 16,
-    DIGEST_HEX_BYTES = 2 * DIGEST_BYTES + 1, /* as lower-case hexadecimal text, with NUL */
+    DIGEST_HEX_BYTES = 2 * DIGEST_BYTES + 1, /* lower-case hexadecimal, with NUL */
     DIGEST_ID_LENGTH = 22,                   /* 128 bits in base62 */
     DIGEST_ID_BYTES = DIGEST_ID_LENGTH + 1,
     DIGEST_SECRET_LENGTH = 43, /* 256 bits in base62 */
@@ -31,13 +31,13 @@ enum {
 };
 
 void digest_sha256(struct span data, uint8_t ret_hash[DIGEST_BYTES]);
-/* MD5, for Content-MD5 alone, where a protocol asks for it against errors of transport. */
+/* MD5, only for Content-MD5, which some protocols require to detect transmission errors. */
 void digest_md5(struct span data, uint8_t ret_hash[DIGEST_MD5_BYTES]);
-/* Base64 with padding; ret_text has 4 * ((bytes.size + 2) / 3) + 1 bytes. */
+/* Base64 with padding. ret_text has 4 * ((bytes.size + 2) / 3) + 1 bytes. */
 void digest_base64(struct span bytes, char *ret_text);
 void digest_hmac_sha256(struct span key, struct span data, uint8_t ret_hash[DIGEST_BYTES]);
 
-/* SHA-256 of bytes that come piece by piece. */
+/* SHA-256 of bytes that arrive in pieces. */
 struct digest_stream;
 struct digest_stream *digest_stream_create(void);
 void digest_stream_destroy(struct digest_stream *stream); /* NULL is a no-op */
@@ -53,30 +53,32 @@ void digest_random_secret(char ret_secret[DIGEST_SECRET_BYTES]);
 /* "pf_" and a secret: an API token. */
 void digest_random_token(char ret_token[DIGEST_TOKEN_BYTES]);
 
-/* Big-endian bytes (at most 32) as base62 of exactly length characters; ret_text has length + 1
- * bytes. The length must be enough for every number of that many bytes: 22 for 16, 43 for 32. */
+/* Writes big-endian bytes (at most 32) as base62 of exactly length characters. ret_text has
+ * length + 1 bytes. The length must suffice for every number of that many bytes: 22 for 16
+ * bytes, 43 for 32. */
 void digest_base62(struct span bytes, size_t length, char *ret_text);
-/* Has it the form of an id, or of a secret: the exact length, only 0-9A-Za-z? */
+/* Whether text has the form of an id or of a secret: the exact length, only 0-9A-Za-z. */
 bool digest_is_id(struct span text);
 bool digest_is_secret(struct span text);
 
-/* Lower-case hexadecimal; ret_text has 2 * bytes.size + 1 bytes. */
+/* Lower-case hexadecimal. ret_text has 2 * bytes.size + 1 bytes. */
 void digest_hex(struct span bytes, char *ret_text);
-/* Exactly size bytes from 2 * size hexadecimal digits, else false. */
+/* Parses exactly 2 * size hexadecimal digits into size bytes; false for any other text. */
 bool digest_parse_hex(struct span text, uint8_t *ret_bytes, size_t size);
 
-/* Equal, in a time that depends on the sizes only. */
+/* Compares in constant time: the duration depends only on the sizes. */
 bool digest_equal(struct span a, struct span b);
 
 /*
- * scrypt of a password with a new salt, as text that carries its parameters:
- * "$scrypt$ln=14,r=8,p=5$<salt>$<hash>", both in hexadecimal. Costs 16 MiB and about 0.2 CPU
- * seconds; servers go through api/identity/password.h. Handles: ERR_BUSY (no memory for it).
+ * Hashes a password with scrypt and a new salt, as text that contains the parameters:
+ * "$scrypt$ln=14,r=8,p=5$<salt>$<hash>", salt and hash in hexadecimal. Costs 16 MiB and about 0.2
+ * CPU seconds; servers call it through api/identity/password.h. Handles: ERR_BUSY (not enough
+ * memory).
  */
 enum err_code digest_password_hash(struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
                                    struct err *err) MUST_USE;
-/* Does the password fit a stored text? *ret_matches is false for texts that are malformed or whose
- * parameters are out of bounds (more than 64 MiB). Handles: ERR_BUSY. */
+/* Checks a password against a stored hash. *ret_matches is false also for hashes that are
+ * malformed or whose parameters are out of bounds (more than 64 MiB). Handles: ERR_BUSY. */
 enum err_code digest_password_verify(struct span password, const char *stored, bool *ret_matches,
                                      struct err *err) MUST_USE;
 

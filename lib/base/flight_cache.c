@@ -10,22 +10,25 @@
 #include <string.h>
 #include <time.h>
 
-/* Entries are few and large (profiles, answers): chains stay short with this many buckets. */
-enum { BUCKET_COUNT = 1024, LOOK_MS = 500 /* how often it is looked at whether anybody waits */ };
+/* Entries are few and large (profiles, responses), so chains stay short with this many buckets. */
+enum {
+    BUCKET_COUNT = 1024,
+    CHECK_MS = 500 /* how often a waiting thread checks for cancellation */
+};
 
 enum entry_state { ENTRY_MAKING, ENTRY_READY, ENTRY_FAILED };
 
 struct flight_entry {
     struct flight_cache *cache;
     struct flight_entry *next_in_bucket;
-    struct flight_entry *newer; /* in the list by use, only while it is in the table */
+    struct flight_entry *newer; /* in the list by last use, only while it is in the table */
     struct flight_entry *older;
     char *key;
     uint32_t hash;
     enum entry_state state;
-    bool is_listed; /* found by key, and holds one reference for that */
+    bool is_listed; /* in the table, which holds one reference */
     size_t reference_count;
-    int64_t used_ns; /* monotonic: when it was asked for last */
+    int64_t used_ns; /* monotonic: last use */
     void *value;
     size_t bytes;
     struct err failure;
@@ -44,21 +47,21 @@ struct flight_cache {
     struct flight_entry *buckets[BUCKET_COUNT];
 };
 
-void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns)
+void flight_cache_set_hold(struct flight_cache *cache, int64_t hold_ns)
 {
     cache->hold_ns = hold_ns;
 }
 
-void flight_cache_bound(struct flight_cache *cache, size_t max_bytes)
+void flight_cache_set_max_bytes(struct flight_cache *cache, size_t max_bytes)
 {
     pthread_mutex_lock(&cache->mutex);
     cache->max_bytes = max_bytes;
     pthread_mutex_unlock(&cache->mutex);
 }
 
-/* FNV-1a. Keys have in them what people ask for: who makes some collide makes a bucket's list
- * longer, by no more than fits the cache, and finds nobody else's, since whole keys are compared.
- */
+/* FNV-1a. Clients influence keys. Colliding keys lengthen the list of one bucket, by no more
+ * than fits the cache; they never return the value of another key, because whole keys are
+ * compared. */
 static uint32_t hash_key(const char *key)
 {
     uint32_t hash = 2166136261U;
@@ -103,8 +106,9 @@ static struct flight_entry *table_find(struct flight_cache *cache, const char *k
     return entry;
 }
 
-/* Drops one reference; true when it was the last and the caller must free the entry unlocked. */
-static bool release(struct flight_entry *entry)
+/* Drops one reference. Returns true when it was the last; the caller then frees the entry after
+ * unlocking. */
+static bool drop_reference(struct flight_entry *entry)
 {
     assert(entry->reference_count > 0);
     return --entry->reference_count == 0;
@@ -118,9 +122,10 @@ static void entry_free(struct flight_entry *entry)
     mem_free(entry);
 }
 
-/* Takes the entry out of the table; those that had only that reference join *garbage. */
-static void unlist(struct flight_cache *cache, struct flight_entry *entry,
-                   struct flight_entry **garbage)
+/* Removes the entry from the table. If the table held the last reference, the entry is added to
+ * *garbage. */
+static void remove_from_table(struct flight_cache *cache, struct flight_entry *entry,
+                              struct flight_entry **garbage)
 {
     struct flight_entry **place = &cache->buckets[entry->hash % BUCKET_COUNT];
     while (*place != entry)
@@ -130,7 +135,7 @@ static void unlist(struct flight_cache *cache, struct flight_entry *entry,
     list_remove(cache, entry);
     entry->is_listed = false;
     cache->bytes -= entry->bytes;
-    if (release(entry)) {
+    if (drop_reference(entry)) {
         entry->next_in_bucket = *garbage;
         *garbage = entry;
     }
@@ -145,21 +150,22 @@ static void free_all(struct flight_entry *garbage)
     }
 }
 
-/* To forget what is in use would free nothing, and whoever asks for it next would make it twice. */
-static bool can_go(const struct flight_entry *entry)
+/* Evicting a value in use would free no memory, and the next request would make it a second
+ * time. */
+static bool is_evictable(const struct flight_entry *entry)
 {
     return entry->state == ENTRY_READY && entry->reference_count == 1;
 }
 
-static void evict(struct flight_cache *cache, struct flight_entry **garbage)
+static void evict_over_limit(struct flight_cache *cache, struct flight_entry **garbage)
 {
     const int64_t since_ns = cache->hold_ns ? clock_monotonic_ns() - cache->hold_ns : INT64_MAX;
     for (struct flight_entry *entry = cache->oldest, *newer; entry; entry = newer) {
         if (cache->bytes <= cache->max_bytes || entry->used_ns > since_ns)
             break;
         newer = entry->newer;
-        if (can_go(entry))
-            unlist(cache, entry, garbage);
+        if (is_evictable(entry))
+            remove_from_table(cache, entry, garbage);
     }
 }
 
@@ -187,13 +193,13 @@ static struct flight_entry *entry_create(struct flight_cache *cache, const char 
     return entry;
 }
 
-/* Called locked with a reference; keeps it on success. */
-static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *entry,
-                              const struct wait_limit *wait_limit, struct err *err)
+/* Waits until the entry is made. The caller holds the mutex and a reference, and keeps both. */
+static enum err_code wait_until_made(struct flight_cache *cache, struct flight_entry *entry,
+                                     const struct wait_limit *wait_limit, struct err *err)
 {
     const int64_t last_ns = clock_monotonic_ns() + FLIGHT_WAIT_S * CLOCK_NS_PER_S;
     while (entry->state == ENTRY_MAKING && clock_monotonic_ns() < last_ns) {
-        const int64_t left_ms = wait_limit_left_ms(wait_limit, LOOK_MS);
+        const int64_t left_ms = wait_limit_left_ms(wait_limit, CHECK_MS);
         if (!left_ms)
             return err_set(err, ERR_CANCELLED, "nobody waits any more for what others prepare");
         const int64_t until_ns = clock_monotonic_ns() + left_ms * CLOCK_NS_PER_MS;
@@ -212,7 +218,7 @@ static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *e
     return ERR_BUSY;
 }
 
-/* Called unlocked by the one thread that makes the entry's value. */
+/* Makes the value. Only the thread that created the entry calls it, without the mutex. */
 static enum err_code make_value(struct flight_cache *cache, struct flight_entry *entry,
                                 flight_make *make, void *context, struct err *err)
 {
@@ -226,17 +232,17 @@ static enum err_code make_value(struct flight_cache *cache, struct flight_entry 
         entry->state = ENTRY_FAILED;
         entry->failure = *err;
         if (entry->is_listed)
-            unlist(cache, entry, &garbage);
+            remove_from_table(cache, entry, &garbage);
     } else {
         entry->state = ENTRY_READY;
         entry->value = value;
         entry->bytes = bytes;
         if (entry->is_listed && bytes > cache->max_bytes) {
-            entry->bytes = 0; /* too large to keep: used by those who wait, then freed */
-            unlist(cache, entry, &garbage);
+            entry->bytes = 0; /* too large to cache: the waiting threads use it, then it is freed */
+            remove_from_table(cache, entry, &garbage);
         } else if (entry->is_listed) {
             cache->bytes += bytes;
-            evict(cache, &garbage);
+            evict_over_limit(cache, &garbage);
         }
     }
     pthread_cond_broadcast(&cache->has_finished);
@@ -253,18 +259,18 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
 
 static enum err_code ref_once(struct flight_cache *cache, const char *key,
                               const struct wait_limit *wait_limit, flight_make *make, void *context,
-                              struct flight_entry **ret_entry, bool *ret_is_of_another,
+                              struct flight_entry **ret_entry, bool *ret_is_made_elsewhere,
                               struct err *err)
 {
     uint32_t hash = hash_key(key);
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = table_find(cache, key, hash);
     enum err_code code;
-    *ret_is_of_another = entry != NULL;
+    *ret_is_made_elsewhere = entry != NULL;
     if (entry) {
         entry->reference_count++;
         note_use(cache, entry);
-        code = wait_for(cache, entry, wait_limit, err);
+        code = wait_until_made(cache, entry, wait_limit, err);
         pthread_mutex_unlock(&cache->mutex);
     } else {
         entry = entry_create(cache, key, hash);
@@ -285,10 +291,10 @@ enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *ke
                                       struct err *err)
 {
     enum err_code code;
-    bool is_of_another;
+    bool is_made_elsewhere;
     do {
-        code = ref_once(cache, key, wait_limit, make, context, ret_entry, &is_of_another, err);
-    } while (code == ERR_CANCELLED && is_of_another && !wait_limit_is_over(wait_limit));
+        code = ref_once(cache, key, wait_limit, make, context, ret_entry, &is_made_elsewhere, err);
+    } while (code == ERR_CANCELLED && is_made_elsewhere && !wait_limit_is_over(wait_limit));
     return code;
 }
 
@@ -319,7 +325,7 @@ void flight_cache_give(struct flight_cache *cache, const char *key, void *value,
         entry->value = value;
         entry->bytes = bytes;
         cache->bytes += bytes;
-        evict(cache, &garbage);
+        evict_over_limit(cache, &garbage);
     }
     pthread_mutex_unlock(&cache->mutex);
     if (!is_kept)
@@ -339,12 +345,12 @@ void flight_cache_unref(struct flight_entry *entry)
     struct flight_cache *cache = entry->cache;
     struct flight_entry *garbage = NULL;
     pthread_mutex_lock(&cache->mutex);
-    if (release(entry))
-        garbage = entry; /* it is not listed, so nobody else finds it */
+    if (drop_reference(entry))
+        garbage = entry; /* no longer in the table, so no other thread can find it */
     else if (cache->bytes > cache->max_bytes)
-        evict(cache, &garbage);
-    if (entry->is_listed && cache->bytes > cache->max_bytes && can_go(entry))
-        unlist(cache, entry, &garbage); /* all others are in use, or held */
+        evict_over_limit(cache, &garbage);
+    if (entry->is_listed && cache->bytes > cache->max_bytes && is_evictable(entry))
+        remove_from_table(cache, entry, &garbage); /* all others are in use or held */
     pthread_mutex_unlock(&cache->mutex);
     free_all(garbage);
 }
@@ -355,12 +361,12 @@ void flight_cache_forget(struct flight_cache *cache, const char *key)
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = table_find(cache, key, hash_key(key));
     if (entry)
-        unlist(cache, entry, &garbage);
+        remove_from_table(cache, entry, &garbage);
     pthread_mutex_unlock(&cache->mutex);
     free_all(garbage);
 }
 
-void flight_cache_drop(struct flight_cache *cache, const char *prefix)
+void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix)
 {
     struct flight_entry *garbage = NULL;
     size_t prefix_bytes = strlen(prefix);
@@ -368,7 +374,7 @@ void flight_cache_drop(struct flight_cache *cache, const char *prefix)
     for (struct flight_entry *entry = cache->newest, *older; entry; entry = older) {
         older = entry->older;
         if (strncmp(entry->key, prefix, prefix_bytes) == 0)
-            unlist(cache, entry, &garbage);
+            remove_from_table(cache, entry, &garbage);
     }
     pthread_mutex_unlock(&cache->mutex);
     free_all(garbage);
@@ -378,7 +384,7 @@ void flight_cache_destroy(struct flight_cache *cache)
 {
     if (!cache)
         return;
-    flight_cache_drop(cache, "");
+    flight_cache_forget_prefix(cache, "");
     pthread_cond_destroy(&cache->has_finished);
     pthread_mutex_destroy(&cache->mutex);
     mem_free(cache);

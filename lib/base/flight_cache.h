@@ -1,10 +1,10 @@
 /*
- * flight_cache: costly values by key, made once (single flight), kept within a bound of bytes.
+ * flight_cache: a cache of expensive values by key, with single flight and a limit in bytes.
  *
- * Of many threads that ask for the same absent value one makes it, the others wait for it. The
- * least recently used are dropped when all together pass the bound; what is in use stays, found by
- * others too, until its last user has given it back. Failures go to all who waited and are not
- * kept. Threads: any.
+ * When several threads request the same absent value, one makes it and the others wait for it. When
+ * the total size exceeds the limit, the cache evicts the least recently used values. A value that
+ * is referenced is not evicted and can be found until its last reference is dropped. A failure is
+ * returned to all threads that waited and is not cached. Threads: any.
  */
 #ifndef LIB_BASE_FLIGHT_CACHE_H
 #define LIB_BASE_FLIGHT_CACHE_H
@@ -18,58 +18,57 @@ struct flight_cache;
 struct flight_entry;
 struct wait_limit;
 
-/* How long one may wait for another's work, seconds. */
+/* The longest time that a thread waits for a value that another makes, in seconds. */
 enum { FLIGHT_WAIT_S = 60 };
 
-/* destroy frees a value; it runs on whichever thread uses the value last. */
+/* destroy frees a value; it runs on the thread that drops the last reference. */
 struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void *value));
 /*
- * For values that are asked for again and again in turn, such as all parts of what many questions
- * are about: when those together pass the bound, to drop the one unused for longest would drop each
- * just before it is asked for. What was used within hold_ns stays then, and the newest goes. To be
- * called before the cache is used.
+ * Protects recently used values from eviction, for scans that use the same values again and again
+ * in the same order. When such a cycle is larger than the limit, evicting the least recently used
+ * value would remove each one just before its next use. With hold_ns, values used within that time
+ * are kept and the newest value is evicted instead. Call it before the first use.
  */
-void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns);
-/* The bound is another one from now on; what is past it goes with what is made or given back next.
- */
-void flight_cache_bound(struct flight_cache *cache, size_t max_bytes);
-/* NULL is a no-op. Nothing may be in use any more. */
+void flight_cache_set_hold(struct flight_cache *cache, int64_t hold_ns);
+/* Changes the limit. The cache shrinks when the next value is made or released. */
+void flight_cache_set_max_bytes(struct flight_cache *cache, size_t max_bytes);
+/* No value may be referenced any more. NULL is a no-op. */
 void flight_cache_destroy(struct flight_cache *cache);
 
-/* Makes a value; *ret_bytes is what it holds of memory. */
+/* Makes a value. *ret_bytes is the memory that it occupies. */
 typedef enum err_code flight_make(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err);
 
 /*
- * The value of key, made by make(context) if it is absent. The caller gives *ret_entry back with
- * flight_cache_unref; flight_cache_get borrows from it. Handles: what make returns, ERR_BUSY
- * (waited longer than FLIGHT_WAIT_S).
+ * Returns a reference to the value of key, calling make(context) if it is absent. The caller drops
+ * *ret_entry with flight_cache_unref; flight_cache_get borrows the value from it. Handles: the
+ * errors of make, ERR_BUSY (waited longer than FLIGHT_WAIT_S).
  */
 enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
                                void *context, struct flight_entry **ret_entry,
                                struct err *err) MUST_USE;
-/* The same for somebody who does not wait for ever: ERR_CANCELLED once the patience is over. What
- * make itself waits for is its own matter; when that was given up by another who made the value,
- * whoever waited for it makes it. */
+/* The same with a limit on the wait: ERR_CANCELLED once wait_limit is over. The limit does not
+ * apply to make itself. When the thread that makes the value is cancelled, one of the waiting
+ * threads makes it. */
 enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
                                       const struct wait_limit *wait_limit, flight_make *make,
                                       void *context, struct flight_entry **ret_entry,
                                       struct err *err) MUST_USE;
-/* The value of key if it is there, without waiting for it: NULL otherwise. */
+/* Returns a reference to the value of key if it is ready, else NULL. Does not wait. */
 struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key);
-/* The value of key is this one from now on, unless there is one or somebody makes it: then it is
- * destroyed. Made by other means, as of many keys at once. */
+/* Adds a value that was made by other means, for example together with those of other keys. If
+ * the key is present or being made, value is destroyed. */
 void flight_cache_give(struct flight_cache *cache, const char *key, void *value, size_t bytes);
 void *flight_cache_get(const struct flight_entry *entry);
-/* NULL is a no-op. */
+/* Drops a reference. NULL is a no-op. */
 void flight_cache_unref(struct flight_entry *entry);
 
-/* Forgets one key: nobody who asks later gets its value. */
+/* Removes one key: later requests do not get its value. */
 void flight_cache_forget(struct flight_cache *cache, const char *key);
-/* Forgets all keys that start with prefix: nobody who asks later gets their values. */
-void flight_cache_drop(struct flight_cache *cache, const char *prefix);
+/* Removes all keys that start with prefix. */
+void flight_cache_forget_prefix(struct flight_cache *cache, const char *prefix);
 
-/* For metrics and tests: bytes kept, and how often a value was made. */
+/* For metrics and tests: the bytes of all values, and how many values were made. */
 size_t flight_cache_bytes(struct flight_cache *cache);
 uint64_t flight_cache_made_count(struct flight_cache *cache);
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, PLAIN_BYTES = 4 /* the longest character of UTF-8 */ };
+enum { LINE_BYTES = 4096, PLAIN_BYTES = 4 /* the longest UTF-8 character */ };
 
 /* The level is process-wide by nature: it is set once at start and only read afterwards. */
 static enum log_level current_level = LOG_INFO;
@@ -80,11 +80,11 @@ void log_event(enum log_level level, const char *message, const char *fields, ..
         if (added > 0)
             size += strnlen(line + size, LINE_BYTES - size - 1);
     }
-    /* Fields that the caller did not quote may have any bytes, and the end may be half a character.
-     */
+    /* Fields that the caller did not quote may contain any bytes, and truncation may cut a
+     * character. */
     size = plain_text_clean(line, size);
     line[size++] = '\n';
-    /* Nothing sensible can be done when standard error is gone. */
+    /* If standard error is closed there is nowhere to report it. */
     ssize_t written = write(STDERR_FILENO, line, size);
     (void)written;
 }

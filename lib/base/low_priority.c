@@ -9,7 +9,7 @@ struct call {
     void *context;
 };
 
-/* On Linux a nice value belongs to a thread; 0 names the calling one. */
+/* On Linux a nice value belongs to a thread; 0 is the calling thread. */
 static void *run_call(void *argument)
 {
     struct call *call = argument;
@@ -22,7 +22,7 @@ void low_priority_call(void (*function)(void *context), void *context)
 {
     struct call call = {.function = function, .context = context};
     pthread_t thread;
-    /* Signals are for the main thread. */
+    /* Only the main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -8,8 +8,7 @@
 
 enum { MAP_FIRST_CAPACITY = 16 };
 
-/* At most 7/8 full before growing would make probes long; half to three quarters keeps them short.
- */
+/* Between half and three quarters full keeps probe sequences short; at 7/8 they would be long. */
 static uint32_t capacity_for(uint32_t count)
 {
     uint64_t capacity = MAP_FIRST_CAPACITY;
@@ -104,8 +103,8 @@ uint32_t map_bytes_add(struct map_bytes *map, struct span key, uint32_t value)
 }
 
 /*
- * The random factor makes two keys' places independent of what they are; the finaliser of
- * MurmurHash3 behind it brings every bit to the low ones, which pick the slot.
+ * The random factor makes the slots of two keys independent of the keys. The finaliser of
+ * MurmurHash3 then mixes every bit into the low bits, which select the slot.
  */
 static uint64_t hash_u64(const struct map_u64 *map, uint64_t key)
 {

@@ -18,11 +18,11 @@ enum {
     LARGEST_CHUNK_BYTES = 1 << 20,
     HUGE_BYTES = 4 << 20,
     PAGE_BYTES = 4096,
-    SPARE_LOG_MIN = 12,  /* the smallest chunk that is spared, 4 KiB */
-    SPARE_LOG_END = 25,  /* what has 32 MiB and more goes back to the system */
-    SPARE_STEPS_LOG = 3, /* sizes per doubling: at most an eighth is lost */
+    SPARE_LOG_MIN = 12,  /* the smallest chunk that is kept, 4 KiB */
+    SPARE_LOG_END = 25,  /* chunks of 32 MiB and more are returned to the system */
+    SPARE_STEPS_LOG = 3, /* sizes per doubling: rounding up wastes at most an eighth */
     SPARE_CLASSES = (SPARE_LOG_END - SPARE_LOG_MIN) << SPARE_STEPS_LOG,
-    SPARE_TOLERANCE = 2, /* sizes more than was asked for, where that is there */
+    SPARE_TOLERANCE = 2, /* how many classes larger a reused chunk may be */
     SPARE_MAX_BYTES = 64 << 20,
     LARGEST_SPARE_BYTES = 1 << SPARE_LOG_END,
     BUFFER_CHUNK_BYTES = 1 << SPARE_LOG_MIN
@@ -30,9 +30,9 @@ enum {
 
 struct chunk {
     struct chunk *next;
-    size_t size; /* of data, as was asked for */
+    size_t size; /* usable bytes of data */
     size_t used;
-    size_t total; /* of the memory; more where it was a spare one */
+    size_t total; /* allocated bytes; larger than size where a spare chunk was reused */
     alignas(max_align_t) unsigned char data[];
 };
 
@@ -88,9 +88,12 @@ void mem_free(void *memory)
 /* ---- spare chunks ---- */
 
 /*
- * Chunks that arenas gave back, for the next ones: the allocator would return them to the system,
- * and each of their pages anew costs more than most things that are done with it. Sanitizers are to
- * see every use after the end, so with them nothing is spared.
+ * Chunks of destroyed arenas, kept for reuse, in lists by size class. malloc would return them to
+ * the system, and faulting in each page again costs more than most work that is done in it.
+ * Disabled under sanitizers, which have to see every use after free.
+ *
+ * A class is a size rounded up to one of eight steps per power of two. Example: 9,000 bytes lie
+ * between 8,192 and 16,384, so the step is 1,024 and the chunk is rounded up to 9,216 bytes.
  */
 static struct {
     pthread_mutex_t mutex;
@@ -98,8 +101,9 @@ static struct {
     size_t bytes;
 } spare = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* The class of a chunk of *total bytes with its header, which are rounded up to it; -1: none. */
-static int class_of(size_t *total)
+/* Returns the size class of a chunk and rounds *total (which includes the header) up to it; -1
+ * when chunks of that size are not kept. */
+static int size_class(size_t *total)
 {
     if (IS_SANITIZED || *total < (size_t)1 << SPARE_LOG_MIN)
         return -1;
@@ -114,10 +118,11 @@ static int class_of(size_t *total)
     return place;
 }
 
-/* Of that class or a little larger: sizes of one kind of thing vary, and new pages cost more than
- * what is not filled of old ones. Whoever takes it does not see more than was asked for: what a
- * thing is said to take depends on nothing but itself. */
-static struct chunk *take_spare(int place)
+/* Takes a chunk of that class or of the next two: sizes of one kind of object vary, and new
+ * pages cost more than the unused part of an old chunk. The caller sets chunk->size to the size
+ * that was requested, so that the reported size of an object does not depend on which chunk was
+ * reused. */
+static struct chunk *take_spare_chunk(int place)
 {
     if (place < 0)
         return NULL;
@@ -138,7 +143,7 @@ static struct chunk *take_spare(int place)
 static void free_chunk(struct chunk *chunk)
 {
     size_t total = chunk->total;
-    const int place = class_of(&total);
+    const int place = size_class(&total);
     if (place >= 0) {
         pthread_mutex_lock(&spare.mutex);
         const bool is_room = spare.bytes + total <= SPARE_MAX_BYTES;
@@ -155,10 +160,10 @@ static void free_chunk(struct chunk *chunk)
 }
 
 /*
- * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
- * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
- * resident than is touched; a system without them ignores it. Only for what is never resized: the
- * advice splits a mapping, which then can grow by a copy only.
+ * Large arrays are filled at once, and a page fault per 4 KiB would cost more than filling them.
+ * With this advice the kernel may use 2 MiB pages, so at most one page more is resident than is
+ * touched. Kernels without huge pages ignore it. Only for memory that is never resized: the advice
+ * splits the mapping, after which it can only grow by copying.
  */
 static void advise_huge(void *memory, size_t size)
 {
@@ -169,10 +174,10 @@ static void advise_huge(void *memory, size_t size)
     (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
-/* A chunk of total bytes or a little more. */
+/* Allocates or reuses a chunk of at least total bytes. */
 static struct chunk *take_chunk(size_t total)
 {
-    struct chunk *chunk = take_spare(class_of(&total));
+    struct chunk *chunk = take_spare_chunk(size_class(&total));
     if (!chunk) {
         chunk = malloc(total);
         if (!chunk)
@@ -185,7 +190,7 @@ static struct chunk *take_chunk(size_t total)
     return chunk;
 }
 
-static void free_spare(void)
+static void free_spare_chunks(void)
 {
     pthread_mutex_lock(&spare.mutex);
     for (int i = 0; i < SPARE_CLASSES; i++) {
@@ -201,7 +206,8 @@ static void free_spare(void)
 
 /* ---- buffers ---- */
 
-/* The chunk whose data it is: what has so many bytes is one's. */
+/* The chunk that contains buffer, or NULL: buffers of BUFFER_CHUNK_BYTES and more are in a
+ * chunk. */
 static struct chunk *chunk_of(void *buffer, size_t bytes)
 {
     if (!buffer || bytes < BUFFER_CHUNK_BYTES)
@@ -221,7 +227,7 @@ void *mem_grow_buffer(void *buffer, size_t used, size_t *bytes, size_t wanted)
     if (__builtin_add_overflow(wanted, sizeof(struct chunk), &total))
         out_of_memory(SIZE_MAX);
     struct chunk *chunk;
-    if (before && before->size >= LARGEST_SPARE_BYTES) { /* pages move, and no byte is copied */
+    if (before && before->size >= LARGEST_SPARE_BYTES) { /* mremap moves pages, no copy */
         chunk = realloc(before, total);
         if (!chunk)
             out_of_memory(total);
@@ -248,7 +254,7 @@ void mem_free_buffer(void *buffer, size_t bytes)
 
 void mem_trim(void)
 {
-    free_spare();
+    free_spare_chunks();
     malloc_trim(0);
 }
 
@@ -281,7 +287,7 @@ void arena_destroy(struct arena *arena)
     free(arena);
 }
 
-/* A chunk for one large object goes behind the one being filled, so that no room is wasted. */
+/* A chunk for one large object is inserted after the one being filled, whose space stays in use. */
 static struct chunk *add_chunk(struct arena *arena, size_t size)
 {
     size_t chunk_bytes = arena->next_chunk_bytes - sizeof(struct chunk);

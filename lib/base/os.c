@@ -14,34 +14,34 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* A file whose content has changed since it was last synced. */
+/* A file whose content has changed since its last sync. */
 struct unsynced_file {
     struct unsynced_file *next;
     dev_t device;
     ino_t inode;
-    int fd; /* our own, to reach the file even when it has no name any more */
+    int fd; /* our own descriptor, which still reaches the file after its last name is gone */
     char *synced;
     size_t synced_bytes;
 };
 
 enum name_change { NAME_ADDED, NAME_REMOVED, NAME_MOVED };
 
-/* A change to a folder that was not synced yet; the newest comes first in the list. */
+/* A change to a directory that was not synced yet. The list starts with the newest. */
 struct unsynced_name {
     struct unsynced_name *next;
     enum name_change change;
-    dev_t device; /* of the folder whose fsync makes the change durable */
+    dev_t device; /* the directory whose fsync makes the change durable */
     ino_t inode;
     int directory_fd;
     char *name;
     int from_directory_fd; /* MOVED */
     char *from_name;
-    int removed_fd; /* REMOVED, and MOVED over another file: what was there; or -1 */
+    int removed_fd; /* REMOVED, and MOVED over another file: the old file; or -1 */
 };
 
 /*
- * Process-wide by nature: it stands for the machine's disk. Only tests change it; is_active keeps
- * everyone else from the lock.
+ * Process-wide, because it simulates the disk of the machine. Only tests change it; is_active lets
+ * all other callers skip the lock.
  */
 static struct {
     atomic_bool is_active;
@@ -54,9 +54,9 @@ static struct {
     char *root; /* NULL: not recording */
     struct unsynced_file *files;
     struct unsynced_name *names;
-    dev_t spoiled_device;       /* of the file that cannot be read; */
-    ino_t spoiled_inode;        /* 0: any can */
-    _Atomic int64_t free_bytes; /* -1: what the file system reports */
+    dev_t unreadable_device;    /* the file whose reads fail; */
+    ino_t unreadable_inode;     /* 0: none */
+    _Atomic int64_t free_bytes; /* -1: use the value of the file system */
 } fault = {.lock = PTHREAD_MUTEX_INITIALIZER, .call = OS_CALL_COUNT, .free_bytes = -1};
 
 enum { FAULT_NONE = 0, FAULT_SHORT = -1 }; /* else an errno */
@@ -101,7 +101,7 @@ static char *read_whole(int fd, size_t *ret_bytes)
     int own = open(path, O_RDONLY | O_CLOEXEC);
     *ret_bytes = 0;
     if (own < 0 || fstat(own, &status) != 0)
-        abort(); /* a test that cannot observe must not pass */
+        abort(); /* a test that cannot observe the disk must not pass */
     char *content = mem_alloc((size_t)status.st_size + 1, 1);
     ssize_t got = pread(own, content, (size_t)status.st_size, 0);
     *ret_bytes = got > 0 ? (size_t)got : 0;
@@ -143,7 +143,7 @@ static void free_name(struct unsynced_name *name)
     mem_free(name);
 }
 
-/* A rename across folders counts as durable once the folder that it went to is synced. */
+/* A rename between directories counts as durable once the target directory is synced. */
 static void record_sync(int fd)
 {
     struct stat status;
@@ -175,7 +175,7 @@ static void record_name(enum name_change change, int directory_fd, const char *p
     struct unsynced_name *name = mem_new(struct unsynced_name, 1);
     *name = (struct unsynced_name){
         .next = fault.names, .change = change, .from_directory_fd = -1, .removed_fd = removed_fd};
-    /* The folder that holds the name may itself be named within path. */
+    /* The directory that contains the name may itself be part of path. */
     const char *slash = strrchr(path, '/');
     if (slash) {
         char folder[4096];
@@ -216,7 +216,7 @@ static void unlock_if_active(const bool *is_active)
         pthread_mutex_unlock(&fault.lock);
 }
 
-/* Holds the lock for the rest of the scope, so that a call and its record are one step. */
+/* Holds the lock for the rest of the scope, so that a call and its record are one atomic step. */
 #define hold_record(name)                                                                          \
     __attribute__((cleanup(unlock_if_active))) bool name;                                          \
     lock_if_active(&name)
@@ -248,7 +248,7 @@ int os_openat(int directory_fd, const char *path, int flags, mode_t mode)
 
 int os_open_file(int directory_fd, const char *path, struct stat *ret_status)
 {
-    /* Without O_NONBLOCK, opening a FIFO waits until somebody writes to it. */
+    /* Without O_NONBLOCK, opening a FIFO blocks until a writer opens it. */
     const int fd = os_openat(directory_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return -1;
@@ -299,8 +299,9 @@ static bool is_spoiled(int fd)
     if (!atomic_load_explicit(&fault.is_active, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&fault.lock);
-    const bool is = fault.spoiled_inode && fstat(fd, &status) == 0 &&
-                    status.st_ino == fault.spoiled_inode && status.st_dev == fault.spoiled_device;
+    const bool is = fault.unreadable_inode && fstat(fd, &status) == 0 &&
+                    status.st_ino == fault.unreadable_inode &&
+                    status.st_dev == fault.unreadable_device;
     pthread_mutex_unlock(&fault.lock);
     return is;
 }
@@ -442,14 +443,14 @@ void os_fault_plan(enum os_call call, unsigned nth, int error, bool stays_broken
     pthread_mutex_unlock(&fault.lock);
 }
 
-void os_fault_spoil(const char *path)
+void os_fault_unreadable(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
         return;
     pthread_mutex_lock(&fault.lock);
-    fault.spoiled_device = status.st_dev;
-    fault.spoiled_inode = status.st_ino;
+    fault.unreadable_device = status.st_dev;
+    fault.unreadable_inode = status.st_ino;
     atomic_store(&fault.is_active, true);
     pthread_mutex_unlock(&fault.lock);
 }
@@ -561,7 +562,7 @@ void os_fault_reset(void)
     pthread_mutex_lock(&fault.lock);
     forget_records();
     fault.call = OS_CALL_COUNT;
-    fault.spoiled_inode = 0;
+    fault.unreadable_inode = 0;
     atomic_store(&fault.free_bytes, -1);
     memset(fault.counts, 0, sizeof(fault.counts));
     atomic_store(&fault.is_active, false);

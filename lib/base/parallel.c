@@ -8,21 +8,21 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-struct crew {
+struct parallel_call {
     void (*do_part)(void *context, size_t i);
     void *context;
     size_t count;
-    atomic_size_t next; /* that nobody has begun */
+    atomic_size_t next; /* the next part that no thread has started */
     atomic_int_fast64_t helpers_cpu_ns;
 };
 
-/* Of all crews. */
+/* Helpers that run now, over all calls of parallel_for in the process. */
 static atomic_size_t busy_helpers;
 
-/* For this thread, so far. */
+/* CPU time of all helpers that have worked for this thread. */
 static _Thread_local int64_t helpers_cpu_ns;
 
-/* The system reads a file for it, which is too much to ask each time. */
+/* sysconf reads a file, which is too expensive per call, so the result is cached. */
 size_t parallel_size(void)
 {
     static atomic_size_t known;
@@ -30,7 +30,9 @@ size_t parallel_size(void)
     if (size)
         return size;
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size = processors < 1 ? 1 : processors > PARALLEL_MOST ? PARALLEL_MOST : (size_t)processors;
+    size = processors < 1                      ? 1
+           : processors > PARALLEL_MAX_THREADS ? PARALLEL_MAX_THREADS
+                                               : (size_t)processors;
     atomic_store_explicit(&known, size, memory_order_relaxed);
     return size;
 }
@@ -40,26 +42,26 @@ int64_t parallel_cpu_ns(void)
     return clock_thread_cpu_ns() + helpers_cpu_ns;
 }
 
-static void do_share(struct crew *threads)
+static void run_parts(struct parallel_call *call)
 {
     for (;;) {
-        const size_t i = atomic_fetch_add_explicit(&threads->next, 1, memory_order_relaxed);
-        if (i >= threads->count)
+        const size_t i = atomic_fetch_add_explicit(&call->next, 1, memory_order_relaxed);
+        if (i >= call->count)
             return;
-        threads->do_part(threads->context, i);
+        call->do_part(call->context, i);
     }
 }
 
-static void *help(void *argument)
+static void *run_helper(void *argument)
 {
-    struct crew *threads = argument;
-    do_share(threads);
-    atomic_fetch_add(&threads->helpers_cpu_ns,
-                     clock_thread_cpu_ns()); /* it has done nothing else */
+    struct parallel_call *call = argument;
+    run_parts(call);
+    atomic_fetch_add(&call->helpers_cpu_ns,
+                     clock_thread_cpu_ns()); /* the helper has done nothing else */
     return NULL;
 }
 
-static bool take_place(size_t most)
+static bool reserve_helper(size_t most)
 {
     size_t busy = atomic_load(&busy_helpers);
     while (busy < most) {
@@ -69,32 +71,32 @@ static bool take_place(size_t most)
     return false;
 }
 
-static bool start_helper(struct crew *threads, pthread_t *ret_thread)
+static bool start_helper(struct parallel_call *call, pthread_t *ret_thread)
 {
-    if (!take_place(parallel_size() - 1))
+    if (!reserve_helper(parallel_size() - 1))
         return false;
-    if (pthread_create(ret_thread, NULL, help, threads) == 0)
+    if (pthread_create(ret_thread, NULL, run_helper, call) == 0)
         return true;
-    atomic_fetch_sub(&busy_helpers, 1); /* the caller does it */
+    atomic_fetch_sub(&busy_helpers, 1); /* the caller runs the part */
     return false;
 }
 
-void parallel_work(size_t count, void (*do_part)(void *context, size_t i), void *context)
+void parallel_for(size_t count, void (*do_part)(void *context, size_t i), void *context)
 {
-    struct crew threads = {.do_part = do_part, .context = context, .count = count};
-    pthread_t helpers[PARALLEL_MOST];
+    struct parallel_call call = {.do_part = do_part, .context = context, .count = count};
+    pthread_t helpers[PARALLEL_MAX_THREADS];
     size_t helper_count = 0;
-    /* Signals are for the main thread. */
+    /* Only the main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (helper_count + 1 < count && start_helper(&threads, &helpers[helper_count]))
+    while (helper_count + 1 < count && start_helper(&call, &helpers[helper_count]))
         helper_count++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    do_share(&threads);
+    run_parts(&call);
     for (size_t i = 0; i < helper_count; i++) {
         pthread_join(helpers[i], NULL);
         atomic_fetch_sub(&busy_helpers, 1);
     }
-    helpers_cpu_ns += threads.helpers_cpu_ns;
+    helpers_cpu_ns += call.helpers_cpu_ns;
 }

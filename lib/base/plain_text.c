@@ -2,8 +2,8 @@
 
 enum { JOINER_FIRST = 0x200c, JOINER_LAST = 0x200d };
 
-/* In order. DerivedCoreProperties.txt of Unicode 15.1 has the ignorable ones; U+180B to U+180F and
- * U+FE00 to U+FE0F, variation selectors but for U+180E, are left out. */
+/* Sorted. The ignorable characters come from DerivedCoreProperties.txt of Unicode 15.1, except
+ * the variation selectors U+180B to U+180D, U+180F and U+FE00 to U+FE0F. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {

@@ -6,7 +6,9 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, NUMBER_BITS = 64, PLACE_BITS = 32 };
 
-/* One pass of a sort by least significant digits. False when all numbers have the same digit. */
+/* One pass of a least-significant-digit radix sort: counts the digits, turns the counts into
+ * start positions, and moves each number. Returns false without moving when all numbers have the
+ * same digit. */
 static bool order_by_digit(const uint64_t *from, uint64_t *to, uint32_t count, unsigned shift)
 {
     uint32_t starts[DIGITS] = {0};
@@ -40,8 +42,10 @@ void radix_sort_by_bits(uint64_t **numbers, uint32_t count, unsigned first_bit)
     mem_free(other);
 }
 
-/* A number for both: 32 bits of the key, and behind them which one it is. */
-void radix_sort_find(const uint64_t *keys, uint32_t count, uint32_t *ret_order)
+/* Sorts (32 key bits, index) pairs packed into 64-bit numbers: first by the low half of the
+ * keys, then, since the sort is stable, by the high half. A half in which all keys agree is
+ * skipped. At the end the low 32 bits of the pairs are the order. */
+void radix_sort_order(const uint64_t *keys, uint32_t count, uint32_t *ret_order)
 {
     bool is_ascending = true;
     uint64_t differing = 0;

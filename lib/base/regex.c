@@ -8,39 +8,40 @@
 #include <pcre2.h>
 #include <stdio.h>
 
-/* How many matches pass between two looks at the CPU clock, which is a system call. */
+/* CLOCK_EVERY: matches between two reads of the CPU clock, which is a system call. */
 enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000, NEST_MAX = 100, WEIGHT_MAX = 1 << 24 };
 
-/* Of steady expressions: steps until states are held all at once, and room for states. */
-enum { STEADY_STEPS = 10000, ROOM_WORDS = 4096, ROOM_WORDS_MAX = 1 << 20 };
+/* DFA_AFTER_STEPS: backtracking steps after which the DFA matcher takes over. WORKSPACE_*:
+ * memory for its states. */
+enum { DFA_AFTER_STEPS = 10000, WORKSPACE_WORDS = 4096, WORKSPACE_WORDS_MAX = 1 << 20 };
 
 struct regex {
     pcre2_code *code;
-    pcre2_code *steady_code; /* NULL until it is needed */
-    int *room;
-    size_t room_words;
-    bool is_steady;
+    pcre2_code *dfa_code; /* compiled for the DFA matcher; NULL until it is needed */
+    int *dfa_workspace;
+    size_t dfa_workspace_words;
+    bool has_dfa_fallback;
     bool is_whole;
     uint32_t group_count;
-    uint32_t repeated; /* places that repeats add to those of the pattern */
+    uint32_t repeated; /* states that counted repeats add to those of the pattern */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
-    int64_t started_ns; /* of the matches since the clock was looked at */
+    int64_t started_ns; /* CPU time of the thread when the clock was last read */
     uint32_t match_count;
     char *pattern;
 };
 
-/* ---- the subset ---- */
+/* ---- checking that the pattern is in the subset ---- */
 
 struct scanner {
     struct span pattern;
     size_t at;
-    bool has_atom; /* something that a repeat can follow */
+    bool has_atom; /* the previous item can be repeated */
     const char *problem;
-    uint32_t weights[NEST_MAX + 1]; /* places in each open group, its repeats written out */
+    uint32_t weights[NEST_MAX + 1]; /* states in each open group, with its repeats written out */
     size_t depth;
-    uint32_t last; /* weight of what a repeat would follow */
+    uint32_t last; /* states of the item that a repeat would apply to */
     uint32_t repeated;
 };
 
@@ -135,8 +136,8 @@ static bool read_count(const struct scanner *scanner, size_t *at, unsigned *ret_
 }
 
 /*
- * At "{": where the repeat {2}, {2,} or {2,5} ends, or 0 when it is none: then the brace stands for
- * itself, as in {{closure}}.
+ * At "{": returns the end of the repeat {2}, {2,} or {2,5}. Returns 0 when it is not a repeat; then
+ * the brace is literal, as in {{closure}}.
  */
 static size_t braces_end(const struct scanner *scanner, unsigned *ret_most)
 {
@@ -237,8 +238,9 @@ static void add_weight(struct scanner *scanner, uint64_t weight)
     *sum = limit_weight(*sum + weight);
 }
 
-/* Of what began at start and was accepted. Groups that are nested deeper are refused later. */
-static void weigh(struct scanner *scanner, size_t start)
+/* Adds the states of the accepted item that began at start. Groups nested deeper than NEST_MAX
+ * are refused later. */
+static void add_item_weight(struct scanner *scanner, size_t start)
 {
     struct scanner before = *scanner;
     before.at = start;
@@ -277,7 +279,7 @@ static enum err_code check_subset(struct span pattern, uint32_t *ret_repeated, s
         size_t start = scanner.at;
         if (!scan_one(&scanner))
             return refuse_pattern(pattern, start, scanner.problem, err);
-        weigh(&scanner, start);
+        add_item_weight(&scanner, start);
     }
     *ret_repeated = scanner.repeated;
     return ERR_NONE;
@@ -300,11 +302,11 @@ static pcre2_code *compile_with(struct span pattern, uint32_t options, int *ret_
     return code;
 }
 
-static enum err_code compile(struct regex *regex, struct span pattern, struct err *err)
+static enum err_code compile_regex(struct regex *regex, struct span pattern, struct err *err)
 {
     int number;
     size_t offset;
-    /* Names come from anywhere: invalid UTF-8 in a subject must not match by accident. */
+    /* Subjects come from outside: invalid UTF-8 in a subject must not match by accident. */
     const uint32_t options =
         regex->is_whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL : PCRE2_NO_AUTO_CAPTURE;
     regex->code = compile_with(pattern, PCRE2_MATCH_INVALID_UTF | options, &number, &offset);
@@ -327,8 +329,8 @@ static enum err_code compile(struct regex *regex, struct span pattern, struct er
     return ERR_NONE;
 }
 
-static enum err_code create(struct span pattern, bool is_whole, struct regex **ret_regex,
-                            struct err *err)
+static enum err_code create_regex(struct span pattern, bool is_whole, struct regex **ret_regex,
+                                  struct err *err)
 {
     uint32_t repeated;
     enum err_code code = check_subset(pattern, &repeated, err);
@@ -340,7 +342,7 @@ static enum err_code create(struct span pattern, bool is_whole, struct regex **r
     regex->pattern = mem_new(char, pattern.size + 1);
     if (pattern.size)
         memcpy(regex->pattern, pattern.data, pattern.size);
-    code = compile(regex, pattern, err);
+    code = compile_regex(regex, pattern, err);
     if (code)
         regex_destroy(regex);
     else
@@ -350,12 +352,12 @@ static enum err_code create(struct span pattern, bool is_whole, struct regex **r
 
 enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err)
 {
-    return create(pattern, false, ret_regex, err);
+    return create_regex(pattern, false, ret_regex, err);
 }
 
 enum err_code regex_create_whole(struct span pattern, struct regex **ret_regex, struct err *err)
 {
-    return create(pattern, true, ret_regex, err);
+    return create_regex(pattern, true, ret_regex, err);
 }
 
 void regex_destroy(struct regex *regex)
@@ -365,8 +367,8 @@ void regex_destroy(struct regex *regex)
     pcre2_match_context_free(regex->context);
     pcre2_match_data_free(regex->match_data);
     pcre2_code_free(regex->code);
-    pcre2_code_free(regex->steady_code);
-    mem_free(regex->room);
+    pcre2_code_free(regex->dfa_code);
+    mem_free(regex->dfa_workspace);
     mem_free(regex->pattern);
     mem_free(regex);
 }
@@ -378,7 +380,7 @@ static enum err_code too_costly(const struct regex *regex, struct err *err)
                    regex->pattern);
 }
 
-/* Between looks at the clock the steps of each match are bounded, so this cannot be far behind. */
+/* The steps of each match are limited, so little time can pass between two reads of the clock. */
 static bool is_over_budget(struct regex *regex)
 {
     if (regex->match_count++ % CLOCK_EVERY == 0)
@@ -388,12 +390,12 @@ static bool is_over_budget(struct regex *regex)
     return regex->used_ns > REGEX_CPU_MS * CLOCK_NS_PER_MS;
 }
 
-/* ---- steady matching ---- */
+/* ---- matching with the DFA ---- */
 
-void regex_set_steady(struct regex *regex)
+void regex_use_dfa_fallback(struct regex *regex)
 {
-    regex->is_steady = true;
-    pcre2_set_match_limit(regex->context, STEADY_STEPS);
+    regex->has_dfa_fallback = true;
+    pcre2_set_match_limit(regex->context, DFA_AFTER_STEPS);
 }
 
 bool regex_repeats_much(const struct regex *regex)
@@ -401,16 +403,18 @@ bool regex_repeats_much(const struct regex *regex)
     return regex->repeated > REGEX_REPEATED_MAX;
 }
 
-static bool make_room(struct regex *regex)
+static bool grow_dfa_workspace(struct regex *regex)
 {
-    if (regex->room_words >= ROOM_WORDS_MAX)
+    if (regex->dfa_workspace_words >= WORKSPACE_WORDS_MAX)
         return false;
-    regex->room_words = regex->room_words ? regex->room_words * 4 : ROOM_WORDS;
-    regex->room = mem_resize(regex->room, regex->room_words, sizeof(*regex->room));
+    regex->dfa_workspace_words =
+        regex->dfa_workspace_words ? regex->dfa_workspace_words * 4 : WORKSPACE_WORDS;
+    regex->dfa_workspace =
+        mem_resize(regex->dfa_workspace, regex->dfa_workspace_words, sizeof(*regex->dfa_workspace));
     return true;
 }
 
-/* Is it "+" or "{2,}"? *ret_least: "{2", or nothing. */
+/* Whether the repeat is "+" or "{2,}". *ret_least is "{2", or empty for "+". */
 static bool is_endless(struct span repeat, struct span *ret_least)
 {
     *ret_least = span_of(repeat.data, 0);
@@ -423,7 +427,7 @@ static bool is_endless(struct span repeat, struct span *ret_least)
     return true;
 }
 
-/* One of * + ? {: behind atom. */
+/* Writes the repeat after atom, without a repeat that PCRE2 counts (see write_dfa_pattern). */
 static void write_repeat(struct span atom, struct span repeat, struct buf *text)
 {
     struct span least;
@@ -440,12 +444,13 @@ static void write_repeat(struct span atom, struct span repeat, struct buf *text)
 }
 
 /*
- * The pattern as match_states can take it: PCRE2 counts how often a single character or class was
- * repeated behind "+" and "{2,}", and two counts are two states: as many as the subject has
- * characters, for each of which all are compared with each other. Behind "*" it counts nothing, so
- * x+ becomes xx*, and x{2,} x{2}x*. It repeats groups without counting.
+ * Rewrites the pattern for the DFA matcher. For "+" and "{2,}" after a single character or class,
+ * PCRE2 counts the repetitions, and every count is a state of its own: a subject of n characters
+ * then has n states, which are all compared with each other for each character. For "*" it does not
+ * count. So x+ becomes xx*, and x{2,} becomes x{2}x*. Groups are repeated without counting and stay
+ * as they are.
  */
-static void write_steady(struct span pattern, struct buf *text)
+static void write_dfa_pattern(struct span pattern, struct buf *text)
 {
     struct scanner scanner = {.pattern = pattern};
     struct span atom = {0}; /* a single character or class that a repeat may follow */
@@ -455,7 +460,7 @@ static void write_steady(struct span pattern, struct buf *text)
         unsigned most;
         const bool is_repeat = byte == '*' || byte == '+' || byte == '?' ||
                                (byte == '{' && braces_end(&scanner, &most));
-        if (!scan_one(&scanner)) /* it was accepted before */
+        if (!scan_one(&scanner)) /* the pattern was accepted before */
             return;
         const struct span piece = span_of(pattern.data + start, scanner.at - start);
         if (is_repeat) {
@@ -464,55 +469,58 @@ static void write_steady(struct span pattern, struct buf *text)
             continue;
         }
         buf_append_span(text, piece);
-        if ((byte & 0xc0) == 0x80) /* of a character that began before */
+        if ((byte & 0xc0) == 0x80) /* a continuation byte of the atom's character */
             atom.size += piece.size;
         else
             atom = scanner.has_atom && byte != ')' ? piece : (struct span){0};
     }
 }
 
-static pcre2_code *compile_steady(const char *pattern)
+static pcre2_code *compile_dfa(const char *pattern)
 {
     enum { WRITTEN_FACTOR = 4 };
     int number;
     size_t offset;
     buf_auto text;
     buf_init(&text, REGEX_PATTERN_BYTES * WRITTEN_FACTOR);
-    write_steady(span_text(pattern), &text);
+    write_dfa_pattern(span_text(pattern), &text);
     return buf_failed(&text)
                ? NULL
                : compile_with(buf_span(&text), PCRE2_NO_AUTO_POSSESS | PCRE2_NO_AUTO_CAPTURE,
                               &number, &offset);
 }
 
-/* PCRE2's other algorithm steps once over the subject with the set of all states. */
-static int match_states(struct regex *regex, struct span text, uint32_t options)
+/* Runs PCRE2's DFA matcher, which passes over the subject once with the set of all states, and
+ * enlarges its workspace as needed. */
+static int match_dfa(struct regex *regex, struct span text, uint32_t options)
 {
     int result = PCRE2_ERROR_DFA_WSSIZE;
-    while (result == PCRE2_ERROR_DFA_WSSIZE && (regex->room_words || make_room(regex))) {
-        result = pcre2_dfa_match(regex->steady_code, text.data, text.size, 0,
+    while (result == PCRE2_ERROR_DFA_WSSIZE &&
+           (regex->dfa_workspace_words || grow_dfa_workspace(regex))) {
+        result = pcre2_dfa_match(regex->dfa_code, text.data, text.size, 0,
                                  options | PCRE2_DFA_SHORTEST, regex->match_data, regex->context,
-                                 regex->room, regex->room_words);
-        if (result == PCRE2_ERROR_DFA_WSSIZE && !make_room(regex))
+                                 regex->dfa_workspace, regex->dfa_workspace_words);
+        if (result == PCRE2_ERROR_DFA_WSSIZE && !grow_dfa_workspace(regex))
             break;
     }
     return result;
 }
 
-/* It knows no subjects with invalid UTF-8: what is between invalid bytes is matched by itself. */
-static int match_steadily(struct regex *regex, struct span text)
+/* The DFA matcher accepts only valid UTF-8, so the parts between invalid bytes are matched one
+ * by one. A part that is not the first or last does not match "^" or "$". */
+static int match_dfa_parts(struct regex *regex, struct span text)
 {
     uint32_t options = 0;
-    if (!regex->steady_code)
-        regex->steady_code = compile_steady(regex->pattern);
-    if (!regex->steady_code)
+    if (!regex->dfa_code)
+        regex->dfa_code = compile_dfa(regex->pattern);
+    if (!regex->dfa_code)
         return PCRE2_ERROR_INTERNAL;
     for (;;) {
-        int result = match_states(regex, text, options);
+        int result = match_dfa(regex, text, options);
         if (result > PCRE2_ERROR_UTF8_ERR1 || result < PCRE2_ERROR_UTF8_ERR21)
             return result;
         const size_t valid = pcre2_get_startchar(regex->match_data);
-        result = match_states(regex, span_of(text.data, valid), options | PCRE2_NOTEOL);
+        result = match_dfa(regex, span_of(text.data, valid), options | PCRE2_NOTEOL);
         if (result != PCRE2_ERROR_NOMATCH)
             return result;
         text = span_of(text.data + valid + 1, text.size - valid - 1);
@@ -523,14 +531,14 @@ static int match_steadily(struct regex *regex, struct span text)
 enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
                           struct err *err)
 {
-    if (!regex->is_steady && !regex->is_whole && is_over_budget(regex))
+    if (!regex->has_dfa_fallback && !regex->is_whole && is_over_budget(regex))
         return too_costly(regex, err);
     if (!subject.size)
         subject = SPAN_LITERAL("");
     int result = pcre2_match(regex->code, subject.data, subject.size, 0, 0, regex->match_data,
                              regex->context);
-    if (result < 0 && result != PCRE2_ERROR_NOMATCH && regex->is_steady)
-        result = match_steadily(regex, subject);
+    if (result < 0 && result != PCRE2_ERROR_NOMATCH && regex->has_dfa_fallback)
+        result = match_dfa_parts(regex, subject);
     if (result < 0 && result != PCRE2_ERROR_NOMATCH)
         return too_costly(regex, err);
     *ret_matches = result >= 0;

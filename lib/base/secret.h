@@ -1,9 +1,9 @@
 /*
- * secret: tokens and passwords that travel in header fields, checked before they are sent.
+ * secret: checks tokens and passwords before they are sent in header fields.
  *
- * A header field cannot hold control characters (RFC 9110, section 5.5): a server refuses such a
- * request, often without a reason that a person understands. Messages name the character and its
- * place, never the secret. Threads: any.
+ * A header field cannot contain control characters (RFC 9110, section 5.5): a server rejects such a
+ * request, often without an understandable reason. Messages name the character and its position,
+ * never the secret. Threads: any.
  */
 #ifndef LIB_BASE_SECRET_H
 #define LIB_BASE_SECRET_H
@@ -11,11 +11,11 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-/* A token for "Authorization: Bearer …": visible ASCII characters only. source, for the message, is
- * where it was read: "PERFOLIO_TOKEN". Handles: ERR_INVALID. */
+/* Checks a token for "Authorization: Bearer …": visible ASCII characters only. source is the
+ * origin of the token for the message, such as "PERFOLIO_TOKEN". Handles: ERR_INVALID. */
 enum err_code secret_check_token(struct span token, const char *source, struct err *err) MUST_USE;
 
-/* Any secret: all but control characters. Handles: ERR_INVALID. */
+/* Checks any secret: all characters but control characters are allowed. Handles: ERR_INVALID. */
 enum err_code secret_check(struct span secret, const char *source, struct err *err) MUST_USE;
 
 #endif

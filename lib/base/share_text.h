@@ -1,6 +1,8 @@
 /*
- * share_text: what people write of a share, as the server takes it and a client can tell before it
- * has done the work that it is of. Threads: any.
+ * share_text: checks titles, descriptions and expiry times of shares.
+ *
+ * Server and clients use the same checks, so that a client can reject a text before it records or
+ * uploads a profile. Threads: any.
  */
 #ifndef LIB_BASE_SHARE_TEXT_H
 #define LIB_BASE_SHARE_TEXT_H
@@ -10,13 +12,14 @@
 
 enum { SHARE_TITLE_CHARACTERS = 200, SHARE_DESCRIPTION_CHARACTERS = 20000 };
 
-/* UTF-8 of at most so many characters, without control characters but, where it may have more than
- * one line, breaks and tabs. Handles: ERR_INVALID (it names what it is of). */
+/* Checks that text is UTF-8 of at most max_characters characters without control characters;
+ * line breaks and tabs are allowed unless is_one_line. Handles: ERR_INVALID (the message
+ * contains name). */
 enum err_code share_text_check(const char *name, struct span text, size_t max_characters,
                                bool is_one_line, struct err *err) MUST_USE;
 
-/* never (0 seconds), or hours, days or weeks, 12h, 30d, 8w, from an hour to a hundred years.
- * Handles: ERR_INVALID. */
+/* Parses "never" (0 seconds) or a number of hours, days or weeks ("12h", "30d", "8w") between an
+ * hour and a hundred years. Handles: ERR_INVALID. */
 enum err_code share_text_parse_expires(struct span text, int64_t *ret_seconds,
                                        struct err *err) MUST_USE;
 

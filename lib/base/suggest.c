@@ -18,7 +18,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Rows of the usual table; the third is for swaps. */
+/* Computes the distance with three rows of the usual table; the third is needed for swaps. */
 static int count_edits(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     int rows[3][SUGGEST_NAME_BYTES + 1];
@@ -53,7 +53,7 @@ int suggest_distance(const char *typed, const char *name)
     if (edits <= most)
         return edits;
     const size_t shorter = typed_size < name_size ? typed_size : name_size;
-    /* Behind all that is as close by edits. */
+    /* Ranks after all names that are close by their edits. */
     return shorter >= MIN_PREFIX_BYTES && strncmp(typed, name, shorter) == 0
                ? SUGGEST_NAME_BYTES + edits
                : SUGGEST_NOT_CLOSE;
@@ -77,9 +77,9 @@ const char *suggest_name(const char *typed, const char *const *names, size_t cou
 
 enum { OPTIONS_MAX = 256 };
 
-/* argp's options as getopt_long takes them. */
+/* argp's options in the form that getopt_long takes. */
 struct option_table {
-    struct option options[OPTIONS_MAX + 3]; /* with help, usage and the end */
+    struct option options[OPTIONS_MAX + 3]; /* plus help, usage and the terminator */
     const char *names[OPTIONS_MAX + 2];
     char letters[3 * OPTIONS_MAX + 8];
     size_t count;
@@ -101,7 +101,8 @@ static void add_option(struct option_table *table, const char *name, int key, in
     }
     if (key > ' ' && key < 0x7f && !strchr(":;-+", key)) {
         table->letters[table->letter_bytes++] = (char)key;
-        for (int i = 0; i < argument; i++) /* one colon for one that must be there, two for may */
+        for (int i = 0; i < argument;
+             i++) /* one colon: argument required; two colons: argument optional */
             table->letters[table->letter_bytes++] = ':';
     }
 }
@@ -120,15 +121,15 @@ static void add_options(struct option_table *table, const struct argp *argp)
         add_options(table, child->argp);
 }
 
-/* "--name=value" without its value; NULL: not a long option. */
-static char *name_of(struct arena *arena, const char *argument)
+/* "--name=value" without its value; NULL when the argument is not a long option. */
+static char *copy_option_name(struct arena *arena, const char *argument)
 {
     if (!argument || strncmp(argument, "--", 2) != 0 || !argument[2])
         return NULL;
     return arena_strndup(arena, argument + 2, strcspn(argument + 2, "="));
 }
 
-/* getopt_long also complains of an abbreviation that several names have. */
+/* getopt_long also rejects an abbreviation that matches several names. */
 static bool is_abbreviation(const struct option_table *table, const char *name)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -142,12 +143,12 @@ static const char *scan(const struct option_table *table, int argc, char **argv,
                         struct arena *arena, const char **ret_typed)
 {
     opterr = 0;
-    optind = 0; /* starts afresh, in glibc */
+    optind = 0; /* restarts the scan in glibc */
     for (int key; (key = getopt_long(argc, argv, table->letters, table->options, NULL)) != -1;) {
         if (key != '?' || optopt)
             continue;
         const char *argument = argv[optind - 1];
-        const char *name = name_of(arena, argument);
+        const char *name = copy_option_name(arena, argument);
         const char *known = name && !is_abbreviation(table, name)
                                 ? suggest_name(name, table->names, table->count)
                                 : NULL;
@@ -164,7 +165,7 @@ const char *suggest_option(const struct argp *argp, int argc, char *const *argv,
 {
     arena_auto arena = arena_create();
     struct option_table *table = arena_new(arena, struct option_table, 1);
-    char **arguments = arena_new(arena, char *, (size_t)argc + 1); /* getopt_long sorts them */
+    char **arguments = arena_new(arena, char *, (size_t)argc + 1); /* getopt_long permutes them */
     memcpy(arguments, argv, (size_t)argc * sizeof(*arguments));
     if (is_in_order)
         table->letters[table->letter_bytes++] = '+';

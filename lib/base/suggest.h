@@ -1,10 +1,10 @@
 /*
- * suggest: "did you mean": the known name that a misspelt one is closest to.
+ * suggest: finds the known name that is closest to a misspelt one ("did you mean").
  *
  * Closeness is the optimal string alignment distance (insertions, deletions, substitutions and
- * swaps of neighbours), at most a third of the typed name's length and at least 1, without regard
- * to the case of ASCII letters. A name that begins with the typed one is close as well, and so is
- * one that the typed one begins with. Threads: any.
+ * swaps of neighbours), ignoring the case of ASCII letters. A name is close when the distance is at
+ * most a third of the typed name's length, but at least 1. A name that begins with the typed one is
+ * close as well, and so is one that the typed one begins with. Threads: any.
  */
 #ifndef LIB_BASE_SUGGEST_H
 #define LIB_BASE_SUGGEST_H
@@ -16,18 +16,18 @@ struct argp;
 
 enum { SUGGEST_NAME_BYTES = 64, SUGGEST_NOT_CLOSE = 1000 };
 
-/* How far name is from typed, 0 if they are equal; SUGGEST_NOT_CLOSE if it is no suggestion, as for
- * names of more than SUGGEST_NAME_BYTES. */
+/* The distance between typed and name, 0 if they are equal. SUGGEST_NOT_CLOSE if name is no
+ * suggestion, also for names of more than SUGGEST_NAME_BYTES. */
 int suggest_distance(const char *typed, const char *name);
 
 /* The closest of the names, the first of several; NULL if none is close. */
 const char *suggest_name(const char *typed, const char *const *names, size_t count);
 
 /*
- * Finds the first long option of argv that neither argp nor its children know and for which there
- * is a close one. Returns the known name, *ret_typed is the argument of argv. NULL: there is none,
- * and argp_parse reports whatever is wrong. argv is not changed. is_in_order: argp parses with
- * ARGP_IN_ORDER, so that options behind the first other argument are not its own.
+ * Finds the first long option of argv that neither argp nor its children know and for which a close
+ * one exists. Returns the known name; *ret_typed is the argument of argv. Returns NULL when there
+ * is none; argp_parse then reports the error. argv is not changed. is_in_order: argp parses with
+ * ARGP_IN_ORDER, so that it does not own the options after the first non-option argument.
  */
 const char *suggest_option(const struct argp *argp, int argc, char *const *argv, bool is_in_order,
                            const char **ret_typed);

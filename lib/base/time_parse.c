@@ -4,7 +4,7 @@
 
 enum { FRACTION_DIGITS = 9, QUOTED_BYTES = 60 };
 
-/* What is read, and how far. */
+/* The text and the position of the next byte. */
 struct scan {
     struct span text;
     size_t at;
@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     int64_t ns;
 } units[] = {
-    /* Longer names before those that begin them. */
+    /* A name precedes its own prefixes. */
     {"ns", 1},
     {"us", 1000},
     {"\xc2\xb5s", 1000}, /* micro sign */
@@ -31,7 +31,7 @@ static const struct {
     {"y", 365 * 86400 * CLOCK_NS_PER_S},
 };
 
-static enum err_code refuse(const struct scan *scan, const char *wanted, struct err *err)
+static enum err_code set_syntax_error(const struct scan *scan, const char *wanted, struct err *err)
 {
     size_t size = scan->text.size < QUOTED_BYTES ? scan->text.size : QUOTED_BYTES;
     if (scan->at >= scan->text.size)
@@ -41,7 +41,7 @@ static enum err_code refuse(const struct scan *scan, const char *wanted, struct 
                    (int)size, (const char *)scan->text.data, scan->at + 1, wanted);
 }
 
-static enum err_code refuse_range(struct span text, struct err *err)
+static enum err_code set_range_error(struct span text, struct err *err)
 {
     size_t size = text.size < QUOTED_BYTES ? text.size : QUOTED_BYTES;
     return err_set(err, ERR_INVALID, "'%.*s' is out of range", (int)size, (const char *)text.data);
@@ -52,7 +52,7 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-static struct span rest_of(const struct scan *scan)
+static struct span remaining_text(const struct scan *scan)
 {
     return span_of(scan->text.data + scan->at, scan->text.size - scan->at);
 }
@@ -74,7 +74,7 @@ static size_t count_digits(const struct scan *scan)
     return count;
 }
 
-/* Exactly count digits. */
+/* Parses exactly count digits. */
 static bool take_number(struct scan *scan, size_t count, int64_t *ret_number)
 {
     if (count_digits(scan) < count ||
@@ -84,7 +84,7 @@ static bool take_number(struct scan *scan, size_t count, int64_t *ret_number)
     return true;
 }
 
-/* ".678": billionths; false when there is a point without digits. */
+/* Parses ".678" into billionths; no point gives 0. Returns false for a point without digits. */
 static bool take_fraction(struct scan *scan, int64_t *ret_billionths)
 {
     *ret_billionths = 0;
@@ -100,7 +100,7 @@ static bool take_fraction(struct scan *scan, int64_t *ret_billionths)
 
 /* ---- durations ---- */
 
-/* whole and billionths of a unit, added to *sum; false on overflow. */
+/* Adds whole and billionths of a unit to *sum; false on overflow. */
 static bool add_part(int64_t whole, int64_t billionths, int64_t unit_ns, int64_t *sum)
 {
     __int128 part = (__int128)whole * unit_ns + (__int128)billionths * unit_ns / CLOCK_NS_PER_S;
@@ -111,7 +111,7 @@ static bool add_part(int64_t whole, int64_t billionths, int64_t unit_ns, int64_t
 
 static bool take_unit(struct scan *scan, int64_t *ret_ns)
 {
-    struct span rest = rest_of(scan);
+    struct span rest = remaining_text(scan);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (!span_starts_with(rest, units[i].name))
             continue;
@@ -122,7 +122,7 @@ static bool take_unit(struct scan *scan, int64_t *ret_ns)
     return false;
 }
 
-/* All of the rest. A number alone is seconds, if it is all there is. */
+/* Parses the rest of the text. A number without a unit is seconds, if it is the only number. */
 static enum err_code take_duration(struct scan *scan, int64_t *ret_ns, struct err *err)
 {
     int64_t sum = 0, whole, billionths, unit_ns = CLOCK_NS_PER_S;
@@ -131,16 +131,16 @@ static enum err_code take_duration(struct scan *scan, int64_t *ret_ns, struct er
         bool is_first = scan->at == start;
         size_t digits = count_digits(scan);
         if (digits == 0)
-            return refuse(scan, "a number", err);
+            return set_syntax_error(scan, "a number", err);
         if (!take_number(scan, digits, &whole))
-            return refuse_range(scan->text, err);
+            return set_range_error(scan->text, err);
         if (!take_fraction(scan, &billionths))
-            return refuse(scan, "a digit", err);
+            return set_syntax_error(scan, "a digit", err);
         bool is_alone = is_first && scan->at == scan->text.size;
         if (!is_alone && !take_unit(scan, &unit_ns))
-            return refuse(scan, "a unit (ms, s, m, h, d, w or y)", err);
+            return set_syntax_error(scan, "a unit (ms, s, m, h, d, w or y)", err);
         if (!add_part(whole, billionths, unit_ns, &sum))
-            return refuse_range(scan->text, err);
+            return set_range_error(scan->text, err);
     } while (scan->at < scan->text.size);
     *ret_ns = sum;
     return ERR_NONE;
@@ -152,7 +152,7 @@ enum err_code time_parse_duration(struct span text, int64_t *ret_ns, struct err 
     return take_duration(&scan, ret_ns, err);
 }
 
-/* ---- moments ---- */
+/* ---- points in time ---- */
 
 static bool is_leap(int64_t year)
 {
@@ -167,8 +167,9 @@ static bool is_date(int64_t year, int64_t month, int64_t day)
     return day <= days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Days since 1970-01-01; years count from March here, so that the leap day is their last. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
+/* Days since 1970-01-01. Years are shifted to start in March, so that the leap day is their last
+ * day. */
+static int64_t days_since_1970(int64_t year, int64_t month, int64_t day)
 {
     int64_t shifted = month <= 2 ? year - 1 : year;
     int64_t month_from_march = (month + 9) % 12;
@@ -182,7 +183,7 @@ static enum err_code set_moment(struct span text, int64_t seconds, int64_t billi
     int64_t ns;
     if (__builtin_mul_overflow(seconds, CLOCK_NS_PER_S, &ns) ||
         __builtin_add_overflow(ns, billionths, &ns))
-        return refuse_range(text, err);
+        return set_range_error(text, err);
     *ret_ns = ns;
     return ERR_NONE;
 }
@@ -200,10 +201,11 @@ static bool is_letter(uint8_t byte)
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-/* The word in lower case at the scan's place, in any case of letters, and no longer one. */
+/* Skips the lower-case word if the text continues with it, in either case, and it is not part of
+ * a longer word. */
 static bool take_word(struct scan *scan, const char *word)
 {
-    const struct span rest = rest_of(scan);
+    const struct span rest = remaining_text(scan);
     const size_t size = strlen(word);
     if (rest.size < size || (rest.size > size && is_letter(rest.data[size])))
         return false;
@@ -215,7 +217,7 @@ static bool take_word(struct scan *scan, const char *word)
     return true;
 }
 
-/* Without an offset it is UTC. */
+/* Without an offset the time is UTC. */
 static enum err_code take_offset(struct scan *scan, int64_t *ret_seconds, struct err *err)
 {
     *ret_seconds = 0;
@@ -224,34 +226,34 @@ static enum err_code take_offset(struct scan *scan, int64_t *ret_seconds, struct
     int64_t hours, minutes;
     bool is_west = scan->text.data[scan->at] == '-';
     if (!take_byte(scan, "+-"))
-        return refuse(scan, "Z or an offset such as +01:00", err);
+        return set_syntax_error(scan, "Z or an offset such as +01:00", err);
     if (!take_number(scan, 2, &hours) || !take_byte(scan, ":") || !take_number(scan, 2, &minutes) ||
         hours > 23 || minutes > 59)
-        return refuse(scan, "an offset such as +01:00", err);
+        return set_syntax_error(scan, "an offset such as +01:00", err);
     *ret_seconds = (hours * 60 + minutes) * (is_west ? -60 : 60);
     return ERR_NONE;
 }
 
-/* Hour, minute, and perhaps second, fraction and offset, up to the end, on the day that begins
- * day_s seconds after 1970. */
+/* Parses hour, minute and optional second, fraction and offset up to the end of the text, on the
+ * day that begins day_s seconds after 1970. */
 static enum err_code parse_time_of_day(struct scan *scan, int64_t day_s, int64_t *ret_ns,
                                        struct err *err)
 {
     int64_t hour, minute, second = 0, billionths = 0, offset_s;
     if (!take_number(scan, 2, &hour) || !take_byte(scan, ":") || !take_number(scan, 2, &minute) ||
         (take_byte(scan, ":") && !take_number(scan, 2, &second)))
-        return refuse(scan, "a time such as 03:04:05", err);
-    /* 60 is a leap second, which unix time does not have: the second after it. */
+        return set_syntax_error(scan, "a time such as 03:04:05", err);
+    /* 60 is a leap second, which Unix time does not have: it is the following second. */
     if (hour > 23 || minute > 59 || second > 60)
-        return refuse_range(scan->text, err);
+        return set_range_error(scan->text, err);
     if (!take_fraction(scan, &billionths))
-        return refuse(scan, "a digit", err);
+        return set_syntax_error(scan, "a digit", err);
     take_blanks(scan);
     enum err_code code = take_offset(scan, &offset_s, err);
     if (code)
         return code;
     if (scan->at < scan->text.size)
-        return refuse(scan, "the end", err);
+        return set_syntax_error(scan, "the end", err);
     return set_moment(scan->text, day_s + hour * 3600 + minute * 60 + second - offset_s, billionths,
                       ret_ns, err);
 }
@@ -261,33 +263,33 @@ static enum err_code parse_date(struct scan *scan, int64_t *ret_ns, struct err *
     int64_t year, month, day;
     if (!take_number(scan, 4, &year) || !take_byte(scan, "-") || !take_number(scan, 2, &month) ||
         !take_byte(scan, "-") || !take_number(scan, 2, &day))
-        return refuse(scan, "a date such as 2026-01-02", err);
+        return set_syntax_error(scan, "a date such as 2026-01-02", err);
     if (!is_date(year, month, day))
-        return refuse_range(scan->text, err);
-    const int64_t day_s = days_of(year, month, day) * 86400;
+        return set_range_error(scan->text, err);
+    const int64_t day_s = days_since_1970(year, month, day) * 86400;
     if (scan->at == scan->text.size)
         return set_moment(scan->text, day_s, 0, ret_ns, err);
     if (!take_byte(scan, "Tt") && !take_blanks(scan))
-        return refuse(scan, "a time such as T03:04:05", err);
+        return set_syntax_error(scan, "a time such as T03:04:05", err);
     return parse_time_of_day(scan, day_s, ret_ns, err);
 }
 
 /* ---- words ---- */
 
-static int64_t day_of(int64_t now_ns)
+static int64_t day_number(int64_t now_ns)
 {
     const int64_t day_ns = 86400 * CLOCK_NS_PER_S;
     return now_ns / day_ns - (now_ns % day_ns < 0);
 }
 
-/* Behind "today" and the like: the time of that day, or its midnight. */
+/* After "today" and the like: that day's midnight, or the time on that day. */
 static enum err_code parse_day(struct scan *scan, int64_t days, int64_t *ret_ns, struct err *err)
 {
     const bool has_blank = take_blanks(scan);
     if (scan->at == scan->text.size)
         return set_moment(scan->text, days * 86400, 0, ret_ns, err);
     if (!has_blank)
-        return refuse(scan, "a blank and a time such as 03:04", err);
+        return set_syntax_error(scan, "a blank and a time such as 03:04", err);
     return parse_time_of_day(scan, days * 86400, ret_ns, err);
 }
 
@@ -323,22 +325,22 @@ static enum err_code parse_ago(struct scan *scan, int64_t now_ns, int64_t *ret_n
     do {
         const size_t digits = count_digits(scan);
         if (!digits)
-            return refuse(scan, "a number or \"ago\"", err);
+            return set_syntax_error(scan, "a number or \"ago\"", err);
         if (!take_number(scan, digits, &whole))
-            return refuse_range(scan->text, err);
+            return set_range_error(scan->text, err);
         if (!take_fraction(scan, &billionths))
-            return refuse(scan, "a digit", err);
+            return set_syntax_error(scan, "a digit", err);
         take_blanks(scan);
         if (!take_unit_word(scan, &unit_ns))
-            return refuse(scan, "a unit (seconds, minutes, hours, days or weeks)", err);
+            return set_syntax_error(scan, "a unit (seconds, minutes, hours, days or weeks)", err);
         if (!add_part(whole, billionths, unit_ns, &sum_ns))
-            return refuse_range(scan->text, err);
+            return set_range_error(scan->text, err);
         take_blanks(scan);
     } while (!take_word(scan, "ago"));
     if (scan->at < scan->text.size)
-        return refuse(scan, "the end", err);
+        return set_syntax_error(scan, "the end", err);
     if (__builtin_sub_overflow(now_ns, sum_ns, ret_ns))
-        return refuse_range(scan->text, err);
+        return set_range_error(scan->text, err);
     return ERR_NONE;
 }
 
@@ -348,7 +350,8 @@ static bool ends_with_ago(struct span text)
     return take_word(&scan, "ago");
 }
 
-/* Does the text begin with a word for a day? Then days is the day's number since 1970. */
+/* If the text begins with a word for a day, skips it and sets *ret_days to the day's number
+ * since 1970. */
 static bool take_day(struct scan *scan, int64_t now_ns, int64_t *ret_days)
 {
     static const struct {
@@ -357,7 +360,7 @@ static bool take_day(struct scan *scan, int64_t now_ns, int64_t *ret_days)
     } words[] = {{"today", 0}, {"yesterday", -1}, {"tomorrow", 1}};
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         if (take_word(scan, words[i].name)) {
-            *ret_days = day_of(now_ns) + words[i].distance;
+            *ret_days = day_number(now_ns) + words[i].distance;
             return true;
         }
     }
@@ -373,7 +376,7 @@ static bool parse_date_digits(struct span digits, int64_t *ret_days)
     if (digits.size != 8 || !take_number(&scan, 4, &year) || !take_number(&scan, 2, &month) ||
         !take_number(&scan, 2, &day) || year <= 1900 || !is_date(year, month, day))
         return false;
-    *ret_days = days_of(year, month, day);
+    *ret_days = days_since_1970(year, month, day);
     return true;
 }
 
@@ -383,7 +386,7 @@ static enum err_code parse_digits(struct span digits, int64_t *ret_ns, struct er
     if (parse_date_digits(digits, &days))
         return set_moment(digits, days * 86400, 0, ret_ns, err);
     if (!span_parse_i64(digits, &number))
-        return refuse_range(digits, err);
+        return set_range_error(digits, err);
     if (digits.size == 13)
         unit_ns = CLOCK_NS_PER_MS;
     else if (digits.size == 16)
@@ -391,7 +394,7 @@ static enum err_code parse_digits(struct span digits, int64_t *ret_ns, struct er
     else if (digits.size == 19)
         unit_ns = 1;
     if (__builtin_mul_overflow(number, unit_ns, &number))
-        return refuse_range(digits, err);
+        return set_range_error(digits, err);
     *ret_ns = number;
     return ERR_NONE;
 }
@@ -403,13 +406,13 @@ static enum err_code parse_relative(struct scan *scan, int64_t now_ns, int64_t *
     bool is_past = scan->at < scan->text.size && scan->text.data[scan->at] == '-';
     if (scan->at < scan->text.size) {
         if (!take_byte(scan, "+-"))
-            return refuse(scan, "+ or -", err);
+            return set_syntax_error(scan, "+ or -", err);
         enum err_code code = take_duration(scan, &distance_ns, err);
         if (code)
             return code;
     }
     if (__builtin_add_overflow(now_ns, is_past ? -distance_ns : distance_ns, ret_ns))
-        return refuse_range(scan->text, err);
+        return set_range_error(scan->text, err);
     return ERR_NONE;
 }
 
@@ -419,13 +422,13 @@ static enum err_code parse_unix(struct scan *scan, int64_t *ret_ns, struct err *
     int64_t seconds, billionths;
     const size_t digits = count_digits(scan);
     if (digits && scan->at + digits == scan->text.size)
-        return parse_digits(rest_of(scan), ret_ns, err);
+        return parse_digits(remaining_text(scan), ret_ns, err);
     if (!digits)
-        return refuse(scan, "a number of seconds", err);
+        return set_syntax_error(scan, "a number of seconds", err);
     if (!take_number(scan, digits, &seconds))
-        return refuse_range(scan->text, err);
+        return set_range_error(scan->text, err);
     if (!take_fraction(scan, &billionths) || scan->at < scan->text.size)
-        return refuse(scan, scan->at < scan->text.size ? "the end" : "a digit", err);
+        return set_syntax_error(scan, scan->at < scan->text.size ? "the end" : "a digit", err);
     return set_moment(scan->text, seconds, billionths, ret_ns, err);
 }
 
@@ -439,7 +442,7 @@ static enum err_code parse_number(struct scan *scan, int64_t now_ns, int64_t *re
     if (!next || next == '.')
         return parse_unix(scan, ret_ns, err);
     if (next == ':')
-        return parse_time_of_day(scan, day_of(now_ns) * 86400, ret_ns, err);
+        return parse_time_of_day(scan, day_number(now_ns) * 86400, ret_ns, err);
     return parse_date(scan, ret_ns, err);
 }
 
@@ -458,7 +461,8 @@ enum err_code time_parse(struct span text, int64_t now_ns, int64_t *ret_ns, stru
     } else if (count_digits(&scan)) {
         code = parse_number(&scan, now_ns, &ns, err);
     } else {
-        return refuse(&scan, "a time (now-3h, yesterday, 2026-01-02, RFC 3339 or unix time)", err);
+        return set_syntax_error(
+            &scan, "a time (now-3h, yesterday, 2026-01-02, RFC 3339 or unix time)", err);
     }
     if (!code)
         *ret_ns = ns;

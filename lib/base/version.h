@@ -1,5 +1,5 @@
 /*
- * version: of all programs of this tree.
+ * version: the version of all programs of this source tree.
  */
 #ifndef LIB_BASE_VERSION_H
 #define LIB_BASE_VERSION_H

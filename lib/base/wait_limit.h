@@ -1,7 +1,7 @@
 /*
- * patience: how long somebody waits for something: until a moment, and while he is there at all.
+ * wait_limit: how long a caller waits: a deadline and a cancellation flag.
  *
- * NULL is patience without end. Threads: any.
+ * A NULL wait_limit never ends. Threads: any.
  */
 #ifndef LIB_BASE_WAIT_LIMIT_H
 #define LIB_BASE_WAIT_LIMIT_H
@@ -11,18 +11,18 @@
 #include <stdint.h>
 
 struct wait_limit {
-    int64_t deadline_ns;             /* of clock_monotonic_ns; 0: none */
-    const atomic_bool *is_cancelled; /* nobody waits any more; or NULL */
+    int64_t deadline_ns;             /* on clock_monotonic_ns; 0: none */
+    const atomic_bool *is_cancelled; /* set when the caller no longer waits; or NULL */
 };
 
 bool wait_limit_is_cancelled(const struct wait_limit *wait_limit);
 bool wait_limit_is_late(const struct wait_limit *wait_limit); /* past the deadline */
-/* Either of both. */
+/* Cancelled or past the deadline. */
 bool wait_limit_is_over(const struct wait_limit *wait_limit);
 
-/* What is left of it, at most most_ms; 0 when it is over. */
-int64_t wait_limit_left_ms(const struct wait_limit *wait_limit, int64_t most_ms);
-/* Sleeps for as long, and ends soon after the patience does. */
+/* The remaining time, at most max_ms; 0 when the limit is over. */
+int64_t wait_limit_left_ms(const struct wait_limit *wait_limit, int64_t max_ms);
+/* Sleeps for duration_ms, or ends soon after the limit is over. */
 void wait_limit_sleep_ms(const struct wait_limit *wait_limit, int64_t duration_ms);
 
 #endif

@@ -1442,7 +1442,7 @@ enum err_code pg_watch_create(const char *conninfo, void (*report_change)(bool i
     watch->report = report_change;
     const enum err_code code = breaker_create(&(struct breaker_options){.probe = probe,
                                                                         .probe_ms = PROBE_MS,
-                                                                        .most_probe_ms = PROBE_MS,
+                                                                        .max_probe_ms = PROBE_MS,
                                                                         .report = report,
                                                                         .context = watch,
                                                                         .probes_at_start = true},

@@ -496,7 +496,7 @@ enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_r
     client->report = report;
     return breaker_create(&(struct breaker_options){.probe = probe,
                                                     .probe_ms = PROBE_MS,
-                                                    .most_probe_ms = MOST_PROBE_MS,
+                                                    .max_probe_ms = MOST_PROBE_MS,
                                                     .report = report_change,
                                                     .context = client},
                           &client->breaker, err);

@@ -232,7 +232,7 @@ static enum err_code ask(struct naming *naming, const struct symbolize_resolver 
     uint32_t distinct = 0;
     for (uint32_t i = 0; i < count; i++)
         given[i] = raw_name_offset(mapping, profile->locations[wanted[i].location].address);
-    radix_sort_find(given, count, order);
+    radix_sort_order(given, count, order);
     for (uint32_t i = 0; i < count; i++) {
         if (!i || given[order[i]] != addresses[distinct - 1])
             addresses[distinct++] = given[order[i]];

@@ -203,7 +203,7 @@ static enum err_code compile_matcher(struct parser *parser, struct matcher *matc
     if (code)
         return err_set(parser->err, ERR_INVALID, "%s: the expression at character %zu: %s",
                        parser->name, at + 1, err.message);
-    regex_set_steady(matcher->regex);
+    regex_use_dfa_fallback(matcher->regex);
     arena_on_destroy(parser->arena, destroy_regex, matcher->regex);
     return ERR_NONE;
 }

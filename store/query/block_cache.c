@@ -70,9 +70,9 @@ struct block_cache *block_cache_create(struct object_store *objects, size_t max_
     max_bytes = max_bytes ? max_bytes : CACHE_BYTES;
     blocks->max_bytes = max_bytes;
     blocks->series = flight_cache_create(max_bytes / SERIES_PART, destroy_block);
-    flight_cache_hold(blocks->series, HOLD_NS);
+    flight_cache_set_hold(blocks->series, HOLD_NS);
     blocks->stacks = flight_cache_create(max_bytes, destroy_block);
-    flight_cache_hold(blocks->stacks, HOLD_NS);
+    flight_cache_set_hold(blocks->stacks, HOLD_NS);
     blocks->written = flight_cache_create(max_bytes / WRITTEN_PART, destroy_bytes);
     return blocks;
 }
@@ -248,7 +248,8 @@ enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
 static void resize_stacks(struct block_cache *blocks)
 {
     const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);
-    flight_cache_bound(blocks->stacks, others < blocks->max_bytes ? blocks->max_bytes - others : 0);
+    flight_cache_set_max_bytes(blocks->stacks,
+                               others < blocks->max_bytes ? blocks->max_bytes - others : 0);
 }
 
 enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_id,
@@ -328,7 +329,7 @@ void block_cache_ref_several(struct block_cache *blocks, int64_t tenant_id,
     }
     if (part != BLOCK_CACHE_SERIES)
         resize_stacks(blocks);
-    parallel_work(batch_open.missing_count, open_missing, &batch_open);
+    parallel_for(batch_open.missing_count, open_missing, &batch_open);
     mem_free(batch_open.missing);
 }
 

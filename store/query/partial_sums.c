@@ -33,7 +33,7 @@ struct partial_sums {
     struct scan_task *tasks[TASKS_MAX];
     uint32_t task_count;
     uint64_t weight;
-    struct part parts[PARALLEL_MOST];
+    struct part parts[PARALLEL_MAX_THREADS];
     uint32_t part_count; /* that were used */
 };
 
@@ -133,7 +133,7 @@ enum err_code partial_sums_compute(struct partial_sums *partials, struct scan *s
 {
     const uint32_t part_count = count_parts(partials);
     assign_tasks(partials, part_count);
-    parallel_work(part_count, add_part, partials);
+    parallel_for(part_count, add_part, partials);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < part_count && !code; i++) {
         const struct part *part = &partials->parts[i];

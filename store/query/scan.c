@@ -726,13 +726,13 @@ static enum err_code accept_stacks(struct scan *scan, uint32_t index,
     return scan_check_limits(scan, 0);
 }
 
-/* Of the blocks of these numbers, PARALLEL_MOST at most. */
+/* Of the blocks of these numbers, PARALLEL_MAX_THREADS at most. */
 static enum err_code open_stacks(struct scan *scan, const uint32_t *indexes, size_t count,
                                  enum block_cache_part part)
 {
     struct scan_state *state = scan->state;
-    const struct catalogue_place *places[PARALLEL_MOST] = {0};
-    struct block_cache_outcome outcomes[PARALLEL_MOST];
+    const struct catalogue_place *places[PARALLEL_MAX_THREADS] = {0};
+    struct block_cache_outcome outcomes[PARALLEL_MAX_THREADS];
     for (size_t i = 0; i < count; i++)
         places[i] = state->places[indexes[i]];
     block_cache_ref_several(state->source->blocks, scan->query->tenant_id, places, count, part,
@@ -791,7 +791,7 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
 static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum block_cache_part part)
 {
     const uint32_t index = scan->tasks[at].block_index;
-    uint32_t indexes[PARALLEL_MOST];
+    uint32_t indexes[PARALLEL_MAX_THREADS];
     if (scan->state->stacks[index] || scan->state->stacks_failed[index])
         return ERR_NONE;
     const size_t count = find_unopened(scan, at, indexes, parallel_size());
@@ -882,13 +882,13 @@ static enum err_code scan_place(struct scan *scan, const struct catalogue_place 
     return code ? code : scan_check_limits(scan, 0);
 }
 
-/* PARALLEL_MOST at most. */
+/* PARALLEL_MAX_THREADS at most. */
 static enum err_code scan_batch(struct scan *scan, const struct catalogue_place *places,
                                 size_t count)
 {
     struct scan_state *state = scan->state;
-    const struct catalogue_place *wanted[PARALLEL_MOST] = {0};
-    struct block_cache_outcome outcomes[PARALLEL_MOST];
+    const struct catalogue_place *wanted[PARALLEL_MAX_THREADS] = {0};
+    struct block_cache_outcome outcomes[PARALLEL_MAX_THREADS];
     enum err_code code = scan_check_limits(scan, 0);
     if (code)
         return code;

@@ -217,7 +217,7 @@ static uint64_t find_all(const struct symbol_table *table, const uint64_t *addre
         return frames;
     }
     uint32_t *order = mem_resize(NULL, count, sizeof(*order));
-    radix_sort_find(addresses, count, order);
+    radix_sort_order(addresses, count, order);
     for (uint32_t i = 0; i < count; i++)
         frames += symbol_cursor_find(&cursor, addresses[order[i]]);
     mem_free(order);

@@ -201,7 +201,7 @@ static enum err_code read_protobuf(struct reader *reader, struct span body, stru
 static bool decode_base64(struct arena *arena, struct span text, struct span *ret_bytes)
 {
     size_t size;
-    uint8_t *bytes = arena_alloc_raw(arena, base64_room(text.size), 1);
+    uint8_t *bytes = arena_alloc_raw(arena, base64_max_bytes(text.size), 1);
     if (!base64_decode(text, bytes, &size))
         return false;
     *ret_bytes = span_of(bytes, size);

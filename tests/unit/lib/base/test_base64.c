@@ -7,7 +7,7 @@
 static void assert_decodes(const char *text, const char *wanted, size_t wanted_size)
 {
     const struct span from = span_text(text);
-    uint8_t *bytes = malloc(base64_room(from.size));
+    uint8_t *bytes = malloc(base64_max_bytes(from.size));
     size_t size = SIZE_MAX;
     assert_non_null(bytes);
     assert_true(base64_decode(from, bytes, &size));

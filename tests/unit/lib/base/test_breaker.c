@@ -42,13 +42,13 @@ static void report(void *context, bool is_open)
 }
 
 static struct breaker *create_with(struct service *service, bool probes_at_start, int64_t probe_ms,
-                                   int64_t most_probe_ms)
+                                   int64_t max_probe_ms)
 {
     struct breaker *breaker = NULL;
     struct err err;
     const struct breaker_options options = {.probe = probe,
                                             .probe_ms = probe_ms,
-                                            .most_probe_ms = most_probe_ms,
+                                            .max_probe_ms = max_probe_ms,
                                             .report = report,
                                             .context = service,
                                             .probes_at_start = probes_at_start};

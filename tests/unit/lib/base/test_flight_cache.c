@@ -133,7 +133,7 @@ static void what_is_in_use_stays_for_others_past_the_bound(void **state)
 
 static void what_was_used_lately_stays_and_the_newest_goes(void **state)
 {
-    flight_cache_hold(*state, INT64_C(3600) * 1000000000);
+    flight_cache_set_hold(*state, INT64_C(3600) * 1000000000);
     touch(*state, "a");
     touch(*state, "b");
     touch(*state, "c");
@@ -143,7 +143,7 @@ static void what_was_used_lately_stays_and_the_newest_goes(void **state)
     assert_int_equal(made_count, 3);
     touch(*state, "c");
     assert_int_equal(made_count, 4);
-    flight_cache_hold(*state, 1); /* a nanosecond */
+    flight_cache_set_hold(*state, 1); /* a nanosecond */
     touch(*state, "c");
     assert_int_equal(made_count, 5);
     touch(*state, "c");
@@ -154,10 +154,10 @@ static void a_bound_that_changes_is_kept_from_the_next_value_on(void **state)
 {
     touch(*state, "a");
     touch(*state, "b");
-    flight_cache_bound(*state, 300);
+    flight_cache_set_max_bytes(*state, 300);
     touch(*state, "c");
     assert_int_equal(flight_cache_bytes(*state), 300);
-    flight_cache_bound(*state, 100);
+    flight_cache_set_max_bytes(*state, 100);
     touch(*state, "d");
     assert_int_equal(flight_cache_bytes(*state), 100);
     assert_int_equal(destroyed_count, 3);
@@ -169,7 +169,7 @@ static void keeps_what_is_in_use_after_it_was_dropped(void **state)
     struct flight_entry *entry;
     char value[] = "held";
     assert_int_equal(flight_cache_ref(*state, "held", make_100_bytes, value, &entry, &err), 0);
-    flight_cache_drop(*state, "he");
+    flight_cache_forget_prefix(*state, "he");
     assert_int_equal(flight_cache_bytes(*state), 0);
     assert_int_equal(destroyed_count, 0);
     assert_string_equal(flight_cache_get(entry), "held");

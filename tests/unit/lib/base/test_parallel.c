@@ -37,7 +37,7 @@ static void does_each_part_once(void **state)
         static struct counts counts;
         memset(&counts, 0, sizeof(counts));
         const int64_t before_ns = parallel_cpu_ns();
-        parallel_work(wanted[n], count_part, &counts);
+        parallel_for(wanted[n], count_part, &counts);
         const int64_t used_ns = parallel_cpu_ns() - before_ns;
         for (size_t i = 0; i < PARTS; i++)
             assert_int_equal(counts.done[i], i < wanted[n]);
@@ -48,7 +48,7 @@ static void does_each_part_once(void **state)
 
 static void *work_as_crew(void *argument)
 {
-    parallel_work(PARTS, count_part, argument);
+    parallel_for(PARTS, count_part, argument);
     return NULL;
 }
 

@@ -22,7 +22,7 @@ static void check(const uint64_t *keys, uint32_t count)
 {
     static uint32_t order[MOST];
     static bool is_there[MOST];
-    radix_sort_find(keys, count, order);
+    radix_sort_order(keys, count, order);
     memset(is_there, 0, sizeof(is_there));
     for (uint32_t i = 0; i < count; i++) {
         assert_true(order[i] < count && !is_there[order[i]]);

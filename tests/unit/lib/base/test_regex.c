@@ -161,14 +161,14 @@ static void a_costly_pattern_is_given_up(void **state)
     regex_destroy(regex);
 }
 
-static bool matches_steadily(const char *pattern, struct span subject)
+static bool matches_by_dfa(const char *pattern, struct span subject)
 {
     struct regex *regex;
     struct err err = {0};
     bool is_match = false;
     assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_NONE);
     assert_false(regex_repeats_much(regex));
-    regex_set_steady(regex);
+    regex_use_dfa_fallback(regex);
     const int64_t start = clock_thread_cpu_ns();
     assert_int_equal(regex_match(regex, subject, &is_match, &err), ERR_NONE);
     assert_true(clock_thread_cpu_ns() - start < 20 * CLOCK_NS_PER_S);
@@ -187,7 +187,7 @@ static bool repeats_much(const char *pattern)
 }
 
 /* Patterns that take exponentially or cubically many steps to tell that nothing matches. */
-static void a_steady_pattern_is_never_given_up(void **state)
+static void with_the_dfa_fallback_no_match_is_given_up(void **state)
 {
     (void)state;
     static uint8_t letters[2048], foos[2041], broken[2048];
@@ -198,17 +198,17 @@ static void a_steady_pattern_is_never_given_up(void **state)
     memcpy(broken, letters, sizeof(broken));
     broken[1000] = 0xff;
     const struct span subject = span_of(letters, sizeof(letters));
-    assert_false(matches_steadily("^(?:(a|a)+)$", subject));
-    assert_true(matches_steadily("^(?:(a|a)+b?!)$", subject));
-    assert_true(matches_steadily("^(?:(a|b|ab|aa|aaa)*!!|(a|a)*!)$", subject));
-    assert_false(matches_steadily("^(?:(a*)*)$", subject));
-    assert_false(matches_steadily("^(?:.*foo.*bar.*)$", span_of(foos, sizeof(foos))));
-    assert_false(matches_steadily("^(?:(a?){400}a{400})$", subject));
-    assert_false(matches_steadily("^(?:(a|a)+.(a|a)+!)$", span_of(broken, sizeof(broken))));
-    assert_true(matches_steadily("^(?:(a|a)+b|(a|a)+)", span_of(broken, 1000)));
-    assert_true(matches_steadily("(?:(a|a)+c|(a|a)+!)$", span_of(broken, sizeof(broken))));
-    assert_false(matches_steadily("^(?:(a|a)+)$", span_of(broken, 1001)));
-    assert_true(matches_steadily("^$", SPAN_LITERAL("")));
+    assert_false(matches_by_dfa("^(?:(a|a)+)$", subject));
+    assert_true(matches_by_dfa("^(?:(a|a)+b?!)$", subject));
+    assert_true(matches_by_dfa("^(?:(a|b|ab|aa|aaa)*!!|(a|a)*!)$", subject));
+    assert_false(matches_by_dfa("^(?:(a*)*)$", subject));
+    assert_false(matches_by_dfa("^(?:.*foo.*bar.*)$", span_of(foos, sizeof(foos))));
+    assert_false(matches_by_dfa("^(?:(a?){400}a{400})$", subject));
+    assert_false(matches_by_dfa("^(?:(a|a)+.(a|a)+!)$", span_of(broken, sizeof(broken))));
+    assert_true(matches_by_dfa("^(?:(a|a)+b|(a|a)+)", span_of(broken, 1000)));
+    assert_true(matches_by_dfa("(?:(a|a)+c|(a|a)+!)$", span_of(broken, sizeof(broken))));
+    assert_false(matches_by_dfa("^(?:(a|a)+)$", span_of(broken, 1001)));
+    assert_true(matches_by_dfa("^$", SPAN_LITERAL("")));
     assert_true(repeats_much("((a{1,100}){1,100})"));
     assert_true(repeats_much("(.{1,50}){1,50}"));
     assert_false(repeats_much("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"));
@@ -221,7 +221,7 @@ static int64_t cost_of(const char *pattern, struct span subject)
     int64_t least_ns = INT64_MAX;
     for (int i = 0; i < 3; i++) {
         const int64_t start = clock_thread_cpu_ns();
-        assert_false(matches_steadily(pattern, subject));
+        assert_false(matches_by_dfa(pattern, subject));
         const int64_t used_ns = clock_thread_cpu_ns() - start;
         least_ns = used_ns < least_ns ? used_ns : least_ns;
     }
@@ -229,7 +229,7 @@ static int64_t cost_of(const char *pattern, struct span subject)
 }
 
 /* Twelve times as long a subject costs twelve times as much, or a little more: not 144 times. */
-static void steady_matching_costs_as_much_as_the_subject_is_long(void **state)
+static void the_dfa_fallback_takes_time_in_proportion_to_the_subject(void **state)
 {
     (void)state;
     enum { SHORT = 1000, LONG = 12000 };
@@ -268,7 +268,7 @@ static void put_part(unsigned random, struct buf *pattern)
     buf_append_text(pattern, repeats[random / 10 % 12]);
 }
 
-static void steady_matching_finds_what_matching_finds(void **state)
+static void the_dfa_fallback_finds_the_same_matches(void **state)
 {
     (void)state;
     const int rounds = test_rounds(3000);
@@ -277,20 +277,20 @@ static void steady_matching_finds_what_matching_finds(void **state)
     unsigned seed = 1;
     int match_count = 0;
     for (int round = 0; round < rounds; round++) {
-        buf_auto part, plain, steady, subject;
+        buf_auto part, plain, dfa_pattern, subject;
         buf_init(&part, 1000);
         buf_init(&plain, 1000);
-        buf_init(&steady, 1000);
+        buf_init(&dfa_pattern, 1000);
         buf_init(&subject, 1000);
         for (int i = 0; i < 3; i++)
             put_part((unsigned)rand_r(&seed), &part);
         buf_printf(&plain, "^(?:%.*s)$", SPAN_PRINT(buf_span(&part)));
-        buf_printf(&steady, "^(?:(a|a)+b|%s%.*s)$", prefix, SPAN_PRINT(buf_span(&part)));
+        buf_printf(&dfa_pattern, "^(?:(a|a)+b|%s%.*s)$", prefix, SPAN_PRINT(buf_span(&part)));
         buf_append_text(&subject, prefix);
         for (int count = rand_r(&seed) % 7; count > 0; count--)
             buf_append_text(&subject, letters[rand_r(&seed) % 5]);
         buf_append_byte(&plain, 0);
-        buf_append_byte(&steady, 0);
+        buf_append_byte(&dfa_pattern, 0);
         struct regex *regex;
         struct err err;
         bool is_match;
@@ -301,8 +301,8 @@ static void steady_matching_finds_what_matching_finds(void **state)
                          ERR_NONE);
         regex_destroy(regex);
         match_count += is_match;
-        if (matches_steadily((char *)steady.data, buf_span(&subject)) != is_match)
-            fail_msg("%s on %.*s", (char *)steady.data, SPAN_PRINT(buf_span(&subject)));
+        if (matches_by_dfa((char *)dfa_pattern.data, buf_span(&subject)) != is_match)
+            fail_msg("%s on %.*s", (char *)dfa_pattern.data, SPAN_PRINT(buf_span(&subject)));
     }
     assert_true(match_count > rounds / 20);
 }
@@ -319,9 +319,9 @@ int main(void)
         cmocka_unit_test(refuses_a_pattern_that_is_too_long),
         cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
         cmocka_unit_test(a_costly_pattern_is_given_up),
-        cmocka_unit_test(a_steady_pattern_is_never_given_up),
-        cmocka_unit_test(steady_matching_costs_as_much_as_the_subject_is_long),
-        cmocka_unit_test(steady_matching_finds_what_matching_finds),
+        cmocka_unit_test(with_the_dfa_fallback_no_match_is_given_up),
+        cmocka_unit_test(the_dfa_fallback_takes_time_in_proportion_to_the_subject),
+        cmocka_unit_test(the_dfa_fallback_finds_the_same_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -590,7 +590,7 @@ static void an_object_that_cannot_be_read_is_in_nobodys_way(void **state)
     arena_auto arena = arena_create();
     for (int i = 0; i < 3; i++)
         send(fixture, 60);
-    os_fault_spoil(path_of_newest(fixture, arena));
+    os_fault_unreadable(path_of_newest(fixture, arena));
     assert_answer(fixture, 2, 1);
     assert_int_equal(count_unreadable(fixture), 1);
     make_due(fixture);
@@ -624,7 +624,7 @@ static void a_deletion_waits_a_week_for_what_cannot_be_read(void **state)
     arena_auto arena = arena_create();
     for (int i = 0; i < 2; i++)
         send(fixture, 60);
-    os_fault_spoil(path_of_newest(fixture, arena));
+    os_fault_unreadable(path_of_newest(fixture, arena));
     tell_deletion(fixture, "{batch=\"1\"}");
     make_due(fixture);
     work_all(fixture);
