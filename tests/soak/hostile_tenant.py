@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Eight honest clients beside four attackers, for a quarter of an hour: `make soak-hostile`.
 
-    SOAK_SECONDS=900         how long the attacks take; the same honest clients run QUIET_SECONDS (180) alone before
+    SOAK_SECONDS=900         how long the attacks take; the same honest clients run QUIET_SECONDS (180) alone before, and
+                             before that WARM_SECONDS (300), not counted: the readers' windows of five minutes are as
+                             full in the quiet time as in the attacked one
     SOAK_RSS_MIB=1024        what the server may hold
+    SOAK_ATTACKS=names,...   only these attacks, to find out which of them costs honest clients their time
 
 Honest clients: four agents, each a service of one team that sends a profile every half second, and four readers of the
 same team, which ask for the top table, the flame graph, the values over time and the list of series of the last minutes.
@@ -12,7 +15,8 @@ Each comes from an address of its own (127.0.1.x). Attackers:
                    profiles of next year, inflation bombs
     connections    as many idle TLS connections as it gets, from one address, then from twenty
     amplification  anonymous shares that render to very large pictures and folded files, eight requests at a time
-    lock-out       wrong passwords for a person of the team from 100 addresses; the person signs in all the while
+    lock-out       wrong passwords for a person of the team from 100 addresses; the person signs in all the while, with
+                   a browser that keeps the device cookie of its first sign-in, as browsers do
 
 It fails when the p99 of an honest kind of request is more than twice that of the quiet time (and above 50 ms), when a
 profile that was acknowledged is missing or counts twice, when an honest request is refused, when the person cannot sign
@@ -43,7 +47,10 @@ from profiles import Strings, block, integer, packed  # noqa: E402
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "900"))
 QUIET_SECONDS = float(os.environ.get("QUIET_SECONDS", "180"))
+WARM_SECONDS = float(os.environ.get("WARM_SECONDS", "300"))
 RSS_MIB = int(os.environ.get("SOAK_RSS_MIB", "1024"))
+CHOSEN = os.environ.get("SOAK_ATTACKS", "").split(",")
+DEVICE_COOKIE = "__Host-perfolio_device"
 FLOOR_MS = 50  # below this a ratio says nothing
 SAMPLE_NS = 10_000_000
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
@@ -69,13 +76,15 @@ class Client:
 
     def __init__(self, target, address, token=None):
         self.target, self.address, self.token = target, address, token
-        self.connection = None
+        self.connection = self.device_cookie = None
 
     def request(self, method, path, body=None, headers=None, timeout=60):
         """(status, headers, body); a connection that breaks is (0, {}, reason)."""
         fields = dict(headers or {})
         if self.token:
             fields["Authorization"] = f"Bearer {self.token}"
+        if self.device_cookie:
+            fields["Cookie"] = self.device_cookie
         try:
             if self.connection is None:
                 context = ssl.create_default_context(cafile=self.target["ca"])
@@ -84,6 +93,9 @@ class Client:
             self.connection.request(method, path, body=body, headers=fields)
             response = self.connection.getresponse()
             content = response.read()
+            for cookie in response.headers.get_all("set-cookie", []):
+                if cookie.startswith(DEVICE_COOKIE + "="):
+                    self.device_cookie = cookie.partition(";")[0]
             if response.getheader("connection", "").lower() == "close":
                 self.close()
             return response.status, dict(response.getheaders()), content
@@ -143,12 +155,12 @@ def reader(target, number, seconds):
 
 
 def person(target, number, seconds):
-    """Signs in every ten seconds from a clean address, with the right password."""
+    """Signs in every ten seconds with the right password, from one address and in one browser."""
     del number
     figures, end = {}, time.monotonic() + seconds
     body = json.dumps({"email": target["email"], "password": people.PASSWORD})
+    client = Client(target, "127.0.1.201")
     while time.monotonic() < end:
-        client = Client(target, "127.0.1.201")
         begun = time.monotonic()
         status, _, content = client.request("POST", "/api/v1/session", body, {"Content-Type": "application/json"})
         figures.setdefault("sign-in", []).append((time.monotonic() - begun) * 1000)
@@ -320,7 +332,7 @@ def stored_total(target, service):
 NAMES_ITS_LIMIT = re.compile(r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|no profile", re.I)
 
 
-def judge(target, quiet, loud, attacks, peak_mib):
+def judge(target, warm, quiet, loud, attacks, peak_mib):
     faults = []
     print(f"{'honest requests':<12} {'quiet p50':>10} {'p99':>8} {'attacked p50':>13} {'p99':>8} {'ratio':>6}")
     for kind in ("ingest", "top", "flame", "range", "series", "sign-in"):
@@ -329,10 +341,10 @@ def judge(target, quiet, loud, attacks, peak_mib):
         print(f"{kind:<15} {figures[0]:>7.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} {figures[3]:>8.1f} {ratio:>6.2f}")
         if ratio > 2 and figures[3] > FLOOR_MS and kind != "sign-in":
             faults.append(f"p99 of {kind} is {ratio:.2f} times the quiet one")
-    refused = quiet.get("refused", []) + loud.get("refused", [])
+    refused = [text for part in (warm, quiet, loud) for text in part.get("refused", [])]
     faults += [f"honest request refused: {text}" for text in refused[:5]]
     for service in quiet["sent"]:
-        sent = (quiet["sent"][service] + loud["sent"][service]) * SAMPLE_NS
+        sent = sum(part["sent"][service] for part in (warm, quiet, loud)) * SAMPLE_NS
         stored = stored_total(target, service)
         print(f"{service}: {sent // SAMPLE_NS} profiles acknowledged, {stored / SAMPLE_NS:.0f} stored")
         if stored != sent:
@@ -372,12 +384,14 @@ def main():
         done = multiprocessing.Event()
         with concurrent.futures.ThreadPoolExecutor(1) as watcher:
             peak = watcher.submit(watch_memory, server.child_pid(), done)
+            print(f"warm-up for {WARM_SECONDS:.0f} s", flush=True)
+            warm = run_honest(target, WARM_SECONDS)
             print(f"quiet for {QUIET_SECONDS:.0f} s", flush=True)
             quiet = run_honest(target, QUIET_SECONDS)
             print(f"attacked for {SECONDS:.0f} s", flush=True)
             results = multiprocessing.Queue()
             attackers = [multiprocessing.Process(target=attack, args=(name, target, SECONDS, results), daemon=True)
-                         for name in ATTACKS]
+                         for name in ATTACKS if name in CHOSEN or CHOSEN == [""]]
             for process in attackers:
                 process.start()
             loud = run_honest(target, SECONDS)
@@ -385,7 +399,7 @@ def main():
             for process in attackers:
                 process.join(60)
             done.set()
-            faults = judge(target, quiet, loud, attacks, peak.result())
+            faults = judge(target, warm, quiet, loud, attacks, peak.result())
         if server.process.poll() is not None:
             faults.append("the server ended")
     finally:
