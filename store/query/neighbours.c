@@ -61,14 +61,16 @@ static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bo
 {
     const struct store_query *query = scan->query;
     const uint32_t count = task->granule->profile_count;
+    const enum store_aggregation aggregation =
+        scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     const struct block_profile *profiles;
     enum err_code code =
         block_read_profiles(task->block, task->granule, scan->cursor, &profiles, scan->err);
     code = scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
     if (code || task->is_broken)
         return code;
-    task->first = is_before ? scan_find_before(profiles, count) : 0;
-    task->end = is_before ? count : scan_find_after(profiles, 0, count);
+    task->first = is_before ? scan_find_before(profiles, count, aggregation) : 0;
+    task->end = is_before ? count : scan_find_after(profiles, 0, count, aggregation);
     while (task->first < task->end &&
            cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
         task->first++;
@@ -116,8 +118,11 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
     if (edge->count == CADENCE_NEIGHBOURS ||
         distance_ns + next_ns <= neighbours->scan->query->ahead_ns)
         return;
+    /* Behind a gap even the last one that was found may be farther away than five intervals. */
     __int128 wanted_ns = interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2)
                                      : (__int128)NEIGHBOURS_REACH_NS;
+    if (wanted_ns < distance_ns + next_ns)
+        wanted_ns = distance_ns + next_ns;
     if (wanted_ns > NEIGHBOURS_REACH_MAX_NS)
         wanted_ns = NEIGHBOURS_REACH_MAX_NS;
     if (wanted_ns > neighbours->wanted_reach_ns)

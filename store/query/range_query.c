@@ -67,7 +67,7 @@ struct range {
     /* The series in hand: */
     struct spread spread;
     bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
-    bool has_lost_rows; /* rows of deltas were read, and their labels are not wanted */
+    bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
     struct map_u64 cut_hours; /* totals alone, of more than one step */
     struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
@@ -531,6 +531,8 @@ static void add_gauges(struct range *range, const struct scan_task *task,
         if (row_labels_stays(group))
             spread_add(&range->spread, group, rows->profiles[ordinal].time_ns, 0,
                        keeps_row(kept_stacks, rows, i) ? rows->values[i] : 0);
+        else
+            range->has_lost_rows = true;
     }
     cover_profiles(range, task, rows->profiles + task->first);
 }
@@ -564,11 +566,12 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     return ERR_NONE;
 }
 
-/* Deltas without a row say nothing of labels that rows have: they are time in which the groups of
- * the series have 0, whichever those are. */
+/* Deltas and gauges of a granule without a row have no labels of samples: they are time in which
+ * each group of the series is 0. Such profiles may be in one granule with others or in one of their
+ * own, which compaction changes. */
 static bool is_idle(const struct range *range, const struct scan_task *task)
 {
-    return range->aggregation == STORE_SUM && !task->granule->row_count;
+    return range->aggregation != STORE_DIFFERENCE && !task->granule->row_count;
 }
 
 static enum err_code read_task(struct range *range, struct scan_task *task)
@@ -580,6 +583,8 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
             return ERR_NONE;
         map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
     }
+    if (is_idle(range, task) && range->aggregation == STORE_MEAN)
+        return read_times(range, task);
     if (is_idle(range, task)) {
         range->has_left_out = true;
         return ERR_NONE;
@@ -705,7 +710,7 @@ static enum err_code read_left_out(struct range *range, struct scan_task *tasks,
 static void add_idle_series(struct range *range, const struct scan_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
-    if (range->aggregation != STORE_SUM || range->spread.sum_count || range->has_lost_rows ||
+    if (range->aggregation == STORE_DIFFERENCE || range->spread.sum_count || range->has_lost_rows ||
         !covered->count)
         return;
     row_labels_begin(range->labels, task->block, task->granule);

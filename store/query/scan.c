@@ -307,25 +307,43 @@ static int64_t end_of(const struct block_profile *profile)
                                                                                    : end_ns;
 }
 
-uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end)
+/* A profile that ends by itself is no neighbour of one whose end the next one decides. */
+static bool counts_as_neighbour(const struct block_profile *profile,
+                                enum store_aggregation aggregation)
+{
+    return aggregation != STORE_SUM || profile->duration_ns <= 0;
+}
+
+uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end,
+                          enum store_aggregation aggregation)
 {
     uint32_t first = end;
-    for (int i = 0; i < CADENCE_NEIGHBOURS && first; i++) {
-        const int64_t time_ns = profiles[first - 1].time_ns;
-        while (first && profiles[first - 1].time_ns == time_ns)
-            first--;
+    int found = 0;
+    for (uint32_t i = end; i; i--) {
+        const bool is_new = first == end || profiles[i - 1].time_ns != profiles[first].time_ns;
+        if (!counts_as_neighbour(&profiles[i - 1], aggregation))
+            continue;
+        if (is_new && found++ == CADENCE_NEIGHBOURS)
+            break;
+        first = i - 1;
     }
     return first;
 }
 
-uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count)
+uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count,
+                         enum store_aggregation aggregation)
 {
-    for (int i = 0; i < CADENCE_NEIGHBOURS && first < count; i++) {
-        const int64_t time_ns = profiles[first].time_ns;
-        while (first < count && profiles[first].time_ns == time_ns)
-            first++;
+    uint32_t end = first;
+    int found = 0;
+    for (uint32_t i = first; i < count; i++) {
+        const bool is_new = end == first || profiles[i].time_ns != profiles[end - 1].time_ns;
+        if (!counts_as_neighbour(&profiles[i], aggregation))
+            continue;
+        if (is_new && found++ == CADENCE_NEIGHBOURS)
+            break;
+        end = i + 1;
     }
-    return first;
+    return end;
 }
 
 /* Which of the granule's profiles a query has. */
@@ -342,8 +360,8 @@ static void add_neighbours(const struct series_state *series, const struct block
 {
     const uint32_t earliest = find_ordinal(profiles, count, series->from_ns);
     const uint32_t latest = find_ordinal(profiles, count, series->until_ns);
-    const uint32_t first = scan_find_before(profiles, start);
-    const uint32_t end = scan_find_after(profiles, found->own_end, count);
+    const uint32_t first = scan_find_before(profiles, start, series->aggregation);
+    const uint32_t end = scan_find_after(profiles, found->own_end, count, series->aggregation);
     found->first = first > earliest ? first : earliest;
     found->first = found->own_first < found->first ? found->own_first : found->first;
     found->end = end < latest ? end : latest;

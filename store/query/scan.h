@@ -156,11 +156,15 @@ static inline uint32_t scan_profile_count(const struct scan_task *task)
     return task->is_neighbour ? 0 : task->end - task->first - task->outside_count;
 }
 
-/* Of ascending profiles those that are needed before a moment, of CADENCE_NEIGHBOURS times: the
- * first ordinal. end is that of the first profile at the moment or later. */
-uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end);
-/* And after it: the end. */
-uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count);
+/* The ordinal of the first neighbour before a moment, among ascending profiles: neighbours are the
+ * profiles of the CADENCE_NEIGHBOURS nearest times, of deltas only those without a duration. end is
+ * the ordinal of the first profile at the moment or later; it is returned if there is none. */
+uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end,
+                          enum store_aggregation aggregation);
+/* The ordinal behind the last neighbour of profiles[first] and later ones; first if there is none.
+ */
+uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count,
+                         enum store_aggregation aggregation);
 
 /* Is the window all of the task's granule? */
 static inline bool scan_is_whole(const struct scan_task *task)

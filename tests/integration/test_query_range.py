@@ -1,6 +1,7 @@
 """Values over time are the same at every zoom: a steady load is a flat line whatever the step and the window
 are, gaps are gaps, and totals are those of the profiles. How values are spread: store/query/spread.h."""
 
+import gzip
 import random
 import sys
 
@@ -12,6 +13,7 @@ from test_store import CPU, CPU_NAMES, HOUR, NAMES, compact, folded, make_profil
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import otlp_maker  # noqa: E402
+import pprof_maker  # noqa: E402
 
 SECOND, MINUTE, DAY = 10**9, 60 * 10**9, 24 * HOUR
 BEGIN = 1_790_000_000 * 10**9 // DAY * DAY
@@ -339,6 +341,83 @@ def test_gauges_hold_until_their_next_snapshot(start_server):
     check()
 
 
+def post_profile(client, service, time_ns, types, samples, duration=0):
+    """samples: [(values, labels)] of one stack."""
+    maker = pprof_maker.Maker(types)
+    main = maker.location([(maker.function("main", "main.c"), 7)])
+    for values, labels in samples:
+        maker.sample([main], values, labels)
+    maker.scalars(time=time_ns, duration=duration, period=1, period_type=types[-1])
+    answer = client.post("/api/v1/profiles", body=gzip.compress(maker.bytes(), 1),
+                         query={"label": f"service_name={service}"})
+    assert answer.status == 200, answer
+
+
+def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
+    """It is a moment at which each group of its series is 0, whether it is merged with the others or not."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    types, labels = [("inuse_space", "bytes")], [("thread", "t1")]
+    for minute in range(30):
+        post_profile(client, "labelled", BEGIN + minute * MINUTE, types, [([100], labels)] if minute != 10 else [])
+    for minute in range(20, 30):
+        post_profile(client, "plain", BEGIN + minute * MINUTE, types, [([100], [])])
+    post_profile(client, "empty", BEGIN, types, [])
+    post_profile(client, "empty", BEGIN + MINUTE, types, [])
+
+    def check():
+        window = {"start": BEGIN, "end": BEGIN + HOUR, "step": "1h"}
+        for more in ({"query": 'inuse_space{service_name!="empty"}', "label": "thread="},
+                     {"query": 'inuse_space{service_name!="empty",thread=""}'}):
+            series = one_series(ask(client, **window, **more))
+            assert series["average"] == 100 and series["covered_ms"] == 600_000, (more, series)
+        series = one_series(ask(client, **window, query='inuse_space{service_name="labelled"}', group_by="thread"))
+        assert series["labels"] == {"thread": "t1"} and near(series["average"], 100 * 29 / 30, 0.0001)
+        series = one_series(ask(client, **window, query='inuse_space{service_name="empty"}', group_by="thread"))
+        assert series["average"] == 0 and series["covered_ms"] == 120_000
+
+    check()
+    compact(server)
+    check()
+
+
+def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(start_server):
+    """Those with a duration are no neighbours of those without: they say nothing of when these end."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    without = [-60, -50, -40, -30, 5, 65, 75, 135, 145, 205]
+    times = [(at, 0) for at in without] + [(at, 5) for at in range(-25, 150, 5) if at not in without]
+    for at, duration in times:
+        post_profile(client, "mixed", BEGIN + at * SECOND, [("cpu", "nanoseconds")], [([0 if duration else 100], [])],
+                     duration * SECOND)
+
+    def read(start, end):
+        answer = ask(client, BEGIN + start * SECOND, BEGIN + end * SECOND, query="process_cpu:cpu", step="20s", rate="false")
+        return dict(map(tuple, one_series(answer)["points"]))
+
+    narrow = read(0, 200)
+    assert len(narrow) == 10
+
+    def check():
+        assert read(0, 200) == narrow
+        wide = read(-600, 800)
+        assert {at: wide[at] for at in narrow} == narrow
+
+    check()
+    compact(server)
+    check()
+
+
+def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
+    """A heap profile every ten minutes or so, and an hour without one."""
+    client = Tenant(server).api("ingest", "read")
+    push_snapshots(client, "gauge", {"job": [(BEGIN + at * SECOND, 1000) for at in (
+        -3137, -2504, -1904, -1227, -627, 2973, 3501, 4101, 4701, 5394)]})
+    wide = one_series(ask(client, BEGIN - 20 * MINUTE, BEGIN + 20 * MINUTE, query="inuse_space", step="10s"))
+    assert max(at for at, _ in wide["points"]) < BEGIN // 10**6
+    assert ask(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"] == []
+
+
 def test_a_rare_gauge_holds_as_well_as_the_others(start_server):
     """Three pods have a snapshot a minute, a job has one an hour, which counts until the next."""
     server = start_server("--jobs-interval", "1s")
@@ -405,11 +484,14 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         assert ("raised" in note) == (step == "7s")
 
 
-def test_groups_that_are_read_twice_count_once_in_the_statistics(server):
-    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again, whichever it is."""
+def test_groups_that_are_read_twice_count_once_in_the_statistics(start_server):
+    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again, whichever it is. Blocks
+    are merged first, since statistics count what is read and merging changes it."""
+    server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for pod in range(150):
         push(client, [(BEGIN + i * MINUTE, MINUTE, (pod + 1) * MINUTE) for i in range(10)], pod=f"p{pod:03}")
+    compact(server)
     window = BEGIN, BEGIN + 10_000 * SECOND
     for focus in ({}, {"focus": "main"}):
         all_groups = ask(client, *window, step="1s", group_by="pod", limit=200, **focus)
