@@ -47,7 +47,7 @@ enum err_code password_hash(struct rate_limiter *rate_limiter, struct span passw
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
-    low_priority_call(hash, &hashing);
+    low_priority_call(LOW_PRIORITY_NICE, hash, &hashing);
     rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
     return hashing.code;
 }
@@ -66,7 +66,8 @@ enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot
         return code;
     struct hashing hashing = {
         .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
-    low_priority_call(hash, &hashing);
+    low_priority_call(slot == SLOT_PASSWORD_DEVICE ? LOW_PRIORITY_NICE_KNOWN : LOW_PRIORITY_NICE,
+                      hash, &hashing);
     rate_limiter_leave(rate_limiter, slot);
     if (!hashing.code)
         *ret_matches = hashing.matches && has_hash;

@@ -3,7 +3,8 @@
  *
  * One hash takes 16 MiB and a fifth of a CPU second, so that at most two run at once and at most
  * two requests wait for them; more are refused (503), and a flood of attempts cannot take all
- * workers. Browsers with a device cookie have a third place of their own. Threads: any.
+ * workers. Browsers with a device cookie have a third place of their own, and go
+ * before the guesses of others (lib/base/low_priority.h). Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_H
 #define API_IDENTITY_PASSWORD_H

@@ -517,7 +517,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     making->answer = answer;
     making->err = err;
     if (making->report->is_anonymous)
-        low_priority_call(write_answer, making);
+        low_priority_call(LOW_PRIORITY_NICE, write_answer, making);
     else
         write_answer(making);
     const enum err_code code = making->code;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 struct call {
+    int nice;
     void (*function)(void *context);
     void *context;
 };
@@ -13,14 +14,14 @@ struct call {
 static void *run_call(void *argument)
 {
     struct call *call = argument;
-    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + LOW_PRIORITY_NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + call->nice);
     call->function(call->context);
     return NULL;
 }
 
-void low_priority_call(void (*function)(void *context), void *context)
+void low_priority_call(int nice, void (*function)(void *context), void *context)
 {
-    struct call call = {.function = function, .context = context};
+    struct call call = {.nice = nice, .function = function, .context = context};
     pthread_t thread;
     /* Only the main thread handles signals. */
     sigset_t all, before;

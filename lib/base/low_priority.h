@@ -11,10 +11,12 @@
 #ifndef LIB_BASE_LOW_PRIORITY_H
 #define LIB_BASE_LOW_PRIORITY_H
 
-enum { LOW_PRIORITY_NICE = 10 };
+/* For work that an attacker may request, and for the same work where the client has proved more,
+ * which is done before it: three times the weight. */
+enum { LOW_PRIORITY_NICE = 10, LOW_PRIORITY_NICE_KNOWN = 5 };
 
-/* Calls function(context) on a thread of low priority and returns when it has returned. Without
- * resources for a thread the caller's thread runs it. */
-void low_priority_call(void (*function)(void *context), void *context);
+/* Calls function(context) on a thread whose nice value is higher by nice, and returns when it has
+ * returned. Without resources for a thread the caller's thread runs it. */
+void low_priority_call(int nice, void (*function)(void *context), void *context);
 
 #endif

@@ -339,7 +339,7 @@ def judge(target, warm, quiet, loud, attacks, peak_mib):
         figures = [percentile(part[kind], share) for part in (quiet, loud) for share in (0.5, 0.99)]
         ratio = figures[3] / figures[1]
         print(f"{kind:<15} {figures[0]:>7.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} {figures[3]:>8.1f} {ratio:>6.2f}")
-        if ratio > 2 and figures[3] > FLOOR_MS and kind != "sign-in":
+        if ratio > 2 and figures[3] > FLOOR_MS:
             faults.append(f"p99 of {kind} is {ratio:.2f} times the quiet one")
     refused = [text for part in (warm, quiet, loud) for text in part.get("refused", [])]
     faults += [f"honest request refused: {text}" for text in refused[:5]]
