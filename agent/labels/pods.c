@@ -137,7 +137,7 @@ static void *run(void *context)
 {
     struct pods *pods = context;
     struct err err = {0};
-    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* for the token's file */
     do {
         tell(pods, refresh(pods, &err), &err);
     } while (wait(pods));

@@ -14,19 +14,20 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define MAY_LOAD (CAPABILITY_BIT(RIGHT_BPF) | CAPABILITY_BIT(RIGHT_SYS_ADMIN))
+#define MAY_LOAD (CAPABILITY_BIT(CAPABILITY_BPF) | CAPABILITY_BIT(CAPABILITY_SYS_ADMIN))
 
 static const struct {
-    enum right number;
+    enum capability number;
     const char *name;
     const char *purpose;
 } rights[] = {
-    {RIGHT_BPF, "CAP_BPF", "to load programs into the kernel"},
-    {RIGHT_PERFMON, "CAP_PERFMON", "to sample all processes"},
-    {RIGHT_SYS_PTRACE, "CAP_SYS_PTRACE", "to see the mappings and files of other users' processes"},
-    {RIGHT_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
+    {CAPABILITY_BPF, "CAP_BPF", "to load programs into the kernel"},
+    {CAPABILITY_PERFMON, "CAP_PERFMON", "to sample all processes"},
+    {CAPABILITY_SYS_PTRACE, "CAP_SYS_PTRACE",
+     "to see the mappings and files of other users' processes"},
+    {CAPABILITY_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
      "to read programs that only their owners may read"},
-    {RIGHT_SYSLOG, "CAP_SYSLOG", "to name the kernel's functions"},
+    {CAPABILITY_SYSLOG, "CAP_SYSLOG", "to name the kernel's functions"},
 };
 
 static void say(bool is_fine, const char *what, const char *remedy)

@@ -8,7 +8,7 @@
 
 enum { CAPABILITY_WORDS = _LINUX_CAPABILITY_U32S_3, CAPABILITY_COUNT = 64 };
 
-static bool get(struct __user_cap_data_struct sets[CAPABILITY_WORDS])
+static bool read_sets(struct __user_cap_data_struct sets[CAPABILITY_WORDS])
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     return syscall(SYS_capget, &header, sets) == 0;
@@ -17,11 +17,11 @@ static bool get(struct __user_cap_data_struct sets[CAPABILITY_WORDS])
 uint64_t capabilities_effective(void)
 {
     struct __user_cap_data_struct sets[CAPABILITY_WORDS];
-    return get(sets) ? sets[0].effective | (uint64_t)sets[1].effective << 32 : 0;
+    return read_sets(sets) ? sets[0].effective | (uint64_t)sets[1].effective << 32 : 0;
 }
 
-/* While CAP_SETPCAP is there, if it ever was; without it what is executed is held by
- * no_new_privs. */
+/* Dropping from the bounding set needs CAP_SETPCAP, so it comes before the other sets. Without that
+ * capability, no_new_privs alone keeps executed programs from gaining capabilities. */
 static void drop_bounds(uint64_t kept)
 {
     for (unsigned i = 0; i < CAPABILITY_COUNT; i++) {
@@ -35,7 +35,7 @@ bool capabilities_keep(uint64_t kept)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[CAPABILITY_WORDS];
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !get(sets))
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !read_sets(sets))
         return false;
     drop_bounds(kept);
     for (unsigned i = 0; i < CAPABILITY_WORDS; i++) {

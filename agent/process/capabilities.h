@@ -1,7 +1,7 @@
 /*
- * rights: what the agent may do: which capabilities it has, and giving up what is not needed.
+ * capabilities: reads and drops Linux capabilities (capabilities(7)).
  *
- * Capabilities belong to a thread: each thread keeps its own. Threads: any.
+ * Capabilities belong to a thread; each function acts on the calling thread. Threads: any.
  */
 #ifndef AGENT_PROCESS_CAPABILITIES_H
 #define AGENT_PROCESS_CAPABILITIES_H
@@ -9,34 +9,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Numbers of linux/capability.h, some of which are newer than a header may be. */
-enum right {
-    RIGHT_DAC_READ_SEARCH = 2,
-    RIGHT_SYS_PTRACE = 19,
-    RIGHT_SYS_ADMIN = 21,
-    RIGHT_SYSLOG = 34,
-    RIGHT_PERFMON = 38,
-    RIGHT_BPF = 39,
-    RIGHT_CHECKPOINT_RESTORE = 40,
+/* Numbers of linux/capability.h; installed headers may lack the newer ones. */
+enum capability {
+    CAPABILITY_DAC_READ_SEARCH = 2,
+    CAPABILITY_SYS_PTRACE = 19,
+    CAPABILITY_SYS_ADMIN = 21,
+    CAPABILITY_SYSLOG = 34,
+    CAPABILITY_PERFMON = 38,
+    CAPABILITY_BPF = 39,
+    CAPABILITY_CHECKPOINT_RESTORE = 40,
 };
 
-#define CAPABILITY_BIT(right) (UINT64_C(1) << (right))
+#define CAPABILITY_BIT(number) (UINT64_C(1) << (number))
 
-/* What is needed once sampling runs: maps are made and filled (BPF), mappings and files of new
- * processes are read (SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE), modules' symbols (SYSLOG).
- */
+/* Needed while sampling: BPF maps are created and filled (BPF), mappings and files of new processes
+ * are read (SYS_PTRACE, DAC_READ_SEARCH, CHECKPOINT_RESTORE), and kernel symbols (SYSLOG). */
 #define CAPABILITIES_FOR_SAMPLING                                                                  \
-    (CAPABILITY_BIT(RIGHT_BPF) | CAPABILITY_BIT(RIGHT_SYS_PTRACE) |                                \
-     CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH) | CAPABILITY_BIT(RIGHT_SYSLOG) |                        \
-     CAPABILITY_BIT(RIGHT_CHECKPOINT_RESTORE))
+    (CAPABILITY_BIT(CAPABILITY_BPF) | CAPABILITY_BIT(CAPABILITY_SYS_PTRACE) |                      \
+     CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH) | CAPABILITY_BIT(CAPABILITY_SYSLOG) |              \
+     CAPABILITY_BIT(CAPABILITY_CHECKPOINT_RESTORE))
 
 /* The effective capabilities of the calling thread. */
 uint64_t capabilities_effective(void);
 
 /*
- * Gives up all capabilities of the calling thread but those of kept, for itself and for what it
- * executes, and takes on no_new_privs: nothing that it executes can get more. What it has not it
- * does not get. False: the kernel would not, and it has what it had.
+ * Drops all capabilities of the calling thread that are not in kept, also for programs that it
+ * executes, and sets no_new_privs, so that these cannot gain any. Adds none. False: the kernel
+ * refused, and nothing has changed.
  */
 bool capabilities_keep(uint64_t kept);
 

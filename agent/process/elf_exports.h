@@ -1,9 +1,9 @@
 /*
- * elf_exports: where a program or shared library has a symbol that it exports, by name.
+ * elf_exports: finds exported symbols of a program or shared library by name.
  *
- * Looked up by the file's own hash table (DT_GNU_HASH), as the dynamic linker does: a few small
- * reads, and mostly one where there is no such symbol. Files are of any process: every number is
- * checked, searches are bounded, and what makes no sense has no symbols. Threads: any.
+ * Uses the file's hash table (DT_GNU_HASH) as the dynamic linker does: a few small reads per
+ * lookup, and usually a single one for a symbol that does not exist. Files are untrusted: every
+ * number is checked, searches are bounded, and a damaged table has no symbols. Threads: any.
  */
 #ifndef AGENT_PROCESS_ELF_EXPORTS_H
 #define AGENT_PROCESS_ELF_EXPORTS_H
@@ -17,7 +17,7 @@ struct elf_file;
 struct elf_exports {
     int fd;
     const struct elf_file *file;
-    uint64_t symbols; /* offsets in the file */
+    uint64_t symbols; /* file offset, as the next two */
     uint64_t strings;
     uint64_t hash;
     uint32_t bucket_count;
@@ -27,15 +27,16 @@ struct elf_exports {
 };
 
 struct elf_symbol {
-    uint64_t address; /* as the file has it */
+    uint64_t address; /* ELF address */
     uint64_t bytes;
 };
 
-/* Borrows fd and file. False when it exports nothing in that way. */
+/* Borrows fd and file. False: the file has no such hash table. */
 bool elf_exports_init(struct elf_exports *symbols, int fd, const struct elf_file *file);
+/* False: the file does not export name. */
 bool elf_exports_find(const struct elf_exports *symbols, const char *name,
                       struct elf_symbol *ret_symbol);
-/* Bytes that the file has for an address; false when it has none. */
+/* Reads size bytes at an ELF address from the file; false: it does not contain them. */
 bool elf_exports_read(const struct elf_exports *symbols, uint64_t address, void *to, size_t size);
 
 #endif

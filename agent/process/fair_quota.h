@@ -1,10 +1,17 @@
 /*
- * fair_share: who may take how much of what all processes of the host share, so that one of them
- * leaves room for the others.
+ * fair_quota: limits what one owner may take of a table that all processes of the host share, so
+ * that one owner cannot fill it.
  *
- * While less than half is taken everybody takes what he needs. Of what is left then each owner has
- * at most an eighth, and so has each single taking at any time. An owner is a user, or of root's
- * processes each (process_file_owner). Pure functions. Threads: any.
+ * While less than half of the table is used, an owner takes what it needs. From then on what an
+ * owner takes is counted, and the owner may hold at most 1/8 of the entries that are left. A single
+ * request for more than one entry may never exceed 1/8 of what is left.
+ *
+ * If owners one after the other take all that they may, the k-th one finds at least (7/8)^(k-1) of
+ * half the table free. Example for a table of 8,192 entries, 4,096 of which are used: one owner may
+ * take at most 512 more; 3,584 are free then, of which the next owner may take at most 448.
+ *
+ * An owner is a user, or a single process where the user is root (process_file_owner). The
+ * functions are pure. Threads: any.
  */
 #ifndef AGENT_PROCESS_FAIR_QUOTA_H
 #define AGENT_PROCESS_FAIR_QUOTA_H
@@ -12,21 +19,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FAIR_SHARE = 8 };
+enum { FAIR_QUOTA_DIVISOR = 8 };
 
-/* Is it asked who takes, and counted what he holds? */
+/* Whether what an owner takes is counted from now on. */
 static inline bool fair_quota_is_counted(uint32_t used, uint32_t limit)
 {
     return used >= limit / 2;
 }
 
-/* held: what the owner took since it is counted. */
+/* Whether an owner may take `wanted` entries; held: what it has taken since that is counted. */
 static inline bool fair_quota_allows(uint32_t used, uint32_t limit, uint32_t held, uint32_t wanted)
 {
     const uint32_t left = limit - used;
-    if (wanted > left || (wanted > 1 && wanted > left / FAIR_SHARE))
+    if (wanted > left || (wanted > 1 && wanted > left / FAIR_QUOTA_DIVISOR))
         return false;
-    return !fair_quota_is_counted(used, limit) || held + wanted <= left / FAIR_SHARE;
+    return !fair_quota_is_counted(used, limit) || held + wanted <= left / FAIR_QUOTA_DIVISOR;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * owner_sums: how much each owner (fair_share.h) holds of something, for those who hold any of it.
+ * owner_usage: how much of a resource each owner (fair_quota.h) holds.
  *
- * A look-up goes through all of them: owners that hold what is counted are few. Owner 0 is nobody,
- * and holds nothing. Threads: one.
+ * A list of the owners that hold anything, searched linearly, because they are few. Owner 0 means
+ * "not counted" and holds nothing. Threads: one.
  */
 #ifndef AGENT_PROCESS_OWNER_USAGE_H
 #define AGENT_PROCESS_OWNER_USAGE_H
@@ -14,18 +14,18 @@ struct owner_usage_entry {
     uint32_t held; /* never 0 */
 };
 
-/* Zeros: nobody holds anything. */
+/* All zeros: an empty list. */
 struct owner_usage {
     struct owner_usage_entry *list;
     uint32_t count;
     uint32_t capacity;
 };
 
-void owner_usage_fini(struct owner_usage *sums);
+void owner_usage_fini(struct owner_usage *usage);
 
-uint32_t owner_usage_get(const struct owner_usage *sums, uint64_t owner);
-void owner_usage_add(struct owner_usage *sums, uint64_t owner, uint32_t amount);
-/* Of what it holds. */
-void owner_usage_take(struct owner_usage *sums, uint64_t owner, uint32_t amount);
+uint32_t owner_usage_get(const struct owner_usage *usage, uint64_t owner);
+void owner_usage_add(struct owner_usage *usage, uint64_t owner, uint32_t amount);
+/* Subtracts amount, which the owner holds. */
+void owner_usage_take(struct owner_usage *usage, uint64_t owner, uint32_t amount);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * proc_text: the formats of /proc that the agent reads (proc(5)): a line of maps, stat, status,
- * cgroup.
+ * proc_text: parsers for files of /proc (proc(5)): a line of maps, stat, status, cgroup.
  *
- * Paths and names in them are of any process: any bytes, line breaks as the kernel writes them
- * ("\012"). Pure functions; spans point into the text given. Threads: any.
+ * Paths and names in them are chosen by processes: they contain any bytes, with line breaks escaped
+ * by the kernel ("\012"). Pure functions; the resulting spans point into the given text.
+ * Threads: any.
  */
 #ifndef AGENT_PROCESS_PROC_TEXT_H
 #define AGENT_PROCESS_PROC_TEXT_H
@@ -21,39 +21,39 @@ struct proc_mapping {
     uint32_t device_major;
     uint32_t device_minor;
     bool is_executable;
-    bool is_deleted;  /* its path leads nowhere, or to another file */
+    bool is_deleted;  /* path leads nowhere, or to another file */
     struct span path; /* may be empty; "[vdso]" and the like; without " (deleted)" */
 };
 
-/* False when the line is none of maps. */
+/* False: the line is not one of /proc/PID/maps. */
 bool proc_text_mapping(struct span line, struct proc_mapping *ret_mapping);
 
 struct proc_status {
     uint32_t parent_id;
     bool is_kernel_thread;
-    uint32_t thread_count; /* with the first one, until the last one has ended */
-    uint64_t start_ticks;  /* since boot, of sysconf(_SC_CLK_TCK) a second */
+    uint32_t thread_count; /* includes the first thread, until the last thread has ended */
+    uint64_t start_ticks;  /* since boot; sysconf(_SC_CLK_TCK) per second */
 };
 
-/* Of /proc/PID/stat, where the name may hold blanks and parentheses. */
+/* Parses /proc/PID/stat. The name in it may contain blanks and parentheses. */
 bool proc_text_stat(struct span text, struct proc_status *ret_status);
 
-/* The users that /proc/PID/status says: the real one, and the one that it acts as. */
+/* Finds the real and the effective user in /proc/PID/status. */
 bool proc_text_users(struct span text, uint32_t *ret_real, uint32_t *ret_effective);
 
-/* Its number as it knows itself, in the innermost PID namespace. */
+/* Finds in /proc/PID/status the process's number in its own (innermost) PID namespace. */
 bool proc_text_own_number(struct span text, uint64_t *ret_number);
 
-/* The path of the unified hierarchy in /proc/PID/cgroup, else, or where that is at its root, that
- * of systemd's; empty: none. */
+/* The path of the unified hierarchy in /proc/PID/cgroup. If there is none, or it is the root, the
+ * path of systemd's hierarchy; empty: none. */
 struct span proc_text_cgroup(struct span text);
 
-/* What a cgroup's path says, for containers of Docker, Podman, containerd and CRI-O and for units
- * of systemd: the last part that looks like a container's id (64 hexadecimal digits), and the last
- * that is a service or scope; empty: none. */
+/* The container id in a cgroup path (Docker, Podman, containerd, CRI-O): the last part with 64
+ * hexadecimal digits; empty: none. */
 struct span proc_text_container(struct span cgroup);
+/* The systemd unit in a cgroup path: the last service or scope; empty: none. */
 struct span proc_text_unit(struct span cgroup);
-/* The innermost slice of systemd; empty: none. */
+/* The innermost systemd slice in a cgroup path; empty: none. */
 struct span proc_text_slice(struct span cgroup);
 
 #endif

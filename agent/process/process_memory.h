@@ -1,8 +1,9 @@
 /*
- * process_memory: reads the memory of another process, at addresses that it may have invented.
+ * process_memory: reads the memory of another process (process_vm_readv).
  *
- * The process runs on meanwhile: what is read is a picture of some moment, and parts of it of
- * another. Needs CAP_SYS_PTRACE for processes of others. Threads: any.
+ * Addresses may come from that process, so any value is allowed. The process keeps running: bytes
+ * of one read may be from different times. Processes of other users need CAP_SYS_PTRACE.
+ * Threads: any.
  */
 #ifndef AGENT_PROCESS_PROCESS_MEMORY_H
 #define AGENT_PROCESS_PROCESS_MEMORY_H
@@ -11,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All of size bytes, or false. */
+/* False: not all of size bytes could be read. */
 bool process_memory_read(uint32_t process_id, uint64_t address, void *to, size_t size);
-/* As many as there are from address on: 0 for none. */
+/* Reads up to size bytes. Returns how many were readable from address on; 0: none. */
 size_t process_memory_read_some(uint32_t process_id, uint64_t address, void *to, size_t size);
 
 static inline bool process_memory_word(uint32_t process_id, uint64_t address, uint64_t *ret_word)

@@ -21,19 +21,21 @@ enum {
     MAPS_MAX_BYTES = 64 << 20,
     STAT_MAX_BYTES = 4096,
     PATH_BYTES = 64,
-    TOLD_MAX = 256,  /* mappings of one process in a second, which are taken as they come */
-    SCAN_SHARE = 10, /* of the time one process is asked for, at most this part */
-    /* And all together this one where that is needed at once, and as much again in sweeps: whoever
-     * needs it at once again and again would leave nothing for those that wait. */
-    ALL_SCANS_SHARE = 10,
-    LOSS_SHARE = 10, /* of all of /proc after losses */
+    MAP_EVENTS_MAX = 256, /* of one process in a second; further ones lead to a scan */
+    /* A scan that took t is followed by a pause of so many t: for one process, for all processes
+     * together, and for the whole of /proc after losses. Immediate scans and scans in sweeps have a
+     * pause each, because a process that needs immediate scans all the time would otherwise block
+     * the sweeps. */
+    SCAN_PAUSE_FACTOR = 10,
+    ALL_SCANS_PAUSE_FACTOR = 10,
+    LOSS_PAUSE_FACTOR = 10,
 };
 
 #define USER_ADDRESS_END (UINT64_C(1) << 63)
 #define KEPT_AFTER_END_NS (3 * CLOCK_NS_PER_S)
 #define RESCAN_PAUSE_NS CLOCK_NS_PER_S
 #define REFUSED_PAUSE_NS (10 * CLOCK_NS_PER_S)
-/* At a time: samples wait meanwhile. */
+/* In one call, because samples wait meanwhile. */
 #define SWEEP_MAX_NS (50 * CLOCK_NS_PER_MS)
 #define LOSS_SCAN_MAX_NS (300 * CLOCK_NS_PER_MS)
 
@@ -43,11 +45,11 @@ struct processes {
     struct process *buckets[BUCKET_COUNT];
     struct processes_counts counts;
     uint64_t ns_per_tick;
-    int64_t next_all_ns;   /* all of /proc may be read again after a loss from then on */
-    int64_t next_scan_ns;  /* the same of a process that is needed at once */
-    int64_t next_sweep_ns; /* and of those that wait */
-    uint32_t swept_bucket; /* where the last of them was */
-    bool is_scan_due;      /* something was lost since */
+    int64_t next_all_ns;   /* earliest scan of the whole of /proc after a loss */
+    int64_t next_scan_ns;  /* earliest immediate scan of a known process */
+    int64_t next_sweep_ns; /* earliest scan of a waiting process in a sweep */
+    uint32_t swept_bucket; /* bucket of the last scan in a sweep */
+    bool is_scan_due;      /* events were lost since the last scan of the whole of /proc */
 };
 
 struct processes *processes_create(struct binaries *binaries,
@@ -63,7 +65,7 @@ struct processes *processes_create(struct binaries *binaries,
 
 /* ---- the table ---- */
 
-static struct process **place_of(struct processes *processes, uint32_t process_id)
+static struct process **find_slot(struct processes *processes, uint32_t process_id)
 {
     struct process **place = &processes->buckets[process_id % BUCKET_COUNT];
     while (*place && (*place)->process_id != process_id)
@@ -71,7 +73,7 @@ static struct process **place_of(struct processes *processes, uint32_t process_i
     return place;
 }
 
-static void release(struct processes *processes, const struct process_mapping *mapping)
+static void release_binary(struct processes *processes, const struct process_mapping *mapping)
 {
     if (mapping->binary != BINARY_NONE)
         binaries_release(processes->binaries, mapping->binary);
@@ -80,13 +82,13 @@ static void release(struct processes *processes, const struct process_mapping *m
 static void drop_mappings(struct processes *processes, struct process *process)
 {
     for (uint32_t i = 0; i < process->mapping_count; i++)
-        release(processes, &process->mappings[i]);
+        release_binary(processes, &process->mappings[i]);
     processes->counts.mappings -= process->mapping_count;
     process->mapping_count = 0;
     process->program = BINARY_NONE;
 }
 
-/* What was true of the program before this one. */
+/* Drops all that belongs to the program that the process executed until now. */
 static void drop_program(struct processes *processes, struct process *process)
 {
     drop_mappings(processes, process);
@@ -101,7 +103,7 @@ static uint64_t owner_where_counted(const struct processes *processes, struct pr
     return binaries_are_counted(processes->binaries) ? process_owner(process) : 0;
 }
 
-static void forget(struct processes *processes, struct process **place)
+static void forget_process(struct processes *processes, struct process **place)
 {
     struct process *process = *place;
     if (processes->options.on_forget)
@@ -119,14 +121,14 @@ void processes_destroy(struct processes *processes)
         return;
     for (uint32_t i = 0; i < BUCKET_COUNT; i++) {
         while (processes->buckets[i])
-            forget(processes, &processes->buckets[i]);
+            forget_process(processes, &processes->buckets[i]);
     }
     mem_free(processes);
 }
 
-static struct process *add(struct processes *processes, uint32_t process_id)
+static struct process *get_or_add(struct processes *processes, uint32_t process_id)
 {
-    struct process **place = place_of(processes, process_id);
+    struct process **place = find_slot(processes, process_id);
     if (*place)
         return *place;
     if (processes->counts.processes == PROCESSES_MAX) {
@@ -140,7 +142,7 @@ static struct process *add(struct processes *processes, uint32_t process_id)
     return *place = process;
 }
 
-static void tell_change(struct processes *processes, struct process *process)
+static void notify_change(struct processes *processes, struct process *process)
 {
     if (processes->options.on_change)
         processes->options.on_change(processes->options.context, process);
@@ -148,9 +150,10 @@ static void tell_change(struct processes *processes, struct process *process)
 
 /* ---- mappings ---- */
 
-/* Which they are nobody knows then: more of them are counted than were once without a place, so
- * that those that are told or found again count once. */
-static void leave_out(struct processes *processes, struct process *process, uint32_t count)
+/* Counts mappings without room. Their addresses are not kept, so a mapping that is reported again
+ * cannot be recognised. Only the excess over the largest number since the program began is counted,
+ * so that repeated reports of the same mappings count once. */
+static void count_left_out(struct processes *processes, struct process *process, uint32_t count)
 {
     process->has_refused = true;
     process->left_out += count;
@@ -160,14 +163,14 @@ static void leave_out(struct processes *processes, struct process *process, uint
     process->counted_left_out = process->left_out;
 }
 
-static bool make_room(struct processes *processes, struct process *process)
+static bool reserve_mapping(struct processes *processes, struct process *process)
 {
     if (process->mapping_count + 1 >= MAPPINGS_OF_ONE_MAX ||
         processes->counts.mappings + 1 >= MAPPINGS_MAX) {
-        leave_out(processes, process, 1);
+        count_left_out(processes, process, 1);
         return false;
     }
-    /* Two more: an insertion may split what is there. */
+    /* Two more, because an insertion may split an existing mapping. */
     if (process->mapping_count + 2 > process->mapping_capacity) {
         process->mapping_capacity = process->mapping_capacity ? 2 * process->mapping_capacity : 16;
         process->mappings =
@@ -176,8 +179,8 @@ static bool make_room(struct processes *processes, struct process *process)
     return true;
 }
 
-static void insert_at(struct processes *processes, struct process *process, uint32_t i,
-                      const struct process_mapping *mapping)
+static void insert_mapping(struct processes *processes, struct process *process, uint32_t i,
+                           const struct process_mapping *mapping)
 {
     memmove(&process->mappings[i + 1], &process->mappings[i],
             (process->mapping_count - i) * sizeof(*mapping));
@@ -186,18 +189,18 @@ static void insert_at(struct processes *processes, struct process *process, uint
     processes->counts.mappings++;
 }
 
-static void remove_at(struct processes *processes, struct process *process, uint32_t i)
+static void remove_mapping(struct processes *processes, struct process *process, uint32_t i)
 {
-    release(processes, &process->mappings[i]);
+    release_binary(processes, &process->mappings[i]);
     process->mapping_count--;
     processes->counts.mappings--;
     memmove(&process->mappings[i], &process->mappings[i + 1],
             (process->mapping_count - i) * sizeof(*process->mappings));
 }
 
-/* Takes [start, limit) away from what is mapped, as mmap does with what it maps over. */
-static void cut_out(struct processes *processes, struct process *process, uint64_t start,
-                    uint64_t limit)
+/* Removes [start, limit) from the mappings, as mmap does with MAP_FIXED. */
+static void unmap_range(struct processes *processes, struct process *process, uint64_t start,
+                        uint64_t limit)
 {
     uint32_t i = process_mapping_index(process, start);
     if (i < process->mapping_count && process->mappings[i].start < start) {
@@ -210,12 +213,12 @@ static void cut_out(struct processes *processes, struct process *process, uint64
             rest.start = limit;
             if (rest.binary != BINARY_NONE)
                 binaries_ref(processes->binaries, rest.binary);
-            insert_at(processes, process, i, &rest);
+            insert_mapping(processes, process, i, &rest);
             return;
         }
     }
     while (i < process->mapping_count && process->mappings[i].limit <= limit)
-        remove_at(processes, process, i);
+        remove_mapping(processes, process, i);
     if (i < process->mapping_count && process->mappings[i].start < limit) {
         struct process_mapping *old = &process->mappings[i];
         old->file_offset += limit - old->start;
@@ -228,8 +231,8 @@ static bool is_vdso(struct span path)
     return span_equal_text(path, "[vdso]");
 }
 
-/* Memory that has a name, but no file behind it, is code made at run time; but some programs run
- * from a file in memory alone, as containers' first ones do. */
+/* A named mapping without a file on disk is JIT code. A memfd may be either: container runtimes
+ * execute themselves from one. */
 static bool is_file(const struct binary_source *source)
 {
     const struct span path = source->path;
@@ -240,7 +243,7 @@ static bool is_file(const struct binary_source *source)
            !span_starts_with(path, "/anon_hugepage");
 }
 
-/* Files that are deleted by now have a path that says so in one of the two sources. */
+/* Of the two sources, /proc appends " (deleted)" to the path of a deleted file. */
 static bool is_path_of(const struct binary *binary, struct span path)
 {
     const struct span known = span_text(binary->path);
@@ -250,12 +253,15 @@ static bool is_path_of(const struct binary *binary, struct span path)
     return rest.size == 0 || span_equal_text(rest, " (deleted)");
 }
 
-/* A place that has a file already, and the same is told again. A scan, which has no build ids and
- * reads all, is believed to tell what the side band has told where its path is the same. What the
- * side band tells is a mapping of its own, and so may be of another file that has the path by now:
- * the file is asked. */
-static bool is_told_again(const struct processes *processes, const struct process *process,
-                          const struct binary_source *source, uint64_t file_offset)
+/*
+ * Whether the mapping is known already, with the same file as far as the path shows.
+ *
+ * A scan repeats all mappings without build ids, so an equal path is taken as the same file. A map
+ * event without build id is a new mapping and may be of another file that has the path by now (no
+ * event reports munmap); the caller then opens the file and compares (retake_binary).
+ */
+static bool is_reported_again(const struct processes *processes, const struct process *process,
+                              const struct binary_source *source, uint64_t file_offset)
 {
     const uint32_t i = process_mapping_index(process, source->start);
     if (i == process->mapping_count)
@@ -267,7 +273,7 @@ static bool is_told_again(const struct processes *processes, const struct proces
            is_path_of(binaries_get(processes->binaries, old->binary), source->path);
 }
 
-/* Of the mapping that is_told_again: its file may not have opened when it was told before. */
+/* Whether the file of a mapping that is_reported_again was read; it may have failed to open. */
 static bool was_read(const struct processes *processes, const struct process *process,
                      const struct binary_source *source)
 {
@@ -275,7 +281,7 @@ static bool was_read(const struct processes *processes, const struct process *pr
     return binaries_get(processes->binaries, number)->file.segment_count > 0;
 }
 
-/* A place that is known to have none, and the same is found again. */
+/* Whether the mapping is known already, without a file. */
 static bool is_without_file(const struct process *process, const struct binary_source *source)
 {
     const struct process_mapping *old = process_find_mapping(process, source->start);
@@ -284,10 +290,10 @@ static bool is_without_file(const struct process *process, const struct binary_s
            old->is_vdso == is_vdso(source->path) && !is_file(source);
 }
 
-/* The binary of the mapping that is_told_again, or where that is no ELF file that can be read (any
- * more) the one that is known there. */
-static uint32_t take_again(struct processes *processes, struct process *process,
-                           const struct binary_source *source)
+/* A reference to the binary that a mapping which is_reported_again has now; to the known one if the
+ * path does not lead to a readable ELF file any more. */
+static uint32_t retake_binary(struct processes *processes, struct process *process,
+                              const struct binary_source *source)
 {
     const uint32_t old = process->mappings[process_mapping_index(process, source->start)].binary;
     const uint32_t number = binaries_take(processes->binaries, source);
@@ -302,7 +308,7 @@ static uint32_t take_again(struct processes *processes, struct process *process,
     return old;
 }
 
-/* Counted once, however often it is tried. */
+/* Counts a refused mapping once, however often it is tried again. */
 static void note_refusal(struct processes *processes, struct process *process,
                          const struct process_mapping *mapping)
 {
@@ -312,7 +318,7 @@ static void note_refusal(struct processes *processes, struct process *process,
         processes->counts.refused_mappings++;
 }
 
-static void put_mapping(struct processes *processes, struct process *process,
+static void add_mapping(struct processes *processes, struct process *process,
                         const struct binary_source *source, uint64_t file_offset, bool is_scan)
 {
     struct process_mapping mapping = {.start = source->start,
@@ -320,22 +326,22 @@ static void put_mapping(struct processes *processes, struct process *process,
                                       .file_offset = file_offset,
                                       .binary = BINARY_NONE,
                                       .is_vdso = is_vdso(source->path)};
-    /* [vsyscall] lies among the kernel's addresses, which programs do not run at. */
+    /* [vsyscall] is at a kernel address, where programs do not run. */
     if (source->limit > USER_ADDRESS_END)
         return;
-    const bool is_known = is_told_again(processes, process, source, file_offset);
+    const bool is_known = is_reported_again(processes, process, source, file_offset);
     if ((is_known && is_scan && was_read(processes, process, source)) ||
-        (is_scan && is_without_file(process, source)) || !make_room(processes, process))
+        (is_scan && is_without_file(process, source)) || !reserve_mapping(processes, process))
         return;
     if (is_known)
-        mapping.binary = take_again(processes, process, source);
+        mapping.binary = retake_binary(processes, process, source);
     else if (is_file(source))
         mapping.binary = binaries_take(processes->binaries, source);
     mapping.is_refused = mapping.binary == BINARY_NONE && is_file(source);
     if (mapping.is_refused)
         note_refusal(processes, process, &mapping);
-    cut_out(processes, process, source->start, source->limit);
-    insert_at(processes, process, process_mapping_index(process, source->start), &mapping);
+    unmap_range(processes, process, source->start, source->limit);
+    insert_mapping(processes, process, process_mapping_index(process, source->start), &mapping);
     if (process->program == BINARY_NONE && mapping.binary != BINARY_NONE)
         process->program = mapping.binary;
     if (mapping.binary != BINARY_NONE && processes->options.on_file)
@@ -359,8 +365,8 @@ static bool read_status(uint32_t process_id, struct proc_status *ret_status)
     return read_proc(process_id, "stat", &text) && proc_text_stat(buf_span(&text), ret_status);
 }
 
-/* A first thread that has ended shows nothing more, the others of its process do: one of them, or
- * the first where it is alone. */
+/* The thread whose folder in /proc shows the process: /proc/PID is empty once the first thread has
+ * ended, but the folders of its other threads are not. process_id if there is no other thread. */
 static uint32_t find_survivor(uint32_t process_id)
 {
     char path[PATH_BYTES];
@@ -380,7 +386,7 @@ static uint32_t find_survivor(uint32_t process_id)
     return (uint32_t)found;
 }
 
-/* True: the thread that showed the process has ended, and another one does it from now on. */
+/* Whether the thread that showed the process has ended and another one was found instead. */
 static bool is_shown_by_another(struct process *process)
 {
     const uint32_t old = process->shown_id;
@@ -390,7 +396,7 @@ static bool is_shown_by_another(struct process *process)
     return process->shown_id != old;
 }
 
-static void put_maps(struct processes *processes, struct process *process)
+static void add_maps_of_proc(struct processes *processes, struct process *process)
 {
     buf_auto text;
     buf_init(&text, MAPS_MAX_BYTES);
@@ -409,16 +415,16 @@ static void put_maps(struct processes *processes, struct process *process)
                                              .inode = found.inode,
                                              .device_major = found.device_major,
                                              .device_minor = found.device_minor};
-        put_mapping(processes, process, &source, found.file_offset, true);
+        add_mapping(processes, process, &source, found.file_offset, true);
     }
 }
 
 static void scan_maps(struct processes *processes, struct process *process)
 {
-    put_maps(processes, process);
-    /* It may have ended before or meanwhile, and its files did not open then. */
+    add_maps_of_proc(processes, process);
+    /* The thread may have ended during the scan, so that its files did not open. */
     if (is_shown_by_another(process))
-        put_maps(processes, process);
+        add_maps_of_proc(processes, process);
 }
 
 static bool scan_status(struct processes *processes, struct process *process)
@@ -447,26 +453,27 @@ static void scan_process(struct processes *processes, struct process *process)
     process->is_scan_due = process->has_refused = false;
     process->left_out = 0;
     if (scan_status(processes, process)) {
-        process->owner = 0; /* it may have become another's */
+        process->owner = 0; /* setuid may have changed it */
         scan_maps(processes, process);
     }
     const int64_t now_ns = clock_monotonic_ns();
     const int64_t least_ns = process->has_refused ? REFUSED_PAUSE_NS : RESCAN_PAUSE_NS;
-    const int64_t pause_ns = SCAN_SHARE * (now_ns - begin_ns);
+    const int64_t pause_ns = SCAN_PAUSE_FACTOR * (now_ns - begin_ns);
     process->scan_ns = now_ns + (pause_ns > least_ns ? pause_ns : least_ns);
-    tell_change(processes, process);
+    notify_change(processes, process);
 }
 
-/* Once more. Who has very many mappings takes long, and there may be many of them. */
+/* Scans a known process again and postpones the next such scan, *next_ns, because a process with
+ * very many mappings takes long, and there may be many such processes. */
 static void rescan(struct processes *processes, struct process *process, int64_t *next_ns)
 {
     const int64_t begin_ns = clock_monotonic_ns();
     scan_process(processes, process);
     const int64_t spent_ns = clock_monotonic_ns() - begin_ns;
-    *next_ns = (*next_ns > begin_ns ? *next_ns : begin_ns) + ALL_SCANS_SHARE * spent_ns;
+    *next_ns = (*next_ns > begin_ns ? *next_ns : begin_ns) + ALL_SCANS_PAUSE_FACTOR * spent_ns;
 }
 
-/* At once, where there is time for it, else in a sweep. */
+/* Scans the process now if its pauses are over, else in a sweep. */
 static void scan_soon(struct processes *processes, struct process *process, int64_t now_ns)
 {
     process->is_scan_due = true;
@@ -476,14 +483,14 @@ static void scan_soon(struct processes *processes, struct process *process, int6
 
 void processes_make_target(struct processes *processes, uint32_t process_id)
 {
-    struct process *process = add(processes, process_id);
+    struct process *process = get_or_add(processes, process_id);
     if (!process)
         return;
     process->is_target = true;
     scan_process(processes, process);
 }
 
-/* Who is left at until_ns is asked for in sweeps. */
+/* Processes that are left at until_ns are scanned in sweeps. */
 static enum err_code scan_all(struct processes *processes, bool has_mappings, int64_t until_ns,
                               struct err *err)
 {
@@ -495,7 +502,7 @@ static enum err_code scan_all(struct processes *processes, bool has_mappings, in
     for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (!span_parse_u64(span_text(entry->d_name), &process_id) || process_id > UINT32_MAX)
             continue;
-        struct process *process = add(processes, (uint32_t)process_id);
+        struct process *process = get_or_add(processes, (uint32_t)process_id);
         if (process && !has_mappings)
             scan_status(processes, process);
         else if (process && clock_monotonic_ns() < until_ns)
@@ -514,23 +521,23 @@ enum err_code processes_scan(struct processes *processes, bool has_mappings, str
 
 /* ---- events ---- */
 
-/* A program's start takes some hundred mappings. One that maps and unmaps in a loop would have its
- * file read each time, and what others do would be lost. */
-static bool tells_too_much(struct process *process, int64_t time_ns)
+/* The start of a program takes about a hundred mappings. A program that maps and unmaps a file in a
+ * loop would have the file read each time, while events of other processes are lost. */
+static bool exceeds_map_events(struct process *process, int64_t time_ns)
 {
     if (time_ns - process->map_second_ns >= CLOCK_NS_PER_S) {
         process->map_second_ns = time_ns;
         process->map_event_count = 0;
     }
-    return process->map_event_count++ >= TOLD_MAX;
+    return process->map_event_count++ >= MAP_EVENTS_MAX;
 }
 
 static void apply_map(struct processes *processes, const struct process_event *event)
 {
-    struct process *process = add(processes, event->process_id);
+    struct process *process = get_or_add(processes, event->process_id);
     if (!process)
         return;
-    if (tells_too_much(process, event->time_ns)) {
+    if (exceeds_map_events(process, event->time_ns)) {
         process->is_scan_due = true;
         return;
     }
@@ -544,13 +551,13 @@ static void apply_map(struct processes *processes, const struct process_event *e
                                          .inode = event->inode,
                                          .device_major = event->device_major,
                                          .device_minor = event->device_minor};
-    put_mapping(processes, process, &source, event->file_offset, false);
-    tell_change(processes, process);
+    add_mapping(processes, process, &source, event->file_offset, false);
+    notify_change(processes, process);
 }
 
 static void apply_name(struct processes *processes, const struct process_event *event)
 {
-    struct process *process = add(processes, event->process_id);
+    struct process *process = get_or_add(processes, event->process_id);
     if (!process)
         return;
     if (event->is_exec) {
@@ -559,12 +566,12 @@ static void apply_name(struct processes *processes, const struct process_event *
         process->is_kernel_thread = false;
         process->owner = 0;
         process->shown_id = process->process_id;
-        process->ended_ns = 0; /* the first thread ends when another one executes a program */
+        process->ended_ns = 0; /* exec in another thread ends the first one */
         process->has_threads = false;
         process->is_scan_due = process->has_refused = false;
         process->left_out = process->counted_left_out = 0;
         process->map_event_count = 0;
-        tell_change(processes, process);
+        notify_change(processes, process);
     }
     if (event->process_id == event->thread_id)
         snprintf(process->name, sizeof(process->name), "%.*s", SPAN_PRINT(event->name));
@@ -575,7 +582,7 @@ static void copy_mappings(struct processes *processes, struct process *to,
 {
     drop_program(processes, to);
     if (processes->counts.mappings + from->mapping_count > MAPPINGS_MAX) {
-        leave_out(processes, to, from->mapping_count);
+        count_left_out(processes, to, from->mapping_count);
         return;
     }
     to->mappings = mem_resize(to->mappings, from->mapping_count + 2, sizeof(*to->mappings));
@@ -593,16 +600,16 @@ static void copy_mappings(struct processes *processes, struct process *to,
 
 static void apply_fork(struct processes *processes, const struct process_event *event)
 {
-    struct process **place = place_of(processes, event->process_id);
+    struct process **place = find_slot(processes, event->process_id);
     if (event->process_id != event->thread_id) {
         if (*place)
             (*place)->has_threads = true;
         return;
     }
-    if (*place) /* a number is given again */
-        forget(processes, place);
-    struct process *process = add(processes, event->process_id);
-    const struct process *parent = *place_of(processes, event->parent_id);
+    if (*place) /* the number is reused */
+        forget_process(processes, place);
+    struct process *process = get_or_add(processes, event->process_id);
+    const struct process *parent = *find_slot(processes, event->parent_id);
     if (!process)
         return;
     process->parent_id = event->parent_id;
@@ -612,7 +619,7 @@ static void apply_fork(struct processes *processes, const struct process_event *
         process->is_kernel_thread = parent->is_kernel_thread;
         process->is_scan_due = parent->is_scan_due;
         process->has_refused = parent->has_refused;
-        /* A user's child is his, too, and of root's processes each is its own. */
+        /* A child belongs to the same user; processes of root are owners of their own. */
         process->owner = process_file_is_user(parent->owner) ? parent->owner : 0;
         snprintf(process->name, sizeof(process->name), "%s", parent->name);
         copy_mappings(processes, process, parent);
@@ -620,15 +627,15 @@ static void apply_fork(struct processes *processes, const struct process_event *
         process->unopened_pause_ns = parent->unopened_pause_ns;
         if (processes->options.on_fork)
             processes->options.on_fork(processes->options.context, process, parent);
-        tell_change(processes, process);
+        notify_change(processes, process);
     }
 }
 
-/* Other threads may outlive the first one. They show their files, and what of them did not open
- * since it ended opens now. */
+/* Other threads may outlive the first one. Files that failed to open since it ended can be opened
+ * through them. */
 static void apply_exit(struct processes *processes, const struct process_event *event)
 {
-    struct process *process = *place_of(processes, event->process_id);
+    struct process *process = *find_slot(processes, event->process_id);
     if (!process || event->process_id != event->thread_id)
         return;
     process->ended_ns = event->time_ns;
@@ -636,38 +643,38 @@ static void apply_exit(struct processes *processes, const struct process_event *
         scan_soon(processes, process, clock_monotonic_ns());
 }
 
-/* After each loss, but not without a pause: else what is lost during a scan brings the next one,
- * and nothing else is done. */
+/* Rescans /proc after lost events, rate-limited: a scan itself can cause losses and would otherwise
+ * trigger itself for ever. */
 static void scan_if_due(struct processes *processes, int64_t now_ns)
 {
     struct err ignored;
     if (!processes->is_scan_due || now_ns < processes->next_all_ns)
         return;
     const int64_t begin_ns = clock_monotonic_ns();
-    /* Without /proc there is nothing better than what is known. */
+    /* If /proc cannot be read, the known state is all there is. */
     if (scan_all(processes, !processes->options.has_targets, begin_ns + LOSS_SCAN_MAX_NS, &ignored))
         processes->counts.failed_scans++;
     processes->is_scan_due = false;
-    const int64_t end_ns = clock_monotonic_ns(), pause_ns = LOSS_SHARE * (end_ns - begin_ns);
+    const int64_t end_ns = clock_monotonic_ns(), pause_ns = LOSS_PAUSE_FACTOR * (end_ns - begin_ns);
     processes->next_all_ns = end_ns + (pause_ns > RESCAN_PAUSE_NS ? pause_ns : RESCAN_PAUSE_NS);
 }
 
-/* Is it of a process that anybody asks for? */
-static bool is_wanted(struct processes *processes, const struct process_event *event)
+/* Whether the event concerns a process that is kept. */
+static bool is_relevant(struct processes *processes, const struct process_event *event)
 {
     if (!processes->options.has_targets || event->kind == PROCESS_EVENT_LOST)
         return true;
     const bool is_fork = event->kind == PROCESS_EVENT_FORK;
     const uint32_t process_id = is_fork ? event->parent_id : event->process_id;
-    const struct process *process = *place_of(processes, process_id);
-    /* A number that is given again is no target's any more. */
-    const struct process *old = is_fork ? *place_of(processes, event->process_id) : NULL;
+    const struct process *process = *find_slot(processes, process_id);
+    /* A reused number: the target that had it is forgotten. */
+    const struct process *old = is_fork ? *find_slot(processes, event->process_id) : NULL;
     return (process && process->is_target) || (old && old->is_target);
 }
 
 void processes_apply(struct processes *processes, const struct process_event *event)
 {
-    if (!is_wanted(processes, event))
+    if (!is_relevant(processes, event))
         return;
     switch (event->kind) {
     case PROCESS_EVENT_MAP:
@@ -698,7 +705,7 @@ static bool is_same_start(const struct processes *processes, const struct proces
         return true;
     if (process->is_start_exact)
         return process->started_ns == started_ns;
-    /* What /proc says is cut to whole ticks. */
+    /* /proc cuts the start time to whole ticks. */
     return started_ns >= process->started_ns &&
            started_ns - process->started_ns < 2 * processes->ns_per_tick;
 }
@@ -706,10 +713,10 @@ static bool is_same_start(const struct processes *processes, const struct proces
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns)
 {
-    struct process **place = place_of(processes, process_id);
+    struct process **place = find_slot(processes, process_id);
     if (*place && !is_same_start(processes, *place, started_ns))
-        forget(processes, place);
-    struct process *process = add(processes, process_id);
+        forget_process(processes, place);
+    struct process *process = get_or_add(processes, process_id);
     if (!process)
         return NULL;
     if (started_ns) {
@@ -723,7 +730,7 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
 
 const struct process *processes_get(struct processes *processes, uint32_t process_id)
 {
-    return *place_of(processes, process_id);
+    return *find_slot(processes, process_id);
 }
 
 const struct process_mapping *processes_find_mapping(struct processes *processes,
@@ -733,13 +740,14 @@ const struct process_mapping *processes_find_mapping(struct processes *processes
     const int64_t now_ns = clock_monotonic_ns();
     if (mapping || process_has_ended(process) || now_ns < process->scan_ns)
         return mapping;
-    /* A file whose pages became executable after it was mapped is told by no event. */
+    /* mprotect(PROT_EXEC) of a mapped file causes no event. */
     scan_soon(processes, process, now_ns);
     return process_find_mapping(process, address);
 }
 
-/* Its first thread has ended a while ago; another thread keeps it, for another while at least. */
-static bool is_over(struct process *process, int64_t now_ns)
+/* For a process whose first thread ended a while ago: whether no other thread runs. If one does,
+ * the process is kept for another while. */
+static bool has_no_threads(struct process *process, int64_t now_ns)
 {
     process->shown_id = find_survivor(process->process_id);
     if (process->shown_id != process->process_id)
@@ -747,7 +755,7 @@ static bool is_over(struct process *process, int64_t now_ns)
     return process->ended_ns != now_ns;
 }
 
-/* Of those with that place in the table the one that waits for longest; NULL: none does. */
+/* The process of a bucket that has waited longest for a scan; NULL: none waits. */
 static struct process *find_waiting(const struct processes *processes, uint32_t bucket,
                                     int64_t now_ns)
 {
@@ -760,7 +768,7 @@ static struct process *find_waiting(const struct processes *processes, uint32_t 
     return found;
 }
 
-/* One after the other, and the next time from there on. */
+/* Scans waiting processes bucket by bucket; the next call continues with the next bucket. */
 static void scan_waiting(struct processes *processes, int64_t now_ns)
 {
     const int64_t until_ns = clock_monotonic_ns() + SWEEP_MAX_NS;
@@ -782,8 +790,9 @@ void processes_sweep(struct processes *processes, int64_t now_ns)
         struct process **place = &processes->buckets[i];
         while (*place) {
             const int64_t ended_ns = (*place)->ended_ns;
-            if (ended_ns && now_ns - ended_ns > KEPT_AFTER_END_NS && is_over(*place, now_ns)) {
-                forget(processes, place);
+            if (ended_ns && now_ns - ended_ns > KEPT_AFTER_END_NS &&
+                has_no_threads(*place, now_ns)) {
+                forget_process(processes, place);
                 continue;
             }
             place = &(*place)->next;

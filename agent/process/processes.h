@@ -1,16 +1,21 @@
 /*
- * processes: who runs, and what is mapped where in each.
+ * processes: the table of running processes with the executable mappings of each.
  *
- * Fed with the events of the side band in the order of time, after one scan of /proc, which tells
- * what was there before; after losses the scan is repeated. A number that is given to another
- * process is noticed by the time when that was started, which each sample carries. Those that ended
- * stay for a moment, since samples of their last steps may still come.
+ * It is filled by one scan of /proc at the start and by process events in the order of time from
+ * then on; after lost events the scan is repeated. A process number that the kernel reuses is
+ * detected by the start time, which each sample carries. An ended process is kept for 3 s, because
+ * samples of its last moments may still arrive.
  *
- * Memory is bounded: processes, mappings of each, and all mappings together; what does not fit is
- * counted and has addresses without a binary. So is the work for one process: of more than 256
- * executable mappings in a second it is only noted that there were more, and /proc is asked for all
- * of them, at most once a second and for a tenth of the time. All processes that are known have a
- * tenth together where that is needed at once, and another one in turns. Threads: one.
+ * Limits on memory: the number of processes (65,536), the mappings of one (65,536), and all
+ * mappings together (524,288). What exceeds them is counted as refused, and its addresses have no
+ * binary.
+ *
+ * Limits on work: after 256 map events of one process in a second, further ones only mark the
+ * process for a scan of /proc/PID. One process is scanned at most once a second and for a tenth of
+ * the time. All known processes together get a tenth of the time for scans that a sample needs at
+ * once, and another tenth for scans in sweeps.
+ *
+ * Threads: one.
  */
 #ifndef AGENT_PROCESS_PROCESSES_H
 #define AGENT_PROCESS_PROCESSES_H
@@ -27,18 +32,19 @@ struct process_mapping;
 struct processes;
 
 struct processes_options {
-    bool has_targets; /* nothing is kept of others */
-    /* A process begins to be known or executes another program, gets a mapping, or is about to be
-     * forgotten. NULL: nobody asks. */
+    bool has_targets; /* only targets and their children are kept */
+    /* A process appears, executes another program or changes its mappings. Each callback may be
+     * NULL. */
     void (*on_change)(void *context, struct process *process);
+    /* A process is about to be freed. */
     void (*on_forget)(void *context, struct process *process);
-    /* A file is mapped. NULL: nobody asks. */
+    /* A file was mapped. */
     void (*on_file)(void *context, const struct process *process,
                     const struct process_mapping *mapping);
-    /* The program that a process executes ends, by exec or with the process: frees what its modules
-     * keep in struct process. NULL: they keep nothing. */
+    /* The program that a process executes ends, by exec or with the process. Frees what modules
+     * keep for the program in struct process. */
     void (*on_program_end)(void *context, struct process *process);
-    /* child has a copy of what is known of its parent. NULL: nothing else is inherited. */
+    /* child is new and has a copy of the mappings of its parent. */
     void (*on_fork)(void *context, struct process *child, const struct process *parent);
     void *context;
 };
@@ -48,7 +54,7 @@ struct processes_counts {
     uint32_t mappings;
     uint64_t refused_processes;
     uint64_t refused_mappings;
-    uint64_t scans;        /* of all of /proc */
+    uint64_t scans;        /* of the whole of /proc */
     uint64_t failed_scans; /* of them */
 };
 
@@ -56,35 +62,36 @@ struct processes *processes_create(struct binaries *binaries,
                                    const struct processes_options *options);
 void processes_destroy(struct processes *processes); /* NULL is a no-op */
 
-/* Asks /proc of everybody, for mappings, too, or for parents alone: then mappings are asked for
- * when a process is first needed. Handles: ERR_IO (there is no /proc). */
+/* Scans the whole of /proc. has_mappings false: reads the parents only; the mappings of a process
+ * are read when a sample needs them. Handles: ERR_IO (/proc cannot be read). */
 enum err_code processes_scan(struct processes *processes, bool has_mappings,
                              struct err *err) MUST_USE;
-/* It and its children to come are targets; its mappings are asked for. */
+/* Makes the process and its future children targets, and reads its mappings. */
 void processes_make_target(struct processes *processes, uint32_t process_id);
 
+/* Events must come in the order of time. */
 void processes_apply(struct processes *processes, const struct process_event *event);
 
 /*
- * The process of a sample: by number and start (0: not known). What is not known yet is asked of
- * /proc; NULL when there are too many processes. Borrowed until the next call of another function.
+ * The process of a sample, by number and start time (0: not known); it is read from /proc when it
+ * is new. NULL: there are too many processes. Borrowed until the next call of another function.
  */
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);
-/* What is known of a process; NULL: nothing. */
+/* The process of that number as it is known; NULL: it is not known. */
 const struct process *processes_get(struct processes *processes, uint32_t process_id);
 /* As process_find_mapping; where there is no mapping, scans /proc/PID first if the last scan was
  * more than a second ago and there is time for it. */
 const struct process_mapping *processes_find_mapping(struct processes *processes,
                                                      struct process *process, uint64_t address);
 
-/* Once a second: forgets who ended more than a moment ago, and asks /proc again after losses, and
- * of those that told too much, or of files for which there was no room; of these for 50 ms at a
- * time, in turns. */
+/* To be called once a second: frees processes that ended more than 3 s ago, rescans /proc after
+ * lost events, and scans single processes that had too many map events or refused mappings, for at
+ * most 50 ms in one call; the next call continues. */
 void processes_sweep(struct processes *processes, int64_t now_ns);
 
 void processes_count(const struct processes *processes, struct processes_counts *ret_counts);
-/* All, for whoever starts to look at them. */
+/* Calls visit for each process. */
 void processes_each(struct processes *processes,
                     void (*visit)(void *context, struct process *process), void *context);
 

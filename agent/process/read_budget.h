@@ -1,10 +1,10 @@
 /*
- * read_budget: how much time a file of others may take, and who else may end its reading.
+ * read_budget: limits the time that reading one untrusted file may take.
  *
- * The file may be hostile, and samples, events and a stop wait meanwhile; its disk may be slow, of
- * which processor time says nothing. Work is told in bytes, with those that are brought from the
- * file (file_window.h), so that the clocks are asked now and then only. One call that does not come
- * back is not ended. Threads: that which reads.
+ * The file may be hostile, its disk may be slow (which costs no processor time), and samples,
+ * events and a stop of the agent wait meanwhile. The reader reports its work in bytes, including
+ * the bytes that it reads from the file (file_window.h), so the clocks are read only once in 64
+ * KiB. A single system call that blocks is not interrupted. Threads: the one that reads.
  */
 #ifndef AGENT_PROCESS_READ_BUDGET_H
 #define AGENT_PROCESS_READ_BUDGET_H
@@ -18,13 +18,13 @@ enum { READ_BUDGET_STEP_BYTES = 64 << 10 };
 struct read_budget {
     int64_t end_cpu_ns;             /* of the thread's processor time */
     int64_t end_wall_ns;            /* by the monotonic clock */
-    bool (*is_over)(void *context); /* NULL: nobody else ends it */
+    bool (*is_over)(void *context); /* true: stop reading; NULL: never */
     void *context;
-    uint64_t bytes; /* since the last look */
+    uint64_t bytes; /* since the clocks were last read */
     bool is_spent;
 };
 
-/* So much more is read; false: no more. A budget of NULL has no end. */
+/* Charges bytes of work. False: the budget is spent, stop. A budget of NULL is unlimited. */
 static inline bool read_budget_take(struct read_budget *budget, uint64_t bytes)
 {
     if (!budget)

@@ -1,6 +1,6 @@
 #include "agent/symbols/jitdump.h"
 
-#include "agent/process/mapped_window.h"
+#include "agent/process/file_window.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -263,16 +263,16 @@ static void add_line(struct jitdump *dump, const struct line *line)
 }
 
 /* The bytes at offset, at most so many of those before limit; empty: they cannot be read. */
-static struct span piece_at(struct mapped_window *window, uint64_t offset, uint64_t limit,
+static struct span piece_at(struct file_window *window, uint64_t offset, uint64_t limit,
                             size_t most)
 {
     const size_t size = limit - offset < most ? (size_t)(limit - offset) : most;
-    const uint8_t *data = mapped_window_get(window, offset, size);
+    const uint8_t *data = file_window_get(window, offset, size);
     return data ? span_of(data, size) : (struct span){0};
 }
 
 /* Lines of the function that is loaded next. A name of one byte 0xFF is the one before. */
-static void take_debug(struct jitdump *dump, struct mapped_window *window, uint64_t at,
+static void take_debug(struct jitdump *dump, struct file_window *window, uint64_t at,
                        uint64_t limit)
 {
     const struct span head = piece_at(window, at, limit, DEBUG_BYTES);
@@ -303,8 +303,8 @@ static void take_debug(struct jitdump *dump, struct mapped_window *window, uint6
 }
 
 /* What follows its head. Of a function the code, which is behind its name, is not read. */
-static void take_record(struct jitdump *dump, struct mapped_window *window, uint32_t id,
-                        uint64_t at, uint64_t limit)
+static void take_record(struct jitdump *dump, struct file_window *window, uint32_t id, uint64_t at,
+                        uint64_t limit)
 {
     if (id == RECORD_LOAD)
         take_load(dump, piece_at(window, at, limit, LOAD_BYTES + NAME_MAX_BYTES));
@@ -315,9 +315,9 @@ static void take_record(struct jitdump *dump, struct mapped_window *window, uint
 }
 
 /* False: it is not one, or not one yet. */
-static bool take_header(struct jitdump *dump, struct mapped_window *window)
+static bool take_header(struct jitdump *dump, struct file_window *window)
 {
-    const uint8_t *data = mapped_window_get(window, 0, HEADER_BYTES);
+    const uint8_t *data = file_window_get(window, 0, HEADER_BYTES);
     if (!data)
         return false;
     const struct span header = span_of(data, HEADER_BYTES);
@@ -329,9 +329,9 @@ static bool take_header(struct jitdump *dump, struct mapped_window *window)
 }
 
 /* False: there is no other whole one. */
-static bool take_next(struct jitdump *dump, struct mapped_window *window)
+static bool take_next(struct jitdump *dump, struct file_window *window)
 {
-    const uint8_t *data = mapped_window_get(window, dump->offset, RECORD_BYTES);
+    const uint8_t *data = file_window_get(window, dump->offset, RECORD_BYTES);
     if (!data)
         return false;
     const struct span head = span_of(data, RECORD_BYTES);
@@ -385,19 +385,19 @@ uint64_t jitdump_bytes(const struct jitdump *dump)
 
 bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes)
 {
-    struct mapped_window window;
+    struct file_window window;
     const int64_t end_ns = clock_monotonic_ns() + READ_MAX_MS * CLOCK_NS_PER_MS;
     dump->has_more = false;
     dump->max_bytes = max_bytes;
     if (dump->is_broken || dump->is_full || file_bytes <= dump->offset || !has_room(dump, 1))
         return !dump->is_full;
-    mapped_window_init(&window, fd, file_bytes);
+    file_window_init(&window, fd, file_bytes);
     if (dump->offset || take_header(dump, &window)) {
         while (!dump->is_full && !dump->has_more && take_next(dump, &window)) {
             dump->has_more = window.read_bytes >= READ_MAX_BYTES || clock_monotonic_ns() >= end_ns;
         }
     }
-    mapped_window_fini(&window);
+    file_window_fini(&window);
     if (dump->has_new)
         put_in_order(dump);
     return !dump->is_full;

@@ -1,6 +1,6 @@
 #include "agent/unwind/eh_frame.h"
 
-#include "agent/process/mapped_window.h"
+#include "agent/process/file_window.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>
@@ -46,8 +46,8 @@ struct reader {
     bool is_debug;
     uint64_t work_left;
     uint64_t cost_bytes; /* of the windows, of which the budget was told */
-    struct mapped_window records;
-    struct mapped_window cies; /* another window: one record refers to the other */
+    struct file_window records;
+    struct file_window cies; /* another window: one record refers to the other */
     struct cie *cache;
     struct eh_frame_facts facts;
 };
@@ -71,20 +71,20 @@ static bool take_work(struct reader *reader, uint64_t bytes)
 }
 
 /* The bytes of a record, after its length. */
-static bool read_record(struct reader *reader, struct mapped_window *window, uint64_t offset,
+static bool read_record(struct reader *reader, struct file_window *window, uint64_t offset,
                         struct record *ret)
 {
     uint64_t base = reader->section.offset;
     if (offset >= reader->section.bytes)
         return false;
-    const uint8_t *head = mapped_window_get(window, base + offset, 4);
+    const uint8_t *head = file_window_get(window, base + offset, 4);
     if (!head)
         return false;
     uint32_t length32;
     memcpy(&length32, head, 4);
     uint64_t length = length32, head_bytes = 4;
     if (length32 == UINT32_MAX) {
-        head = mapped_window_get(window, base + offset, 12);
+        head = file_window_get(window, base + offset, 12);
         if (!head)
             return false;
         memcpy(&length, head + 4, 8);
@@ -93,7 +93,7 @@ static bool read_record(struct reader *reader, struct mapped_window *window, uin
     uint64_t left = reader->section.bytes - offset;
     if (left < head_bytes || length > left - head_bytes)
         return false;
-    const uint8_t *bytes = mapped_window_get(window, base + offset, head_bytes + length);
+    const uint8_t *bytes = file_window_get(window, base + offset, head_bytes + length);
     if (!bytes)
         return false;
     ret->offset = offset;
@@ -271,7 +271,7 @@ static bool read_function(struct reader *reader, const struct function *function
 
 /* .eh_frame_hdr's table: pairs of 4 signed bytes, relative to its begin. */
 struct index {
-    struct mapped_window window;
+    struct file_window window;
     uint64_t address;
     uint64_t table; /* offset in the file */
     uint32_t count;
@@ -282,8 +282,8 @@ static bool index_open(const struct reader *reader, struct index *ret)
     const struct elf_extent *header = &reader->frames->eh_frame_hdr;
     if (reader->is_debug || !header->bytes)
         return false;
-    mapped_window_init(&ret->window, reader->frames->fd, header->offset + header->bytes);
-    const uint8_t *begin = mapped_window_get(&ret->window, header->offset, 12);
+    file_window_init(&ret->window, reader->frames->fd, header->offset + header->bytes);
+    const uint8_t *begin = file_window_get(&ret->window, header->offset, 12);
     /* Version 1; pointer and count of 4 bytes; table of pairs that are relative to the header. */
     if (!begin || begin[0] != 1 || (begin[1] & 0x0f) != 0x0b || begin[2] != 0x03 ||
         begin[3] != 0x3b)
@@ -299,7 +299,7 @@ static bool index_get(struct index *index, const struct reader *reader, uint32_t
                       struct function *ret)
 {
     int32_t pair[2];
-    const uint8_t *bytes = mapped_window_get(&index->window, index->table + number * 8ULL, 8);
+    const uint8_t *bytes = file_window_get(&index->window, index->table + number * 8ULL, 8);
     if (!bytes)
         return false;
     memcpy(pair, bytes, sizeof pair);
@@ -419,8 +419,8 @@ static void read_section(struct reader *reader)
     struct index index = {0};
     uint64_t end = reader->section.offset + reader->section.bytes;
     reader->work_left = reader->section.bytes * WORK_FACTOR;
-    mapped_window_init(&reader->records, reader->frames->fd, end);
-    mapped_window_init(&reader->cies, reader->frames->fd, end);
+    file_window_init(&reader->records, reader->frames->fd, end);
+    file_window_init(&reader->cies, reader->frames->fd, end);
     reader->cache = mem_new(struct cie, (size_t)1 << CIE_CACHE_BITS);
     if (index_open(reader, &index) && index_is_sorted(&index, reader)) {
         read_by_index(reader, &index);
@@ -429,9 +429,9 @@ static void read_section(struct reader *reader)
             count_problem(reader, EH_FRAME_BAD_INDEX);
         read_sorted(reader);
     }
-    mapped_window_fini(&index.window);
-    mapped_window_fini(&reader->records);
-    mapped_window_fini(&reader->cies);
+    file_window_fini(&index.window);
+    file_window_fini(&reader->records);
+    file_window_fini(&reader->cies);
     mem_free(reader->cache);
 }
 

@@ -50,7 +50,7 @@ static bool find_text(struct go_frames *go, uint64_t said)
 
 static bool read_header(struct go_frames *go, const struct elf_extent *table)
 {
-    const uint8_t *begin = mapped_window_get(&go->list, table->offset, HEADER_BYTES);
+    const uint8_t *begin = file_window_get(&go->list, table->offset, HEADER_BYTES);
     if (!begin || begin[7] != WORD_BYTES || (begin[6] != 1 && begin[6] != 4))
         return false;
     const uint32_t magic = half_at(begin, 0);
@@ -61,7 +61,7 @@ static bool read_header(struct go_frames *go, const struct elf_extent *table)
     /* Functions, files, from 1.18 on where the code begins, then offsets of five parts. */
     const unsigned parts = go->has_short_addresses ? 3 : 2;
     const uint8_t *words =
-        mapped_window_get(&go->list, table->offset + HEADER_BYTES, (parts + 5) * WORD_BYTES);
+        file_window_get(&go->list, table->offset + HEADER_BYTES, (parts + 5) * WORD_BYTES);
     if (!words)
         return false;
     const uint64_t count = word_at(words, 0), programs = word_at(words, parts + 3),
@@ -84,9 +84,9 @@ bool go_frames_open(const struct elf_frames *frames, struct go_frames *ret_go)
     struct go_frames go = {.frames = frames,
                            .work_left = is_small ? table->bytes * WORK_FACTOR : WORK_MAX_BYTES};
     const uint64_t end = table->offset + table->bytes;
-    mapped_window_init(&go.list, frames->fd, end);
-    mapped_window_init(&go.functions, frames->fd, end);
-    mapped_window_init(&go.programs, frames->fd, end);
+    file_window_init(&go.list, frames->fd, end);
+    file_window_init(&go.functions, frames->fd, end);
+    file_window_init(&go.programs, frames->fd, end);
     go.is_open = table->bytes && read_header(&go, table);
     *ret_go = go;
     return go.is_open;
@@ -94,9 +94,9 @@ bool go_frames_open(const struct elf_frames *frames, struct go_frames *ret_go)
 
 void go_frames_close(struct go_frames *go)
 {
-    mapped_window_fini(&go->list);
-    mapped_window_fini(&go->functions);
-    mapped_window_fini(&go->programs);
+    file_window_fini(&go->list);
+    file_window_fini(&go->functions);
+    file_window_fini(&go->programs);
 }
 
 /* An entry of the list; behind the last one is the end of the last function. */
@@ -106,7 +106,7 @@ static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_star
     const unsigned bytes = go->has_short_addresses ? LIST_ENTRY_BYTES : LIST_ENTRY_BYTES_1_16;
     const bool is_end = number == go->count;
     const uint8_t *entry =
-        mapped_window_get(&go->list, go->list_offset + number * bytes, is_end ? bytes / 2 : bytes);
+        file_window_get(&go->list, go->list_offset + number * bytes, is_end ? bytes / 2 : bytes);
     if (!entry)
         return false;
     *ret_start = go->has_short_addresses ? go->text + half_at(entry, 0) : word_at(entry, 0);
@@ -123,8 +123,7 @@ static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor
     const uint64_t limit = go->functions.limit;
     if (place > limit)
         return false;
-    const uint8_t *function =
-        mapped_window_get(&go->functions, go->list_offset + place, before + 4);
+    const uint8_t *function = file_window_get(&go->functions, go->list_offset + place, before + 4);
     if (!function)
         return false;
     const uint64_t offset = go->programs_offset + half_at(function, before);
@@ -132,7 +131,7 @@ static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor
         return false;
     const uint64_t left = limit - offset;
     const size_t size = left < PROGRAM_MAX ? (size_t)left : PROGRAM_MAX;
-    const uint8_t *program = mapped_window_get(&go->programs, offset, size);
+    const uint8_t *program = file_window_get(&go->programs, offset, size);
     if (program)
         *ret_cursor = (struct cfi_cursor){.at = program, .end = program + size};
     return program != NULL;

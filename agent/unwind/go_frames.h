@@ -15,14 +15,14 @@
 #ifndef AGENT_UNWIND_GO_FRAMES_H
 #define AGENT_UNWIND_GO_FRAMES_H
 
-#include "agent/process/mapped_window.h"
+#include "agent/process/file_window.h"
 #include "agent/unwind/eh_frame.h"
 
 struct go_frames {
     const struct elf_frames *frames; /* borrowed */
-    struct mapped_window list;       /* of functions: an address and a place each */
-    struct mapped_window functions;  /* at their places */
-    struct mapped_window programs;
+    struct file_window list;         /* of functions: an address and a place each */
+    struct file_window functions;    /* at their places */
+    struct file_window programs;
     uint64_t list_offset; /* in the file; places count from there */
     uint64_t programs_offset;
     uint64_t text; /* addresses count from there; 0 before Go 1.18, where they are whole */

@@ -160,7 +160,7 @@ static bool may_take(const struct unwind_maps *space, uint64_t owner, uint64_t b
     const uint32_t most = most_bytes(space);
     const uint32_t held = owner_usage_get(&space->held, owner) - given_back;
     return !owner || !is_counted_with(space, bytes) ||
-           held + bytes <= (most - used_bytes(space)) / FAIR_SHARE;
+           held + bytes <= (most - used_bytes(space)) / FAIR_QUOTA_DIVISOR;
 }
 
 /* ---- bytes ---- */

@@ -5,7 +5,7 @@
  * is added is written whole before its place is told. What is removed is kept for UNWIND_GRACE_NS,
  * since a walk may be using it, and free after the next unwind_maps_reclaim(): so are the rules
  * that no other table has (unwind_rules.h), and shards that have nothing in them are given up.
- * Bytes of shards are shared fairly by those whose tables and mappings they hold (fair_share.h);
+ * Bytes of shards are shared fairly by those whose tables and mappings they hold (fair_quota.h);
  * whatever has owner 0 is not asked. One thread; the walker needs no lock.
  */
 #ifndef AGENT_UNWIND_UNWIND_MAPS_H

@@ -57,7 +57,7 @@ struct table {
     int fd;            /* PLANNED: its file, which its process may not live long enough to show */
     int64_t failed_ns; /* UNKNOWN: when it could not be opened */
     uint32_t failures; /* UNKNOWN: how often */
-    uint64_t owner;    /* who brought it when it was counted (fair_share.h); 0: it was not */
+    uint64_t owner;    /* who brought it when it was counted (fair_quota.h); 0: it was not */
     bool is_refused;   /* there was no room for all of it, which is counted */
 };
 

@@ -93,7 +93,7 @@ void unwind_rules_destroy(struct unwind_rules *rules)
 
 struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner)
 {
-    const uint32_t most = rules->free.free_size / FAIR_SHARE;
+    const uint32_t most = rules->free.free_size / FAIR_QUOTA_DIVISOR;
     if (!owner || !fair_quota_is_counted(unwind_rules_used(rules), UNWIND_RULE_COUNT))
         return (struct unwind_rules_share){.left = most};
     const uint32_t held = owner_usage_get(&rules->held, owner);
@@ -102,7 +102,7 @@ struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, u
 
 uint32_t unwind_rules_largest_share(void)
 {
-    return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / FAIR_SHARE;
+    return (UNWIND_RULE_COUNT - UNWIND_RULE_FIXED_COUNT) / FAIR_QUOTA_DIVISOR;
 }
 
 uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,

@@ -5,7 +5,7 @@
  * place is free for another: whoever gives it back has waited until no walk reads it any more
  * (unwind_space.h). What walks remember are the rules themselves and never their places, so that
  * a place that has another rule by now misleads nobody. No table may bring more new rules than an
- * eighth of what is free, and once half is taken no owner (fair_share.h) may have brought more than
+ * eighth of what is free, and once half is taken no owner (fair_quota.h) may have brought more than
  * that since, so that one user's strange files leave room for all others: of a Debian system no
  * file has more than 585, and all files together have 5,270. A rule is its first bringer's as long
  * as any table has it. Threads: one.

@@ -233,7 +233,7 @@ static void *run(void *context)
     struct profile_uploader *uploader = context;
     struct spool_batch batch;
     /* For the token's file. */
-    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH));
+    (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH));
     struct err err;
     char quoted[2 * sizeof(err.message)];
     buf_auto bytes;

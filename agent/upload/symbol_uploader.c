@@ -492,7 +492,7 @@ static void step_back(void)
     const int thread_id = (int)syscall(SYS_gettid);
     (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOW_PRIORITY);
     (void)syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_CLASS_IDLE);
-    (void)capabilities_keep(CAPABILITY_BIT(RIGHT_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* for the token's file */
 }
 
 static void *run(void *context)

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "agent/process/mapped_window.h"
+#include "agent/process/file_window.h"
 #include "lib/base/os.h"
 
 #include <fcntl.h>
@@ -9,27 +9,27 @@
 static void a_call_counts_as_a_page_whatever_it_brings(void **state)
 {
     (void)state;
-    struct mapped_window window;
+    struct file_window window;
     fd_auto nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    mapped_window_init(&window, nothing, 1 << 20);
+    file_window_init(&window, nothing, 1 << 20);
     for (uint64_t i = 1; i <= 10; i++) {
-        assert_null(mapped_window_get(&window, 4096 * i, 16));
-        assert_int_equal(window.cost_bytes, MAPPED_WINDOW_LEAST_BYTES * i);
+        assert_null(file_window_get(&window, 4096 * i, 16));
+        assert_int_equal(window.cost_bytes, FILE_WINDOW_LEAST_BYTES * i);
     }
-    mapped_window_fini(&window);
+    file_window_fini(&window);
 }
 
 static void what_is_in_the_window_is_not_read_again(void **state)
 {
     (void)state;
-    struct mapped_window window;
+    struct file_window window;
     fd_auto zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-    mapped_window_init(&window, zeros, 1 << 20);
-    assert_non_null(mapped_window_get(&window, 0, 16));
+    file_window_init(&window, zeros, 1 << 20);
+    assert_non_null(file_window_get(&window, 0, 16));
     const uint64_t cost_bytes = window.cost_bytes;
-    assert_non_null(mapped_window_get(&window, 1000, 16));
+    assert_non_null(file_window_get(&window, 1000, 16));
     assert_int_equal(window.cost_bytes, cost_bytes);
-    mapped_window_fini(&window);
+    file_window_fini(&window);
 }
 
 int main(void)
