@@ -1,6 +1,7 @@
 #include "store/block/dictionary.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/batch/batch_labels.h"
 
 #include <stdlib.h>
 
@@ -368,4 +369,20 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
     result.series = sort_series(&subset, &result.dictionary);
     *ret_result = result;
     return ERR_NONE;
+}
+
+/* Nearly all names are those of series as they are. */
+const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
+                                                uint32_t series, struct span sender_name)
+{
+    const struct batch_series *one = &dictionary->series[series];
+    const struct batch_label *labels = &dictionary->series_labels[one->first_label];
+    const struct span *strings = dictionary->tables->strings;
+    const bool is_clean = batch_labels_is_name(sender_name);
+    for (uint32_t i = 0; i < one->label_count; i++) {
+        const struct span name = strings[labels[i].name];
+        if (is_clean ? span_equal(name, sender_name) : batch_labels_becomes(sender_name, name))
+            return &labels[i];
+    }
+    return NULL;
 }

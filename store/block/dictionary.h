@@ -44,6 +44,10 @@ struct dictionary_of_batch {
 enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch,
                                   struct dictionary_of_batch *ret_result, struct err *err) MUST_USE;
 
+/* The label of a series that a sender calls so (lib/profile/batch/batch_labels.h); NULL: none. */
+const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
+                                                uint32_t series, struct span sender_name);
+
 /* By type, then by labels, as bytes: <0, 0, >0. The series may be of two dictionaries. */
 int dictionary_compare_series(const struct dictionary *a, uint32_t series_of_a,
                               const struct dictionary *b, uint32_t series_of_b);

@@ -11,7 +11,12 @@
 #include <string.h>
 
 /* A text is as long as that of a report of shares (lib/profile/report/view.h). */
-enum { TEXT_MAX_BYTES = 4096, NUMBER_BYTES = 22, NAMES_SHOWN = 12, NAME_BYTES_SHOWN = 60 };
+enum {
+    TEXT_MAX_BYTES = 4096,
+    NUMBER_BYTES = 22,
+    NAMES_SHOWN = 12,
+    NAME_BYTES_SHOWN = 60,
+};
 #define NOT_KNOWN (UINT32_MAX - 1)
 
 static const char trace_id_name[] = "trace_id", span_id_name[] = "span_id";
@@ -28,6 +33,8 @@ struct row_labels {
     const struct span *names;
     size_t name_count;
     enum row_labels_kind kind;
+    struct span *asked; /* the filter's keys and the names */
+    size_t asked_count;
     enum err_code code; /* of the first row that could not be compared */
     struct err err;
     bool *is_seen;      /* per name */
@@ -51,6 +58,7 @@ struct row_labels {
     struct label_words *chosen; /* of them those that are asked for; room for as many */
     uint32_t word_count;
     uint32_t word_capacity;
+    uint32_t named_count; /* behind them are the series' labels under a sender's name */
     char link_text[2][2 * DIGEST_BYTES + 1];
     struct buf key;
 };
@@ -94,6 +102,27 @@ static uint32_t add_group(struct row_labels *labels, const struct label_words *w
     return map_bytes_add(&labels->groups, copy_text(labels, key), number);
 }
 
+static bool has_key(const struct span *keys, size_t count, struct span key)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (span_equal(keys[i], key))
+            return true;
+    }
+    return false;
+}
+
+static void list_asked(struct row_labels *labels)
+{
+    struct span keys[LABEL_RULES_MAX];
+    const size_t key_count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
+    labels->asked = arena_new(labels->arena, struct span, key_count + labels->name_count);
+    for (size_t i = 0; i < key_count + labels->name_count; i++) {
+        const struct span key = i < key_count ? keys[i] : labels->names[i - key_count];
+        if (!has_key(labels->asked, labels->asked_count, key))
+            labels->asked[labels->asked_count++] = key;
+    }
+}
+
 struct row_labels *row_labels_create(struct arena *arena, const struct label_filter *filter,
                                      const struct selector_set *selectors, const struct span *names,
                                      size_t name_count, enum row_labels_kind kind)
@@ -109,6 +138,7 @@ struct row_labels *row_labels_create(struct arena *arena, const struct label_fil
                                   .is_seen = arena_new(arena, bool, name_count),
                                   .shown = arena_new(arena, struct span, NAMES_SHOWN)};
     buf_init(&labels->key, UINT32_MAX);
+    list_asked(labels);
     add_group(labels, NULL, 0);
     return labels;
 }
@@ -133,22 +163,11 @@ static bool is_id_name(struct span key)
     return span_equal_text(key, trace_id_name) || span_equal_text(key, span_id_name);
 }
 
-static bool has_key(const struct span *keys, size_t count, struct span key)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (span_equal(keys[i], key))
-            return true;
-    }
-    return false;
-}
-
 /* Ids are of samples alone. */
 static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
 {
-    struct span keys[ROW_LABELS_NAMES_MAX + LABEL_RULES_MAX];
-    size_t count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
-    for (size_t i = 0; i < labels->name_count; i++)
-        keys[count++] = labels->names[i];
+    const struct span *keys = labels->asked;
+    const size_t count = labels->asked_count;
     for (size_t i = 0; i < count; i++) {
         if (is_id_name(keys[i]))
             return true;
@@ -254,6 +273,13 @@ static void add_word(struct row_labels *labels, const struct label_words *word)
     labels->words[labels->word_count++] = *word;
 }
 
+/* A label of the series hides one of its samples. */
+static void add_own_word(struct row_labels *labels, const struct label_words *word)
+{
+    if (!dictionary_find_label(labels->dictionary, labels->series, word->key))
+        add_word(labels, word);
+}
+
 static void add_id(struct row_labels *labels, size_t place, const char *name, const uint8_t *id,
                    size_t size)
 {
@@ -266,8 +292,8 @@ static void add_id(struct row_labels *labels, size_t place, const char *name, co
         is_there |= id[i] != 0;
     }
     if (is_there)
-        add_word(labels,
-                 &(struct label_words){.key = span_text(name), .text = span_of(text, 2 * size)});
+        add_own_word(
+            labels, &(struct label_words){.key = span_text(name), .text = span_of(text, 2 * size)});
 }
 
 static void add_own(struct row_labels *labels, uint32_t set_number)
@@ -277,23 +303,14 @@ static void add_own(struct row_labels *labels, uint32_t set_number)
     const struct span *strings = dictionary->tables->strings;
     for (uint32_t i = 0; i < set->label_count; i++) {
         const struct profile_label *label = &dictionary->sample_labels[set->first_label + i];
-        add_word(labels, &(struct label_words){.key = strings[label->key],
-                                               .text = strings[label->text],
-                                               .number = label->number,
-                                               .unit = strings[label->unit],
-                                               .is_numeric = label->is_numeric});
+        add_own_word(labels, &(struct label_words){.key = strings[label->key],
+                                                   .text = strings[label->text],
+                                                   .number = label->number,
+                                                   .unit = strings[label->unit],
+                                                   .is_numeric = label->is_numeric});
     }
     add_id(labels, 0, trace_id_name, set->link.trace_id, sizeof(set->link.trace_id));
     add_id(labels, 1, span_id_name, set->link.span_id, sizeof(set->link.span_id));
-}
-
-static bool has_word(const struct row_labels *labels, struct span key, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (span_equal(labels->words[i].key, key))
-            return true;
-    }
-    return false;
 }
 
 static void add_of_series(struct row_labels *labels)
@@ -301,12 +318,17 @@ static void add_of_series(struct row_labels *labels)
     const struct dictionary *dictionary = labels->dictionary;
     const struct batch_series *series = &dictionary->series[labels->series];
     const struct span *strings = dictionary->tables->strings;
-    const uint32_t own_count = labels->word_count;
     for (uint32_t i = 0; i < series->label_count; i++) {
         const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
-        if (!has_word(labels, strings[label->name], own_count))
-            add_word(labels, &(struct label_words){.key = strings[label->name],
-                                                   .text = strings[label->value]});
+        add_word(labels,
+                 &(struct label_words){.key = strings[label->name], .text = strings[label->value]});
+    }
+    labels->named_count = labels->word_count;
+    for (size_t i = 0; i < labels->asked_count; i++) {
+        const struct span name = labels->asked[i];
+        const struct batch_label *label = dictionary_find_label(dictionary, labels->series, name);
+        if (label && !span_equal(strings[label->name], name))
+            add_word(labels, &(struct label_words){.key = name, .text = strings[label->value]});
     }
 }
 
@@ -315,7 +337,7 @@ static void add_of_series(struct row_labels *labels)
 /* Blocks may be gone when the message is made. */
 static void note_shown(struct row_labels *labels)
 {
-    for (uint32_t i = 0; i < labels->word_count && labels->shown_count < NAMES_SHOWN; i++) {
+    for (uint32_t i = 0; i < labels->named_count && labels->shown_count < NAMES_SHOWN; i++) {
         bool is_known = false;
         for (uint32_t j = 0; j < labels->shown_count; j++)
             is_known |= span_equal(labels->shown[j], labels->words[i].key);
@@ -372,7 +394,7 @@ static uint32_t find_all(struct row_labels *labels)
         const struct label_words *word = &labels->words[i];
         const bool is_id =
             span_equal_text(word->key, trace_id_name) || span_equal_text(word->key, span_id_name);
-        if (!is_named(labels, word->key) && is_id)
+        if (!is_named(labels, word->key) && (is_id || i >= labels->named_count))
             continue;
         append_sized(&labels->key, word->key);
         append_value(&labels->key, word);

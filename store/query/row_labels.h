@@ -2,8 +2,10 @@
  * row_labels: which labels of a question rows have: whether a row stays, and with which it goes.
  *
  * Whether a row stays a label filter decides, and selectors where they compare a label that the
- * row's series does not have. A row has the labels of its label set, its link as "trace_id" and
- * "span_id" (hexadecimal), and those labels of its series that the set does not name itself. Rows
+ * row's series does not have. A row has the labels of its series, and those of its label set and
+ * its link, as "trace_id" and "span_id" (hexadecimal), whose names, read as series have them, are
+ * none of the series: so groups, filters and selectors compare the same value. A name that a
+ * question has in a sender's letters finds the series' label, too. Rows
  * with the same values of the names that a question asks for are one group; group 0 has none of
  * them. What is found out is kept per label set of the series in hand, so the cost is a look into
  * an array per row. Threads: an object belongs to one thread. Private to the room.

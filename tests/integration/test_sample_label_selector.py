@@ -184,6 +184,44 @@ def test_a_label_of_series_is_none_of_samples(client):
     assert functions(client, '{endpoint!="/a",service_name=~"app|third"}') == {"b", "none", "span", "third"}
 
 
+def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(start_server):
+    """A series' label hides that of its samples: before and after a merge, of a delta and of a level."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    samples = [("of x", 3, [("ep", "x")]), ("of y", 5, [("ep", "y"), ("thread.name", "t1")]), ("of none", 7, [])]
+    wanted = {"x": 15 + 3, "y": 5, "z": 15, "": 7}
+    for i in range(12):
+        for labels in (["ep=x", "thread_name=main"], ["ep=z"], []):
+            query = [("label", f"pod={i}"), *(("label", label) for label in labels)]
+            assert client.post("/api/v1/profiles", make_labelled(samples), query=query).status == 200
+
+    def totals(selector, **more):
+        answer = client.get("/api/v1/query_range", query=window(query=CPU + selector, rate="false", **more))
+        assert answer.status == 200, answer
+        return {tuple(one["labels"].values()): one["total"] // 12 for one in answer.json()["series"] if one["total"]}
+
+    def check():
+        assert totals("", group_by="ep") == {(value,): total for value, total in wanted.items()}
+        for value, total in wanted.items():
+            assert totals(f'{{ep="{value}"}}') == {(): total}, value
+            assert totals(f'{{ep="{value}"}}', group_by="ep") == {(value,): total}, value
+            assert sum(totals("", label=f"ep={value}").values()) == total, value
+            report = client.get("/api/v1/query", query=window(query=f'{CPU}{{ep="{value}"}}', report="top")).json()
+            assert report["total"] == 12 * total, value
+        assert totals('{ep!~"z"}', group_by="ep") == {(value,): wanted[value] for value in ("x", "y", "")}
+        grouped = client.get("/api/v1/query", query=window(query=CPU, report="top", group_by="label:ep")).json()
+        assert {row["name"]: row["cum"] // 12 for row in grouped["functions"] if "of " not in row["name"]} == {
+            value or "(no ep)": total for value, total in wanted.items()}
+        for name in ("thread_name", "thread.name"):
+            assert totals("", group_by=name)["main",] == 15 == totals(f'{{{name}="main"}}')[()], name
+        assert totals("", group_by="thread.name") == {("main",): 15, ("t1",): 10, ("",): 20}
+        assert totals('{thread_name="t1"}') == {(): 10}
+
+    check()
+    compact(server)
+    check()
+
+
 def test_deletions_and_rules_are_of_series(client):
     answer = client.delete("/api/v1/profiles", query=window(query='{endpoint="/a"}'))
     assert answer.status == 202, answer

@@ -99,7 +99,7 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
 def has(name, *values):
     """Of rows with one of these values of the label; without values, with any."""
     def keeps(labels, own):
-        found = [value for key, value in own if key == name] or [labels[key] for key in labels if key == name]
+        found = [labels[name]] if name in labels else [value for key, value in own if key == name]
         return bool(set(values) & set(found)) if values else bool(found)
     return keeps
 

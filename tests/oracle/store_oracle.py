@@ -51,8 +51,8 @@ def rows_of(stacks):
 
 
 def value_of(labels, own, name):
-    """A row's own label, several values with commas between, or else that of its series; or empty."""
-    return ",".join(value for key, value in own if key == name) or labels.get(name, "")
+    """The label of its series, or else the row's own, several values with commas between; or empty."""
+    return labels.get(name) or ",".join(value for key, value in own if key == name)
 
 
 UNIT = 1 << 20  # of values in steps, as in store/query/spread.h
