@@ -80,7 +80,7 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
         deleting = threading.Thread(
             target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
         deleting.start()
-        wait_for(lambda: waiting(server, "%tenant%"), 20)
+        wait_for(lambda: waiting(server, "%tenant%"))
         query_one(server, "UPDATE upload SET expires_at = now() - interval '1 hour' WHERE id = %s"
                   " RETURNING 1", upload["id"])
         # Two rounds pass by what is locked, or one of them waits for it, as it should not.
@@ -97,7 +97,7 @@ def test_whoever_sweeps_holds_the_lock_itself(start_server):
     """Or the lock could be lost with its session while another session goes on deleting."""
     server = start_server("--jobs-interval", "1s")
     with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
-        wait_for(lambda: waiting(server, "%upload%"), 20)
+        wait_for(lambda: waiting(server, "%upload%"))
         holder = ask(server, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
                      " AND objid = %s::bigint", SWEEP_LOCK)
         assert holder[0] == waiting(server, "%upload%")
@@ -109,7 +109,7 @@ def test_a_backup_whose_lock_was_lost_is_none(start_server):
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
         backup = subprocess.Popen([PERFOLIOD, "backup", "--data-dir", server.data_dir, target],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: waiting(server, "LOCK TABLE %share%"), 30)
+        wait_for(lambda: waiting(server, "LOCK TABLE %share%"))
         assert ask(server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
                    " WHERE locktype = 'advisory' AND granted AND objid = %s::bigint",
                    SWEEP_LOCK) == (True,)
@@ -130,9 +130,9 @@ def meets_deletion(server, tenant, hold, request, waits_for):
     other = threading.Thread(target=do, args=("request", request))
     with hold as held:
         other.start()
-        wait_for(lambda: waiting(server, waits_for), 20)
+        wait_for(lambda: waiting(server, waits_for))
         deletion.start()
-        wait_for(lambda: waiting(server, "DELETE FROM tenant%"), 20)
+        wait_for(lambda: waiting(server, "DELETE FROM tenant%"))
         held.release()
     for thread in (other, deletion):
         thread.join(60)
@@ -188,12 +188,12 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
     with Held(server, "SELECT 1 FROM share WHERE id = ANY (%s) FOR UPDATE", shares) as held:
         for share in shares:
             assert client.get(f"/api/v1/shares/{share}/top").status == 200
-        wait_for(lambda: waiting(server, "%UPDATE share s SET views%"), 20)
+        wait_for(lambda: waiting(server, "%UPDATE share s SET views%"))
         answers = []
         deletion = threading.Thread(target=lambda: answers.append(
             server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
         deletion.start()
-        wait_for(lambda: waiting(server, "DELETE FROM tenant%"), 20)
+        wait_for(lambda: waiting(server, "DELETE FROM tenant%"))
         blockers = ask(server, "SELECT count(*) FROM pg_stat_activity w, unnest(pg_blocking_pids("
                        "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
                        " 'DELETE FROM tenant%%' AND v.query LIKE '%%UPDATE share s SET views%%'")

@@ -251,7 +251,7 @@ def test_an_s3_servers_certificate_is_checked_with_the_file(start_server, certif
         wait_for(lambda: "is not trusted" in server.log())
         assert stub.seen == []
         start_server(*flags, "--s3-ca-file", str(certificate), environment=keys, wait=False)
-        wait_for(lambda: stub.seen, 20)
+        wait_for(lambda: stub.seen)
 
 
 def test_a_debug_file_that_is_fetched_has_a_largest_size(start_server):

@@ -538,4 +538,4 @@ def test_views_count_each_address_once(start_server):
     made = share(admin)
     for _ in range(5):
         assert anonymous.get(f"/api/v1/shares/{made['id']}/flame").status == 200
-    wait_for(lambda: admin.get(f"/api/v1/shares/{made['id']}").json()["views"] == 1, 20)
+    wait_for(lambda: admin.get(f"/api/v1/shares/{made['id']}").json()["views"] == 1)

@@ -490,7 +490,7 @@ def test_an_expired_share_is_gone(start_server):
               made["id"])
     problem(admin.get(f"/api/v1/shares/{made['id']}"), 410, "expired")
     assert admin.get("/api/v1/shares").json()["shares"] == []
-    wait_for(lambda: not has_object(server, made["id"]), 20)
+    wait_for(lambda: not has_object(server, made["id"]))
     problem(admin.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
     row = query_one(server, "SELECT state, raw_bytes, object_key FROM share WHERE id = %s",
                     made["id"])
@@ -515,7 +515,7 @@ def test_an_object_without_a_row_is_collected(start_server):
     for path in (old, folder / kept["id"]):
         os.utime(path, (time.time() - 7200,) * 2)
     server.start()
-    wait_for(lambda: not old.exists(), 30)
+    wait_for(lambda: not old.exists())
     assert young.exists(), "it may belong to an upload that is not finished"
     assert server.api().get(f"/p/{kept['id']}/raw").body == samples.FOLDED
 

@@ -423,7 +423,7 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
     before = ask(root=path)
     assert before["root"] == path and "named_later" not in before
     send_table(client, program.build_id, program.table)
-    wait_for(lambda: ask().get("sent_names_replaced"), 20)
+    wait_for(lambda: ask().get("sent_names_replaced"))
     after = ask(root=path, focus=f"^{mangled}$|app::")
     assert after["root"] == path_hash(["app::twice"]) != path
     assert after["sent_names_replaced"] and after["renamed"] == ["app::twice"]

@@ -189,7 +189,7 @@ def test_an_abandoned_upload_goes_and_gives_its_bytes_back(start_server):
     query_one(server, "UPDATE upload SET expires_at = now() - interval '1 second'"
               " WHERE id = %s", upload["id"])
     problem(admin.get(f"/api/v1/uploads/{upload['id']}"), 404)
-    wait_for(lambda: part_objects(server) == [] and stored_bytes(server, 2) == before, 20)
+    wait_for(lambda: part_objects(server) == [] and stored_bytes(server, 2) == before)
 
 
 def seconds_left(server, upload):
@@ -210,7 +210,7 @@ def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server)
     assert put(anonymous, idle, 0, bytes(PART), headers=token).status == 204
     assert 3500 < seconds_left(server, idle) <= 3600
     query_one(server, "UPDATE upload SET expires_at = now() WHERE id = %s RETURNING 1", idle["id"])
-    wait_for(lambda: stored_bytes(server, 1) == 0 and part_objects(server) == [], 20)
+    wait_for(lambda: stored_bytes(server, 1) == 0 and part_objects(server) == [])
 
 
 def test_a_shorter_life_of_all_uploads_is_that_of_anonymous_ones_too(start_server):
