@@ -152,7 +152,7 @@ test("what is asked is the chosen series in the chosen part; a pinned link has f
 test("lines are joined over what a series has not, and interrupted where it stops", () => {
   const one = [[0, 1], [10, 2], [20, 3], [90, 4]] as const;
   const other = [[10, 5], [20, 6]] as const;
-  const { moments, values } = plotData([one, other], 10, false);
+  const { moments, values } = plotData([one, other], 10);
   assert.deepEqual(moments, [0, 10, 20, 30, 90]);
   assert.deepEqual(values, [[1, 2, 3, null, 4], [undefined, 5, 6, undefined, undefined]]);
   assert.deepEqual([valueAt(one, 19, 10), valueAt(one, 30, 10), valueAt(one, -1, 10), valueAt(one, 99, 10)], [2, null, null, 4]);
@@ -175,16 +175,15 @@ test("the values of a series are those of the selected part of the time", () => 
   assert.equal(digestOf({ points: [] }, 10, null), null);
 });
 
-test("values that are spread over their time are interrupted by each step without data", () => {
+test("lines are interrupted by each step without data, gauges as well as deltas", () => {
   const dense = [[0, 1], [10, 1], [30, 1], [40, 1]] as const;
   const sparse = [[0, 1], [60, 1], [120, 1], [300, 1]] as const;
-  const gapsOf = (points: readonly (readonly [number, number])[], isSpread: boolean) => {
-    const { moments, values } = plotData([points], 10, isSpread);
+  const gapsOf = (points: readonly (readonly [number, number])[]) => {
+    const { moments, values } = plotData([points], 10);
     return moments.filter((_, i) => values[0][i] === null);
   };
-  assert.deepEqual(gapsOf(dense, true), [20]);
-  assert.deepEqual(gapsOf(dense, false), []);
-  assert.deepEqual(gapsOf(sparse, true), [130]);
+  assert.deepEqual(gapsOf(dense), [20]);
+  assert.deepEqual(gapsOf(sparse), [130]);
 });
 
 test("the average of the window is the server's, and steps with data for a part of their time weigh less", () => {
@@ -204,5 +203,7 @@ test("units of values over time", () => {
   assert.equal(formatMetric(0.012345, "cores"), "0.0123 cores");
   assert.equal(formatMetric(2 * 1024 ** 2, "bytes/s"), "2 MiB/s");
   assert.equal(formatMetric(1.5, "count/s"), "1.5/s");
+  assert.equal(formatMetric(14 / 3600, "count/s"), "0.00389/s");
+  assert.equal(formatMetric(0, "count/s"), "0/s");
   assert.equal(formatMetric(3e9, "nanoseconds"), "3 s");
 });

@@ -31,7 +31,7 @@ interface MetricsProps {
 const isSame = (labels: Record<string, string>, only: Selection["only"]) =>
   only.length > 0 && only.length === Object.keys(labels).length && only.every(([name, value]) => labels[name] === value);
 
-const dataOf = ({ series, step_ms, rule }: RangeAnswer) => plotData(series.map(({ points }) => points), step_ms, rule !== "mean");
+const dataOf = ({ series, step_ms }: RangeAnswer) => plotData(series.map(({ points }) => points), step_ms);
 
 function Swatch({ look }: { look: LineLook }) {
   return (

@@ -13,7 +13,7 @@ export interface PlotData {
   values: Values[];
 }
 
-/** Snapshots of a gauge that are so much further apart than usual are not joined. */
+/** Points of a series that usually skips steps are not joined where they are so much further apart than usual. */
 const interruption = 2.5;
 
 /** How far apart the points of a series usually are. */
@@ -22,15 +22,15 @@ function usualDistance(points: Points, stepMs: number): number {
   return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
 }
 
-/** Values that are spread over their time have a point in every step with data: where one is missing, there was none. */
-function longestDistance(points: Points, stepMs: number, isSpread: boolean): number {
+/** The server has a point for every step with data: where one is missing, there was none. */
+function longestDistance(points: Points, stepMs: number): number {
   const usual = usualDistance(points, stepMs);
-  return isSpread && usual <= stepMs ? 1.5 * stepMs : interruption * usual;
+  return usual <= stepMs ? 1.5 * stepMs : interruption * usual;
 }
 
 /** The points, with one without a value in each interruption. */
-function withGaps(points: Points, stepMs: number, isSpread: boolean): Map<number, number | null> {
-  const limit = longestDistance(points, stepMs, isSpread);
+function withGaps(points: Points, stepMs: number): Map<number, number | null> {
+  const limit = longestDistance(points, stepMs);
   const all = new Map<number, number | null>();
   for (const [i, [ms, value]] of points.entries()) {
     if (i > 0 && ms - points[i - 1][0] > limit) all.set(points[i - 1][0] + stepMs, null);
@@ -39,9 +39,8 @@ function withGaps(points: Points, stepMs: number, isSpread: boolean): Map<number
   return all;
 }
 
-/** isSpread: of deltas and counters; gauges have points where their snapshots are. */
-export function plotData(series: readonly Points[], stepMs: number, isSpread: boolean): PlotData {
-  const all = series.map((points) => withGaps(points, stepMs, isSpread));
+export function plotData(series: readonly Points[], stepMs: number): PlotData {
+  const all = series.map((points) => withGaps(points, stepMs));
   const moments = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
   return { moments, values: all.map((one) => moments.map((ms) => one.get(ms))) };
 }
@@ -89,9 +88,10 @@ export function digestOf({ points, average, partial = [] }: Summed, stepMs: numb
   return { last, mean: part ? mean : (average ?? mean), highest };
 }
 
-/** "1.25 cores", "3.2 MiB/s": units of /api/v1/query_range. */
+/** "1.25 cores", "3.2 MiB/s", "0.0039/s": units of /api/v1/query_range. */
 export function formatMetric(value: number, unit: string): string {
   if (unit === "cores" || unit === "seconds/s") return `${Number(value.toPrecision(3))} ${unit}`;
+  if (unit === "count/s" && Math.abs(value) < 1) return `${Number(value.toPrecision(3))}/s`;
   if (unit.endsWith("/s")) return `${formatValue(value, unit.slice(0, -2))}/s`;
   return formatValue(value, unit);
 }
