@@ -6,9 +6,9 @@
  * and `ignore` count the stacks that they keep alone (lib/profile/report/filter.h). With
  * `rate=true` values are per second of the time that has data, those in nanoseconds as seconds per
  * second: of CPU time that is cores. Values are spread over the time that they cover
- * (store/DESIGN.md), each series has its average and total, and `notes` explains a step that is
- * longer than the one asked for. Of more than `limit` series the largest are returned, and the sum
- * of all others as one more series without labels unless `other` is false.
+ * (store/query/values-over-time.md), each series has its average and total, and `notes` explains a
+ * step that is longer than the one asked for. Of more than `limit` series the largest are returned,
+ * and the sum of all others as one more series without labels unless `other` is false.
  */
 #ifndef API_QUERY_QUERY_RANGE_H
 #define API_QUERY_QUERY_RANGE_H
