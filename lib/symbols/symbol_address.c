@@ -8,12 +8,12 @@ enum { PAGE_BYTES = 4096, IS_CODE = 1 };
 
 static const uint64_t kernel_half = UINT64_C(1) << 63;
 
-static uint64_t page_of(uint64_t address)
+static uint64_t page_start(uint64_t address)
 {
     return address / PAGE_BYTES * PAGE_BYTES;
 }
 
-static bool is_in(uint64_t number, uint64_t begin, uint64_t bytes)
+static bool is_in_range(uint64_t number, uint64_t begin, uint64_t bytes)
 {
     return number >= begin && number - begin < bytes;
 }
@@ -23,20 +23,20 @@ static bool is_code(const struct symbol_segment *segment)
     return (segment->flags & IS_CODE) && segment->memory_bytes;
 }
 
-/* Bytes of whole pages that the segment takes when it is mapped. */
+/* Bytes of the whole pages that the segment occupies when mapped. */
 static uint64_t mapped_bytes(const struct symbol_segment *segment)
 {
-    return page_of(segment->address + segment->memory_bytes + PAGE_BYTES - 1) -
-           page_of(segment->address);
+    return page_start(segment->address + segment->memory_bytes + PAGE_BYTES - 1) -
+           page_start(segment->address);
 }
 
-/* The place of the address is in the bytes that a segment has in the file. */
+/* Finds the segment whose bytes in the file contain the offset. */
 static bool find_by_offset(const struct symbol_table *table, uint64_t offset, uint64_t *ret_address)
 {
     const uint32_t count = symbol_table_sizes(table).segments;
     for (uint32_t i = 0; i < count; i++) {
         const struct symbol_segment segment = symbol_table_segment(table, i);
-        if (!is_code(&segment) || !is_in(offset, segment.offset, segment.file_bytes))
+        if (!is_code(&segment) || !is_in_range(offset, segment.offset, segment.file_bytes))
             continue;
         *ret_address = offset - segment.offset + segment.address;
         return true;
@@ -44,7 +44,8 @@ static bool find_by_offset(const struct symbol_table *table, uint64_t offset, ui
     return false;
 }
 
-/* Code without bytes: what "objcopy --only-keep-debug" leaves. */
+/* Whether a code segment has no bytes in the file, as in the output of "objcopy
+ * --only-keep-debug". */
 static bool has_moved(const struct symbol_table *table)
 {
     const uint32_t count = symbol_table_sizes(table).segments;
@@ -56,19 +57,19 @@ static bool has_moved(const struct symbol_table *table)
     return false;
 }
 
-/* A mapping that begins where the segment does. */
+/* Converts an address, assuming that the mapping begins where the segment does. */
 static bool find_in_segment(const struct symbol_segment *segment,
                             const struct symbol_mapping *mapping, uint64_t address,
                             uint64_t *ret_address)
 {
-    const uint64_t found = address - mapping->start + page_of(segment->address);
-    if (!is_in(found, segment->address, segment->memory_bytes))
+    const uint64_t found = address - mapping->start + page_start(segment->address);
+    if (!is_in_range(found, segment->address, segment->memory_bytes))
         return false;
     *ret_address = found;
     return true;
 }
 
-/* The only segment of code that is as long as the mapping. */
+/* Finds the code segment that is as long as the mapping; false unless there is exactly one. */
 static bool find_by_length(const struct symbol_table *table, const struct symbol_mapping *mapping,
                            struct symbol_segment *ret_segment)
 {
@@ -84,16 +85,16 @@ static bool find_by_length(const struct symbol_table *table, const struct symbol
     return found_count == 1;
 }
 
-/* GNU ld's layout: bytes stand in the file as far behind its begin as in memory. */
+/* Converts an address for GNU ld's layout, in which offsets in the file equal offsets in memory. */
 static bool find_by_layout(const struct symbol_table *table, const struct symbol_mapping *mapping,
                            uint64_t address, uint64_t *ret_address)
 {
     const uint32_t count = symbol_table_sizes(table).segments;
     const uint64_t first = symbol_table_segment(table, 0).address;
-    const uint64_t found = address - mapping->start + mapping->offset + page_of(first);
+    const uint64_t found = address - mapping->start + mapping->offset + page_start(first);
     for (uint32_t i = 0; i < count; i++) {
         const struct symbol_segment segment = symbol_table_segment(table, i);
-        if (!is_code(&segment) || !is_in(found, segment.address, segment.memory_bytes))
+        if (!is_code(&segment) || !is_in_range(found, segment.address, segment.memory_bytes))
             continue;
         *ret_address = found;
         return true;
@@ -113,8 +114,8 @@ static bool find_moved(const struct symbol_table *table, const struct symbol_map
 }
 
 /*
- * A kernel's mapping has no offset in a file. It is where it was linked to be, or was moved as a
- * whole: then the mapping begins with its first code.
+ * A kernel mapping has no offset in a file. Either the kernel runs at its link address, or KASLR
+ * has moved it as a whole; then the mapping begins with its first code segment.
  */
 static enum symbol_address_result find_in_kernel(const struct symbol_table *table,
                                                  const struct symbol_mapping *mapping,
@@ -125,7 +126,7 @@ static enum symbol_address_result find_in_kernel(const struct symbol_table *tabl
         const struct symbol_segment segment = symbol_table_segment(table, i);
         if (!is_code(&segment) || segment.address < kernel_half)
             continue;
-        if (mapping->start != page_of(segment.address))
+        if (mapping->start != page_start(segment.address))
             return find_in_segment(&segment, mapping, address, ret_address) ? SYMBOL_ADDRESS_GUESSED
                                                                             : SYMBOL_ADDRESS_NONE;
         *ret_address = address;

@@ -1,10 +1,11 @@
 /*
- * symbol_address: from an address of a process to the address in the binary that a table knows.
+ * symbol_address: converts an address of a process to an address in the binary, for a symbol table.
  *
- * A profile says where a part of a file was mapped; the binary's program headers, which the table
- * has, say which addresses that part has in the file. A debug file that was split off has headers
- * whose offsets mean nothing any more: then the mapping is recognised by its length and place, and
- * the answer says that it is a guess. Pages are taken to be 4 KiB. Threads: any.
+ * A profile contains the mapping of a part of a file into the process. The program headers of the
+ * binary, which the table contains, give the address of that part in the file. In a separate debug
+ * file the offsets of the program headers are meaningless; then the mapping is matched by its
+ * length and layout, and the result is marked as guessed. Pages are assumed to be 4 KiB. Threads:
+ * any.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_ADDRESS_H
 #define LIB_SYMBOLS_SYMBOL_ADDRESS_H
@@ -13,7 +14,7 @@
 
 struct symbol_table;
 
-/* A mapping as pprof and /proc/PID/maps have it: the process's [start, limit) shows the file from
+/* A mapping as in pprof and /proc/PID/maps: the process maps [start, limit) to the file, from
  * offset on. */
 struct symbol_mapping {
     uint64_t start;
@@ -22,12 +23,13 @@ struct symbol_mapping {
 };
 
 enum symbol_address_result {
-    SYMBOL_ADDRESS_NONE,   /* it cannot be in this binary's code, or nobody can tell */
-    SYMBOL_ADDRESS_EXACT,  /* by the program headers */
-    SYMBOL_ADDRESS_GUESSED /* the headers were moved: by length and place of the mapping */
+    SYMBOL_ADDRESS_NONE,  /* not in the code of this binary, or it cannot be determined */
+    SYMBOL_ADDRESS_EXACT, /* computed from the program headers */
+    /* the headers have no offsets: matched by length and layout of the mapping */
+    SYMBOL_ADDRESS_GUESSED
 };
 
-/* The address in the binary of an address of the process; *ret_address is set unless NONE. */
+/* Converts an address of the process. *ret_address is set unless the result is NONE. */
 enum symbol_address_result symbol_address_find(const struct symbol_table *table,
                                                const struct symbol_mapping *mapping,
                                                uint64_t address, uint64_t *ret_address);

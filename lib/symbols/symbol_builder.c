@@ -20,59 +20,61 @@
 #include <unistd.h>
 
 enum {
-    FIRST_FD = 3,      /* of the builder: input, output, report, and then what else there is */
-    REPORT_NUMBER = 2, /* of those */
+    /* first descriptor of the builder: input, output, report, then optional files */
+    FIRST_FD = 3,
+    REPORT_NUMBER = 2, /* index of the report among them */
     FIXED_FDS = 3,
     MAX_FDS = FIXED_FDS + 1 + SYMBOL_BUILDER_SPLIT_MAX,
-    PARKING_FD = FIRST_FD + MAX_FDS, /* above all numbers that the builder will have */
+    DUPLICATE_FD = FIRST_FD + MAX_FDS, /* above all descriptors of the builder */
     REPORT_MAX_BYTES = 4096,
     DEFAULT_CPU_S = 60,
-    POLL_MAX_MS = 250, /* between looks at the patience */
+    POLL_MAX_MS = 250, /* interval between checks of wait_limit */
     CPU_SLACK_US = 100000,
 };
 #define DEFAULT_MEMORY_BYTES (UINT64_C(4) << 30)
 #define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 30)
 
-struct run {
+struct build {
     const struct symbol_builder_options *options;
     uint64_t memory_bytes;
     uint64_t output_bytes;
     uint32_t cpu_s;
     int64_t wall_ms;
-    int fds[MAX_FDS]; /* ours, parked */
+    int fds[MAX_FDS]; /* our duplicates of the descriptors, above DUPLICATE_FD */
     int fd_count;
-    int report_fd; /* our end */
+    int report_fd; /* read end of the pipe */
     pid_t pid;
     char report[REPORT_MAX_BYTES + 1];
     size_t report_size;
 };
 
-/* A copy whose number cannot be overwritten while others are put in their places. */
-static enum err_code park(struct run *run, int fd, struct err *err)
+/* Duplicates a descriptor to a high number, so that setting up descriptors 3, 4, … in the child
+ * cannot overwrite it. */
+static enum err_code duplicate_fd(struct build *build, int fd, struct err *err)
 {
-    int parked = fcntl(fd, F_DUPFD_CLOEXEC, PARKING_FD);
-    if (parked < 0)
+    int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, DUPLICATE_FD);
+    if (duplicate < 0)
         return err_set_errno(err, ERR_IO, "cannot hand a file to the builder of symbol tables");
-    run->fds[run->fd_count++] = parked;
+    build->fds[build->fd_count++] = duplicate;
     return ERR_NONE;
 }
 
-static enum err_code park_all(struct run *run, int report_fd, struct err *err)
+static enum err_code duplicate_all_fds(struct build *build, int report_fd, struct err *err)
 {
-    const struct symbol_builder_options *options = run->options;
-    enum err_code code = park(run, options->input_fd, err);
+    const struct symbol_builder_options *options = build->options;
+    enum err_code code = duplicate_fd(build, options->input_fd, err);
     if (!code)
-        code = park(run, options->output_fd, err);
+        code = duplicate_fd(build, options->output_fd, err);
     if (!code)
-        code = park(run, report_fd, err);
+        code = duplicate_fd(build, report_fd, err);
     if (!code && options->alternate_fd >= 0)
-        code = park(run, options->alternate_fd, err);
+        code = duplicate_fd(build, options->alternate_fd, err);
     for (uint32_t i = 0; !code && i < options->split_fd_count; i++)
-        code = park(run, options->split_fds[i], err);
+        code = duplicate_fd(build, options->split_fds[i], err);
     return code;
 }
 
-/* Beside us. */
+/* By default, the program is in the directory of this executable. */
 static void find_program(const char *wanted, char *path, size_t path_bytes)
 {
     static const char name[] = "perfolio-symbolize";
@@ -86,25 +88,25 @@ static void find_program(const char *wanted, char *path, size_t path_bytes)
     snprintf(path + (length > 0 ? length : 0), sizeof(name), "%s", name);
 }
 
-static int set_files(const struct run *run, posix_spawn_file_actions_t *actions)
+static int set_files(const struct build *build, posix_spawn_file_actions_t *actions)
 {
     int result = posix_spawn_file_actions_init(actions);
     for (int fd = STDIN_FILENO; result == 0 && fd <= STDERR_FILENO; fd++)
         result = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
-    for (int i = 0; result == 0 && i < run->fd_count; i++)
-        result = posix_spawn_file_actions_adddup2(actions, run->fds[i], FIRST_FD + i);
-    /* What it says when it gives itself up (no memory, a failed assertion) belongs to the report.
-     */
+    for (int i = 0; result == 0 && i < build->fd_count; i++)
+        result = posix_spawn_file_actions_adddup2(actions, build->fds[i], FIRST_FD + i);
+    /* Messages before an abort (out of memory, failed assertion) go to the report. */
     if (result == 0)
         result = posix_spawn_file_actions_adddup2(actions, FIRST_FD + REPORT_NUMBER, STDERR_FILENO);
     if (result == 0)
-        result = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + run->fd_count);
+        result = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + build->fd_count);
     return result;
 }
 
-/* What asks us to end is not for the worker: a terminal and timeout(1) send it to our whole group,
- * and a process of a group of its own would have been in ours for a moment. It is ours to end it,
- * by SIGKILL, and it goes with us in any case. */
+/* SIGHUP, SIGINT, SIGQUIT and SIGTERM are blocked in the worker: a terminal and timeout(1) send
+ * them to the whole process group, and a child with a group of its own would still be in ours
+ * for a moment. This process ends the worker with SIGKILL, and the worker ends when this process
+ * does. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
     static const int requests[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -124,18 +126,18 @@ static int set_signals(posix_spawnattr_t *attributes)
     return result;
 }
 
-static enum err_code spawn(struct run *run, struct err *err)
+static enum err_code spawn_builder(struct build *build, struct err *err)
 {
     char path[4096], what[16], memory[32], cpu[16], output[32], split[16], parent[16];
-    bool has_alternate = run->options->alternate_fd >= 0;
-    find_program(run->options->program, path, sizeof(path));
-    snprintf(memory, sizeof(memory), "%llu", (unsigned long long)run->memory_bytes);
-    snprintf(output, sizeof(output), "%llu", (unsigned long long)run->output_bytes);
-    snprintf(cpu, sizeof(cpu), "%u", run->cpu_s);
-    snprintf(split, sizeof(split), "%u", run->options->split_fd_count);
+    bool has_alternate = build->options->alternate_fd >= 0;
+    find_program(build->options->program, path, sizeof(path));
+    snprintf(memory, sizeof(memory), "%llu", (unsigned long long)build->memory_bytes);
+    snprintf(output, sizeof(output), "%llu", (unsigned long long)build->output_bytes);
+    snprintf(cpu, sizeof(cpu), "%u", build->cpu_s);
+    snprintf(split, sizeof(split), "%u", build->options->split_fd_count);
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
     snprintf(what, sizeof(what), "%d",
-             (run->options->is_first_names ? 1 : 0) + (run->options->is_packed ? 2 : 0));
+             (build->options->is_first_names ? 1 : 0) + (build->options->is_packed ? 2 : 0));
     char *const arguments[] = {path,   (char[]){"--worker"},
                                memory, output,
                                cpu,    has_alternate ? (char[]){"1"} : (char[]){"0"},
@@ -144,11 +146,11 @@ static enum err_code spawn(struct run *run, struct err *err)
     char *const environment[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    int result = set_files(run, &actions);
+    int result = set_files(build, &actions);
     if (result == 0)
         result = set_signals(&attributes);
     if (result == 0) {
-        result = posix_spawn(&run->pid, path, &actions, &attributes, arguments, environment);
+        result = posix_spawn(&build->pid, path, &actions, &attributes, arguments, environment);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -158,21 +160,22 @@ static enum err_code spawn(struct run *run, struct err *err)
     return err_set_errno(err, ERR_INTERNAL, "cannot run %s", path);
 }
 
-/* False: there is no more, or no more room for it. */
-static bool read_piece(struct run *run)
+/* Returns false at the end of the report, or when the buffer is full. */
+static bool read_report_part(struct build *build)
 {
     ssize_t size;
     do {
-        size = read(run->report_fd, run->report + run->report_size,
-                    REPORT_MAX_BYTES - run->report_size);
+        size = read(build->report_fd, build->report + build->report_size,
+                    REPORT_MAX_BYTES - build->report_size);
     } while (size < 0 && errno == EINTR);
     if (size > 0)
-        run->report_size += (size_t)size;
-    return size > 0 && run->report_size < REPORT_MAX_BYTES;
+        build->report_size += (size_t)size;
+    return size > 0 && build->report_size < REPORT_MAX_BYTES;
 }
 
-/* What the builder was at when it said so last, with a blank before it; "" when it said nothing. */
-static const char *last_phase(const struct run *run)
+/* The last phase that the builder reported, for error messages, with a leading blank; "" if
+ * there is none. */
+static const char *last_phase(const struct build *build)
 {
     static const struct {
         const char *name;
@@ -182,7 +185,7 @@ static const char *last_phase(const struct run *run)
                   {"dwarf", " while reading its DWARF"},
                   {"symbols", " while reading its symbols"},
                   {"table", " while writing the table"}};
-    struct span rest = span_of(run->report, run->report_size), line, key, name;
+    struct span rest = span_of(build->report, build->report_size), line, key, name;
     const char *last = "";
     while (span_take_line(&rest, &line)) {
         span_split(line, ' ', &key, &name);
@@ -194,62 +197,63 @@ static const char *last_phase(const struct run *run)
     return last;
 }
 
-/* Reads the report until the process has ended or the time is up. */
-static enum err_code read_report(struct run *run, int process_fd, struct err *err)
+/* Reads the report until the process has ended or its time is up. */
+static enum err_code read_report(struct build *build, int process_fd, struct err *err)
 {
-    int64_t deadline_ms = clock_monotonic_ns() / CLOCK_NS_PER_MS + run->wall_ms;
+    int64_t deadline_ms = clock_monotonic_ns() / CLOCK_NS_PER_MS + build->wall_ms;
     struct pollfd fds[] = {{.fd = process_fd, .events = POLLIN},
-                           {.fd = run->report_fd, .events = POLLIN}};
+                           {.fd = build->report_fd, .events = POLLIN}};
     for (;;) {
         int64_t left_ms = deadline_ms - clock_monotonic_ns() / CLOCK_NS_PER_MS;
         int ready =
             left_ms > 0 ? poll(fds, 2, left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms) : 0;
-        if (ready == 0 && wait_limit_is_over(run->options->wait_limit))
-            return err_set(err, ERR_CANCELLED, "building its symbol table was given up");
+        if (ready == 0 && wait_limit_is_over(build->options->wait_limit))
+            return err_set(err, ERR_CANCELLED, "building its symbol table was cancelled");
         if (ready == 0 && left_ms > POLL_MAX_MS)
             continue;
         if (ready == 0)
             return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s%s",
-                           (long long)(run->wall_ms / 1000), last_phase(run));
+                           (long long)(build->wall_ms / 1000), last_phase(build));
         if (ready < 0 && errno != EINTR)
             return err_set_errno(err, ERR_INTERNAL, "poll");
         if (ready < 0)
             continue;
-        if (fds[1].revents && !read_piece(run))
-            fds[1].fd = -1; /* the end of the report is not yet that of the process */
-        if (run->report_size == REPORT_MAX_BYTES)
+        if (fds[1].revents && !read_report_part(build))
+            fds[1].fd = -1; /* the process may still run after closing its report */
+        if (build->report_size == REPORT_MAX_BYTES)
             return err_set(err, ERR_INTERNAL,
-                           "the builder of symbol tables did not report what it did, but more");
+                           "the report of the builder of symbol tables is too long");
         if (fds[0].revents && !fds[1].revents)
             return ERR_NONE;
     }
 }
 
-static enum err_code wait_for_report(struct run *run, struct err *err)
+static enum err_code wait_for_report(struct build *build, struct err *err)
 {
-    fd_auto process_fd = pidfd_open(run->pid, 0);
+    fd_auto process_fd = pidfd_open(build->pid, 0);
     if (process_fd < 0)
         return err_set_errno(err, ERR_INTERNAL, "pidfd_open");
-    return read_report(run, process_fd, err);
+    return read_report(build, process_fd, err);
 }
 
-static bool has_said(const struct run *run, const char *text)
+static bool report_contains(const struct build *build, const char *text)
 {
-    return memmem(run->report, run->report_size, text, strlen(text)) != NULL;
+    return memmem(build->report, build->report_size, text, strlen(text)) != NULL;
 }
 
-/* It gave itself up, and mostly said why: lib/base/mem.c, assert and the C library do. */
-static enum err_code explain_abort(const struct run *run, const char *phase, struct err *err)
+/* The builder called abort(); lib/base/mem.c, assert and the C library usually wrote a message
+ * before. */
+static enum err_code explain_abort(const struct build *build, const char *phase, struct err *err)
 {
-    if (has_said(run, "msg=\"out of memory\""))
+    if (report_contains(build, "msg=\"out of memory\""))
         return err_set(err, ERR_TOO_LARGE,
                        "building its symbol table needs more than the limit of %llu MiB of "
                        "memory%s",
-                       (unsigned long long)(run->memory_bytes >> 20), phase);
-    if (has_said(run, "Assertion `"))
+                       (unsigned long long)(build->memory_bytes >> 20), phase);
+    if (report_contains(build, "Assertion `"))
         return err_set(err, ERR_INVALID,
-                       "the builder of symbol tables stopped on this file%s: a check of itself "
-                       "failed, which is a mistake of the builder",
+                       "the builder of symbol tables stopped on this file%s: an assertion "
+                       "failed, which is a bug of the builder",
                        phase);
     return err_set(err, ERR_INVALID,
                    "the builder of symbol tables stopped on this file%s: it found its own memory "
@@ -257,37 +261,38 @@ static enum err_code explain_abort(const struct run *run, const char *phase, str
                    phase);
 }
 
-static enum err_code explain_death(const struct run *run, int status, uint64_t cpu_us,
+static enum err_code explain_death(const struct build *build, int status, uint64_t cpu_us,
                                    struct err *err)
 {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    const char *phase = last_phase(run);
-    /* The kernel ends it at its limit with SIGKILL, a little before or behind. */
+    const char *phase = last_phase(build);
+    /* At the CPU limit the kernel sends SIGKILL, a little before or after cpu_s. */
     if (number == SIGXCPU ||
-        (number == SIGKILL && cpu_us + CPU_SLACK_US >= run->cpu_s * UINT64_C(1000000)))
+        (number == SIGKILL && cpu_us + CPU_SLACK_US >= build->cpu_s * UINT64_C(1000000)))
         return err_set(err, ERR_TIMEOUT,
                        "building its symbol table took more than %u s of processor time%s",
-                       run->cpu_s, phase);
+                       build->cpu_s, phase);
     if (number == SIGKILL)
         return err_set(err, ERR_INTERNAL,
-                       "the builder of symbol tables was killed from outside%s: the machine may "
-                       "lack memory",
+                       "the builder of symbol tables was killed by another process%s: the "
+                       "machine may be short of memory",
                        phase);
     if (number == SIGSYS)
         return err_set(err, ERR_INVALID,
-                       "the builder of symbol tables tried what its sandbox refuses, on this "
-                       "file%s",
+                       "the builder of symbol tables made a system call that its sandbox "
+                       "forbids, on this file%s",
                        phase);
     if (number == SIGABRT)
-        return explain_abort(run, phase, err);
+        return explain_abort(build, phase, err);
     if (number)
-        return err_set(err, ERR_INVALID, "the builder of symbol tables died of this file%s: %s",
+        return err_set(err, ERR_INVALID, "the builder of symbol tables crashed on this file%s: %s",
                        phase, strsignal(number));
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables failed with status %d",
                    WEXITSTATUS(status));
 }
 
-/* Text from the builder, which may have been taken over by the file. */
+/* Copies text from the builder, replacing characters that are not printable ASCII: a hostile
+ * file may have taken control of the builder. */
 static void copy_text(char *target, size_t target_bytes, struct span text)
 {
     size_t size = text.size < target_bytes - 1 ? text.size : target_bytes - 1;
@@ -296,7 +301,7 @@ static void copy_text(char *target, size_t target_bytes, struct span text)
     target[size] = 0;
 }
 
-static enum err_code take_failure(struct span text, struct err *err)
+static enum err_code parse_failure(struct span text, struct err *err)
 {
     static const enum err_code codes[] = {ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE,
                                           ERR_NOT_FOUND};
@@ -311,7 +316,7 @@ static enum err_code take_failure(struct span text, struct err *err)
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables: %s", copy);
 }
 
-static bool take_id(struct span text, char ret_id[SYMBOL_BUILDER_ID_BYTES])
+static bool parse_id(struct span text, char ret_id[SYMBOL_BUILDER_ID_BYTES])
 {
     static_assert(SYMBOL_BUILDER_ID_BYTES == 2 * SYMBOL_ID_MAX_BYTES + 1, "it has room for all");
     char id[SYMBOL_BUILDER_ID_BYTES];
@@ -322,7 +327,7 @@ static bool take_id(struct span text, char ret_id[SYMBOL_BUILDER_ID_BYTES])
     return true;
 }
 
-static bool take_number(struct span key, struct span text, struct symbol_builder_report *report)
+static bool parse_number(struct span key, struct span text, struct symbol_builder_report *report)
 {
     uint64_t number;
     if (!span_parse_u64(text, &number))
@@ -343,17 +348,18 @@ static bool take_number(struct span key, struct span text, struct symbol_builder
     return true;
 }
 
-/* Lines of a word, a blank and what it is; the last is "done", or "failed CODE TEXT". */
-static enum err_code take_report(const struct run *run, struct symbol_builder_report *report,
-                                 struct err *err)
+/* Parses the report: lines of a key, a blank and a value. The last line is "done", or "failed
+ * CODE TEXT". */
+static enum err_code parse_report(const struct build *build, struct symbol_builder_report *report,
+                                  struct err *err)
 {
-    struct span rest = span_of(run->report, run->report_size), line, key, text;
+    struct span rest = span_of(build->report, build->report_size), line, key, text;
     while (span_take_line(&rest, &line)) {
         span_split(line, ' ', &key, &text);
         if (span_equal_text(line, "done"))
             return ERR_NONE;
         if (span_equal_text(key, "failed"))
-            return take_failure(text, err);
+            return parse_failure(text, err);
         if (span_equal_text(key, "problem"))
             copy_text(report->problem, sizeof(report->problem), text);
         else if (span_equal_text(key, "alternate"))
@@ -365,21 +371,21 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
         else if (span_equal_text(key, "id")
-                     ? !take_id(text, report->id)
-                     : !span_equal_text(key, "phase") && !take_number(key, text, report))
+                     ? !parse_id(text, report->id)
+                     : !span_equal_text(key, "phase") && !parse_number(key, text, report))
             break;
     }
-    return err_set(err, ERR_INTERNAL, "the builder of symbol tables did not report what it did");
+    return err_set(err, ERR_INTERNAL, "the report of the builder of symbol tables is incomplete");
 }
 
-static enum err_code finish(struct run *run, enum err_code code,
-                            struct symbol_builder_report *report, struct err *err)
+static enum err_code finish_build(struct build *build, enum err_code code,
+                                  struct symbol_builder_report *report, struct err *err)
 {
     struct rusage usage;
     int status;
     if (code)
-        kill(run->pid, SIGKILL);
-    while (wait4(run->pid, &status, 0, &usage) < 0) {
+        kill(build->pid, SIGKILL);
+    while (wait4(build->pid, &status, 0, &usage) < 0) {
         if (errno != EINTR)
             return err_set_errno(err, ERR_INTERNAL, "waiting for the builder of symbol tables");
     }
@@ -389,24 +395,24 @@ static enum err_code finish(struct run *run, enum err_code code,
     if (code)
         return code;
     if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 1))
-        return explain_death(run, status, report->cpu_us, err);
-    return take_report(run, report, err);
+        return explain_death(build, status, report->cpu_us, err);
+    return parse_report(build, report, err);
 }
 
-static enum err_code start(struct run *run, struct err *err)
+static enum err_code start_build(struct build *build, struct err *err)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) != 0)
         return err_set_errno(err, ERR_IO, "cannot make a pipe");
-    run->report_fd = pipe_fds[0];
-    enum err_code code = park_all(run, pipe_fds[1], err);
+    build->report_fd = pipe_fds[0];
+    enum err_code code = duplicate_all_fds(build, pipe_fds[1], err);
     if (!code)
-        code = spawn(run, err);
+        code = spawn_builder(build, err);
     close(pipe_fds[1]);
-    for (int i = 0; i < run->fd_count; i++)
-        close(run->fds[i]);
+    for (int i = 0; i < build->fd_count; i++)
+        close(build->fds[i]);
     if (code)
-        close(run->report_fd);
+        close(build->report_fd);
     return code;
 }
 
@@ -415,21 +421,21 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
 {
     struct symbol_builder_report report = {0};
     *ret_report = report;
-    struct run run = {
+    struct build build = {
         .options = options,
         .memory_bytes = options->memory_bytes ? options->memory_bytes : DEFAULT_MEMORY_BYTES,
         .output_bytes = options->output_bytes ? options->output_bytes : DEFAULT_OUTPUT_BYTES,
         .cpu_s = options->cpu_s ? options->cpu_s : DEFAULT_CPU_S};
-    run.wall_ms = options->wall_ms ? options->wall_ms : (int64_t)run.cpu_s * 4000;
+    build.wall_ms = options->wall_ms ? options->wall_ms : (int64_t)build.cpu_s * 4000;
     if (options->split_fd_count > SYMBOL_BUILDER_SPLIT_MAX)
         return err_set(err, ERR_TOO_LARGE, "there are more than %d split files",
                        SYMBOL_BUILDER_SPLIT_MAX);
-    enum err_code code = start(&run, err);
+    enum err_code code = start_build(&build, err);
     if (code)
         return code;
-    code = wait_for_report(&run, err);
-    code = finish(&run, code, &report, err);
-    close(run.report_fd);
+    code = wait_for_report(&build, err);
+    code = finish_build(&build, code, &report, err);
+    close(build.report_fd);
     if (!code) {
         *ret_report = report;
         return ERR_NONE;

@@ -1,6 +1,13 @@
 /*
- * Addresses to frames: symbol_cursor_* of symbol_table.h. This is the hot path of resolving a
- * profile; what it costs is in lib/symbols/DESIGN.md, and tests/bench/bench_symbols.c measures it.
+ * symbol_cursor_* of symbol_table.h: from addresses to frames. This is the hot path of symbolizing
+ * a profile; lib/symbols/README.md lists its costs, and tests/bench/bench_symbols.c measures them.
+ *
+ * A lookup takes four steps. find_group finds the group of 16 records that contains the address: it
+ * first tries the next few groups, then searches the levels of 16-way keys. count_records compares
+ * all 16 relative addresses with the key, which the compiler turns into one vector comparison.
+ * read_record extracts node and line of that record from its bits. frame_node reads the chain of
+ * callers, one 8-byte load per node and one per declaration. Each step is skipped when the previous
+ * lookup had the same group, record or node.
  */
 #include "lib/symbols/symbol_table_read.h"
 
@@ -46,14 +53,16 @@ static inline bool read_node(const struct symbol_table *table, uint32_t number,
 }
 
 static inline bool read_place(const struct symbol_table *table, uint32_t function,
-                              struct symbol_place *ret_place)
+                              struct symbol_declaration *ret_place)
 {
     if (function >= table->header.function_count)
         return false;
-    const unsigned file_bits = table->place_file_bits, line_bits = table->place_line_bits;
-    const uint64_t both = symbol_bits(
-        table->sections[SYMBOL_SECTION_PLACES].data + sizeof(struct symbol_table_places),
-        function * (uint64_t)(file_bits + line_bits), file_bits + line_bits);
+    const unsigned file_bits = table->declaration_file_bits,
+                   line_bits = table->declaration_line_bits;
+    const uint64_t both =
+        symbol_bits(table->sections[SYMBOL_SECTION_DECLARATIONS].data +
+                        sizeof(struct symbol_table_declarations),
+                    function * (uint64_t)(file_bits + line_bits), file_bits + line_bits);
     ret_place->file = (uint32_t)(both & ((UINT64_C(1) << file_bits) - 1));
     ret_place->line = (uint32_t)(both >> file_bits);
     return true;
@@ -65,8 +74,8 @@ bool symbol_table_node(const struct symbol_table *table, uint32_t number,
     return read_node(table, number, ret_node);
 }
 
-bool symbol_table_place(const struct symbol_table *table, uint32_t function,
-                        struct symbol_place *ret_place)
+bool symbol_table_declaration(const struct symbol_table *table, uint32_t function,
+                              struct symbol_declaration *ret_place)
 {
     return read_place(table, function, ret_place);
 }
@@ -84,7 +93,8 @@ static uint32_t given_line(uint32_t declared, int32_t difference)
     return line >= 0 && line <= SYMBOL_LINE_MAX ? (uint32_t)line : 0;
 }
 
-/* Frames of the node's callers; 0 when something is out of bounds, which verify would have said. */
+/* Fills in the frames of the node's callers. Returns 0 when a number is out of bounds, which
+ * symbol_table_verify would have reported. */
 static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
                               struct symbol_node node)
 {
@@ -93,7 +103,7 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
     for (; node.parent; count++) {
         const int32_t call_line = node.call_line;
         const uint32_t call_file = node.call_file;
-        struct symbol_place place;
+        struct symbol_declaration place;
         if (node.parent > number || count == SYMBOL_DEPTH_MAX)
             return 0;
         number -= node.parent;
@@ -110,7 +120,7 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
 static void frame_node(struct symbol_cursor *cursor, uint32_t number)
 {
     struct symbol_node node;
-    struct symbol_place place;
+    struct symbol_declaration place;
     cursor->framed_node = number;
     cursor->frame_count = 0;
     if (!read_node(cursor->table, number, &node) ||
@@ -129,7 +139,7 @@ static const symbol_u32 *group_offsets(const struct symbol_table *table)
     return (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_OFFSETS].data;
 }
 
-/* Its widths are in bounds afterwards; a damaged group has no records. */
+/* Starts reading a group. Afterwards its widths are in bounds; a damaged group has no records. */
 static void begin_group(struct symbol_cursor *cursor, uint32_t group)
 {
     const struct symbol_table *table = cursor->table;
@@ -166,8 +176,8 @@ static void begin_group(struct symbol_cursor *cursor, uint32_t group)
     }
 }
 
-/* How many of the group's records begin at or before the address that is so far behind its begin.
- */
+/* The number of records of the group that begin at or before the address (relative to the
+ * group). Missing records have the highest number, which the clamped key never reaches. */
 static inline uint32_t count_records(const struct symbol_cursor *cursor, uint32_t behind)
 {
     if (cursor->address_shift == 0) {
@@ -273,14 +283,14 @@ static uint32_t count_up_to(const symbol_u32 *keys, uint32_t count, uint32_t key
     return found;
 }
 
-/* The last group that begins at or before key; the first one begins at 0. */
+/* The last group that begins at or before key; the first group begins at 0. */
 static uint32_t search_group(const struct symbol_table *table, uint32_t key)
 {
     uint32_t at = 0;
     for (uint32_t i = table->level_count; i-- > 0;) {
         const struct symbol_level *level = &table->levels[i];
         const uint32_t first = at * SYMBOL_SEARCH_WIDTH;
-        if (i == 0) /* comes while the keys do */
+        if (i == 0) /* the load overlaps with that of the keys */
             __builtin_prefetch(group_offsets(table) + first);
         at = first + count_up_to(level->keys + first, level->count - first, key) - 1;
     }

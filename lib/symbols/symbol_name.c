@@ -21,19 +21,19 @@ struct cutter {
     struct span text;
     size_t at;
     struct buf *output;
-    size_t begin; /* of the name in output, behind words such as "virtual thunk to" */
-    size_t kept;  /* angle brackets that are open and stay: <Type as Trait> */
+    size_t name_start;    /* in output, after words such as "virtual thunk to" */
+    size_t kept_brackets; /* open angle brackets that are copied: <Type as Trait> */
     bool is_operator;
 };
 
-static struct span rest_of(const struct cutter *cutter)
+static struct span remaining_text(const struct cutter *cutter)
 {
     return span_of(cutter->text.data + cutter->at, cutter->text.size - cutter->at);
 }
 
 static bool is_ahead(const struct cutter *cutter, const char *text)
 {
-    return span_starts_with(rest_of(cutter), text);
+    return span_starts_with(remaining_text(cutter), text);
 }
 
 static uint8_t byte_at(const struct cutter *cutter, size_t at)
@@ -41,7 +41,7 @@ static uint8_t byte_at(const struct cutter *cutter, size_t at)
     return at < cutter->text.size ? cutter->text.data[at] : 0;
 }
 
-static void copy(struct cutter *cutter, size_t size)
+static void copy_bytes(struct cutter *cutter, size_t size)
 {
     buf_append(cutter->output, cutter->text.data + cutter->at, size);
     cutter->at += size;
@@ -49,8 +49,9 @@ static void copy(struct cutter *cutter, size_t size)
 
 static uint8_t last_byte(const struct cutter *cutter)
 {
-    return cutter->output->size > cutter->begin ? cutter->output->data[cutter->output->size - 1]
-                                                : 0;
+    return cutter->output->size > cutter->name_start
+               ? cutter->output->data[cutter->output->size - 1]
+               : 0;
 }
 
 static bool is_word(uint8_t byte)
@@ -59,8 +60,9 @@ static bool is_word(uint8_t byte)
            (byte >= '0' && byte <= '9') || byte == '_' || byte == '$' || byte >= 0x80;
 }
 
-/* Over what an opening bracket encloses, to behind its end; to the end where it has none. The
- * brackets inside may be of any kind; "->" closes nothing. */
+/* Skips the text that an opening bracket encloses, including the closing bracket; to the end of
+ * the text if it is not closed. Brackets inside may be of any kind; the '>' of "->" closes
+ * nothing. */
 static void skip_enclosed(struct cutter *cutter)
 {
     size_t depth = 0, angles = 0;
@@ -83,7 +85,7 @@ static void skip_enclosed(struct cutter *cutter)
 
 /* ---- parts of a name ---- */
 
-/* "operator" and its sign, of which some are brackets. */
+/* Copies "operator" and its symbol, which may consist of brackets. */
 static bool copy_operator(struct cutter *cutter)
 {
     static const char *const signs[] = {"()", "[]", "<=>", "<<=", ">>=", "->*",    "->",       "<<",
@@ -92,11 +94,11 @@ static bool copy_operator(struct cutter *cutter)
     if (!is_ahead(cutter, "operator") || is_word(last_byte(cutter)) ||
         is_word(byte_at(cutter, cutter->at + word)))
         return false;
-    copy(cutter, word);
+    copy_bytes(cutter, word);
     cutter->is_operator = true;
     for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
         if (is_ahead(cutter, signs[i])) {
-            copy(cutter, strlen(signs[i]));
+            copy_bytes(cutter, strlen(signs[i]));
             break;
         }
     }
@@ -118,13 +120,13 @@ static void skip_qualifiers(struct cutter *cutter)
     }
 }
 
-/* A list of parameters goes, and what follows the last; words behind "decltype (…)" are the name.
- */
+/* Removes a parameter list, and everything after the last one. Words after "decltype (…)" are
+ * the name. */
 static void cut_parentheses(struct cutter *cutter)
 {
     static const char anonymous[] = "(anonymous namespace)";
     if (is_ahead(cutter, anonymous)) {
-        copy(cutter, sizeof(anonymous) - 1);
+        copy_bytes(cutter, sizeof(anonymous) - 1);
         return;
     }
     skip_enclosed(cutter);
@@ -134,23 +136,23 @@ static void cut_parentheses(struct cutter *cutter)
     cutter->is_operator = false;
 }
 
-/* Template arguments go; "<Type as Trait>" of Rust, where a name should be, stays. */
+/* Removes template arguments. Rust's "<Type as Trait>" at the start of a name is kept. */
 static void cut_angles(struct cutter *cutter)
 {
     const uint8_t before = last_byte(cutter);
     const bool is_first = before == 0 || before == '<' || before == ' ' || before == '&';
     if (!cutter->is_operator && (is_first || is_ahead(cutter, "<impl "))) {
-        copy(cutter, 1);
-        cutter->kept++;
+        copy_bytes(cutter, 1);
+        cutter->kept_brackets++;
         return;
     }
     skip_enclosed(cutter);
     struct buf *output = cutter->output;
-    if (before == ':' && output->size >= cutter->begin + 2) /* "name::<Type>" of Rust */
+    if (before == ':' && output->size >= cutter->name_start + 2) /* Rust's "name::<Type>" */
         output->size -= 2;
 }
 
-/* "{lambda(int)#1}" without its parameters. */
+/* Copies "{lambda(int)#1}" without its parameters. */
 static void copy_braces(struct cutter *cutter)
 {
     size_t depth = 0;
@@ -162,20 +164,20 @@ static void copy_braces(struct cutter *cutter)
         }
         depth += byte == '{';
         depth -= byte == '}';
-        copy(cutter, 1);
+        copy_bytes(cutter, 1);
         if (depth == 0)
             return;
     }
 }
 
-/* What stood before a space was the return type. */
+/* The text before a space was the return type, so the output is discarded. */
 static void cut_at_space(struct cutter *cutter)
 {
     cutter->at++;
     if (cutter->is_operator)
         buf_append_byte(cutter->output, ' '); /* "operator unsigned int" */
     else
-        cutter->output->size = cutter->begin;
+        cutter->output->size = cutter->name_start;
 }
 
 static void cut_square_brackets(struct cutter *cutter)
@@ -183,7 +185,7 @@ static void cut_square_brackets(struct cutter *cutter)
     if (is_ahead(cutter, "[abi:"))
         skip_enclosed(cutter);
     else
-        copy(cutter, 1);
+        copy_bytes(cutter, 1);
 }
 
 static void cut_step(struct cutter *cutter)
@@ -193,9 +195,9 @@ static void cut_step(struct cutter *cutter)
         return;
     if (byte == '<') {
         cut_angles(cutter);
-    } else if (cutter->kept) {
-        cutter->kept -= byte == '>' && byte_at(cutter, cutter->at - 1) != '-';
-        copy(cutter, 1);
+    } else if (cutter->kept_brackets) {
+        cutter->kept_brackets -= byte == '>' && byte_at(cutter, cutter->at - 1) != '-';
+        copy_bytes(cutter, 1);
     } else if (byte == '(') {
         cut_parentheses(cutter);
     } else if (byte == '{') {
@@ -205,7 +207,7 @@ static void cut_step(struct cutter *cutter)
     } else if (byte == ' ') {
         cut_at_space(cutter);
     } else {
-        copy(cutter, 1);
+        copy_bytes(cutter, 1);
     }
 }
 
@@ -217,19 +219,19 @@ static void append_simple(struct span full, struct buf *output)
     const size_t start = output->size;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (is_ahead(&cutter, prefixes[i]))
-            copy(&cutter, strlen(prefixes[i]));
+            copy_bytes(&cutter, strlen(prefixes[i]));
     }
-    cutter.begin = output->size;
+    cutter.name_start = output->size;
     while (cutter.at < full.size)
         cut_step(&cutter);
-    if (output->size == cutter.begin) { /* nothing that looks like a name */
+    if (output->size == cutter.name_start) { /* no part looks like a name */
         output->size = start;
         buf_append_span(output, full);
     }
 }
 
-/* DWARF has the plain name of functions that no other unit can call: C++ and Rust with template
- * arguments. Go's have brackets of other kinds first, C's have none. */
+/* DWARF contains only the display name of functions that no other unit can call: those of C++
+ * and Rust have template arguments. Names of Go contain other brackets first, names of C none. */
 static bool has_template_arguments(struct span name)
 {
     for (size_t i = 0; i < name.size; i++) {

@@ -1,12 +1,12 @@
 /*
- * symbol_name: a function's name as somebody wants to see it.
+ * symbol_name: formats the name of a function for display.
  *
- *   full     what the demangler said: std::vector<int>::push_back(int&&)
+ *   full     the output of the demangler: std::vector<int>::push_back(int&&)
  *   simple   without parameters, return type and template arguments: std::vector::push_back
  *   none     as in the binary: _ZNSt6vectorIiE9push_backEOi
  *
- * The demangler ran when the table was made, in the builder's sandbox; here only text is cut, in
- * one pass over it. Threads: any.
+ * The demangler ran when the table was built, in the builder's sandbox. This module only removes
+ * parts of the text, in one pass. Threads: any.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_NAME_H
 #define LIB_SYMBOLS_SYMBOL_NAME_H
@@ -19,11 +19,11 @@ struct symbol_name;
 
 enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE };
 
-/* "full", "simple" or "none"; false for other words. */
+/* Parses "full", "simple" or "none"; false for other words. */
 bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode);
 
-/* Appends the name; never more bytes than name->full or name->linkage has. Names of C and Go are
- * the same in every mode, but for the suffixes of clones. */
+/* Appends the name, never more bytes than name->full or name->linkage has. Names of C and Go are
+ * the same in every mode, except for the suffixes of clones. */
 void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
                         struct buf *output);
 

@@ -4,19 +4,19 @@
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_read.h"
 
-/* At 64 KiB of names and 4 bytes an item: some 600 KiB for functions and as much for files. */
-enum { KEPT_FRAMES = 8 };
+/* With 64 KiB of names and 4 bytes per item, about 600 KiB for functions and as much for files. */
+enum { EXPANDED_FRAMES = 8 };
 
 struct item {
     struct span first;
     struct span second;
 };
 
-/* An expanded frame and where its items begin. */
-struct kept_frame {
-    uint32_t number; /* SYMBOL_NONE: free */
+/* An expanded frame and the offsets of its items. */
+struct expanded_frame {
+    uint32_t number; /* SYMBOL_NONE: unused */
     uint32_t item_count;
-    uint64_t used; /* when, by names->clock */
+    uint64_t used; /* value of names->clock at the last use */
     uint32_t flat_bytes;
     uint8_t *flat;
     uint32_t *offsets;
@@ -25,8 +25,8 @@ struct kept_frame {
 
 struct symbol_names {
     const struct symbol_table *table;
-    struct kept_frame functions[KEPT_FRAMES];
-    struct kept_frame files[KEPT_FRAMES];
+    struct expanded_frame functions[EXPANDED_FRAMES];
+    struct expanded_frame files[EXPANDED_FRAMES];
     uint64_t clock;
 };
 
@@ -34,7 +34,7 @@ struct symbol_names *symbol_names_create(const struct symbol_table *table)
 {
     struct symbol_names *names = mem_new(struct symbol_names, 1);
     names->table = table;
-    for (int i = 0; i < KEPT_FRAMES; i++)
+    for (int i = 0; i < EXPANDED_FRAMES; i++)
         names->functions[i].number = names->files[i].number = SYMBOL_NONE;
     return names;
 }
@@ -43,7 +43,7 @@ void symbol_names_destroy(struct symbol_names *names)
 {
     if (!names)
         return;
-    for (int i = 0; i < KEPT_FRAMES; i++) {
+    for (int i = 0; i < EXPANDED_FRAMES; i++) {
         mem_free(names->functions[i].flat);
         mem_free(names->functions[i].offsets);
         mem_free(names->files[i].flat);
@@ -61,7 +61,7 @@ static struct symbol_table_frame frame_at(const struct symbol_strings *strings, 
     return frame;
 }
 
-static bool take_varint(struct span *rest, uint32_t *ret_number)
+static bool read_varint(struct span *rest, uint32_t *ret_number)
 {
     uint32_t number = 0;
     for (unsigned shift = 0; shift < 35 && rest->size; shift += 7) {
@@ -76,7 +76,7 @@ static bool take_varint(struct span *rest, uint32_t *ret_number)
     return false;
 }
 
-static bool take_bytes(struct span *rest, uint32_t size, struct span *ret_bytes)
+static bool read_bytes(struct span *rest, uint32_t size, struct span *ret_bytes)
 {
     if (size > rest->size)
         return false;
@@ -85,56 +85,56 @@ static bool take_bytes(struct span *rest, uint32_t size, struct span *ret_bytes)
     return true;
 }
 
-static bool take_item(struct span *rest, struct item *ret_item)
+static bool read_item(struct span *rest, struct item *ret_item)
 {
     uint32_t first, second = 0;
-    if (!take_varint(rest, &first) || ((first & 1) && !take_varint(rest, &second)))
+    if (!read_varint(rest, &first) || ((first & 1) && !read_varint(rest, &second)))
         return false;
-    return take_bytes(rest, first >> 1, &ret_item->first) &&
-           take_bytes(rest, second, &ret_item->second);
+    return read_bytes(rest, first >> 1, &ret_item->first) &&
+           read_bytes(rest, second, &ret_item->second);
 }
 
-/* False when there are not exactly that many items in it. */
-static bool find_items(struct kept_frame *kept, uint32_t item_count)
+/* Returns false unless the frame contains exactly that many items. */
+static bool index_items(struct expanded_frame *frames, uint32_t item_count)
 {
-    struct span rest = span_of(kept->flat, kept->flat_bytes);
+    struct span rest = span_of(frames->flat, frames->flat_bytes);
     struct item item;
-    if (item_count > kept->flat_bytes) /* each takes a byte at least */
+    if (item_count > frames->flat_bytes) /* each item takes at least one byte */
         return false;
-    if (item_count > kept->offset_capacity) {
-        kept->offsets = mem_resize(kept->offsets, item_count, sizeof(*kept->offsets));
-        kept->offset_capacity = item_count;
+    if (item_count > frames->offset_capacity) {
+        frames->offsets = mem_resize(frames->offsets, item_count, sizeof(*frames->offsets));
+        frames->offset_capacity = item_count;
     }
     for (uint32_t i = 0; i < item_count; i++) {
-        kept->offsets[i] = (uint32_t)(rest.data - kept->flat);
-        if (!take_item(&rest, &item))
+        frames->offsets[i] = (uint32_t)(rest.data - frames->flat);
+        if (!read_item(&rest, &item))
             return false;
     }
-    kept->item_count = item_count;
+    frames->item_count = item_count;
     return rest.size == 0;
 }
 
 static bool expand_frame(const struct symbol_strings *strings, uint32_t number,
-                         struct kept_frame *kept)
+                         struct expanded_frame *frames)
 {
     const struct symbol_table_frame frame = frame_at(strings, number);
     const struct symbol_table_frame next = frame_at(strings, number + 1);
     const struct span zstd =
         span_of(strings->names.data + frame.offset, next.offset - frame.offset);
-    kept->number = SYMBOL_NONE;
-    if (!kept->flat)
-        kept->flat = mem_resize(NULL, SYMBOL_FRAME_MAX_BYTES, 1);
-    kept->flat_bytes = frame.flat_bytes;
-    if (!compress_expand_exact(zstd, kept->flat, frame.flat_bytes) ||
-        !find_items(kept, next.first_item - frame.first_item))
+    frames->number = SYMBOL_NONE;
+    if (!frames->flat)
+        frames->flat = mem_resize(NULL, SYMBOL_FRAME_MAX_BYTES, 1);
+    frames->flat_bytes = frame.flat_bytes;
+    if (!compress_expand_exact(zstd, frames->flat, frame.flat_bytes) ||
+        !index_items(frames, next.first_item - frame.first_item))
         return false;
-    kept->number = number;
+    frames->number = number;
     return true;
 }
 
 /* ---- items ---- */
 
-/* The last frame that begins at or before item. */
+/* The last frame whose first item is at or before item. */
 static uint32_t search_frame(const struct symbol_strings *strings, uint32_t item)
 {
     uint32_t low = 0, high = strings->frame_count;
@@ -148,39 +148,40 @@ static uint32_t search_frame(const struct symbol_strings *strings, uint32_t item
     return low;
 }
 
-/* The frame, expanded: one that is kept, or in place of the one that was not used for longest. */
-static const struct kept_frame *get_frame(struct symbol_names *names,
-                                          const struct symbol_strings *strings,
-                                          struct kept_frame *kept, uint32_t number)
+/* Returns the expanded frame, replacing the least recently used one if necessary; NULL if it is
+ * damaged. */
+static const struct expanded_frame *get_frame(struct symbol_names *names,
+                                              const struct symbol_strings *strings,
+                                              struct expanded_frame *frames, uint32_t number)
 {
-    struct kept_frame *oldest = kept;
+    struct expanded_frame *oldest = frames;
     names->clock++;
-    for (int i = 0; i < KEPT_FRAMES; i++) {
-        if (kept[i].number == number) {
-            kept[i].used = names->clock;
-            return &kept[i];
+    for (int i = 0; i < EXPANDED_FRAMES; i++) {
+        if (frames[i].number == number) {
+            frames[i].used = names->clock;
+            return &frames[i];
         }
-        if (kept[i].used < oldest->used)
-            oldest = &kept[i];
+        if (frames[i].used < oldest->used)
+            oldest = &frames[i];
     }
     oldest->used = names->clock;
     return expand_frame(strings, number, oldest) ? oldest : NULL;
 }
 
 static enum err_code get_item(struct symbol_names *names, const struct symbol_strings *strings,
-                              struct kept_frame *kept, uint32_t number, struct item *ret_item,
+                              struct expanded_frame *frames, uint32_t number, struct item *ret_item,
                               struct err *err)
 {
     if (number >= strings->item_count)
         return err_set(err, ERR_NOT_FOUND, "no name %u in a symbol table of %u", number,
                        strings->item_count);
     const uint32_t frame_number = search_frame(strings, number);
-    const struct kept_frame *frame = get_frame(names, strings, kept, frame_number);
+    const struct expanded_frame *frame = get_frame(names, strings, frames, frame_number);
     if (!frame)
-        return err_set(err, ERR_CORRUPT, "damaged symbol table: names that do not expand");
+        return err_set(err, ERR_CORRUPT, "damaged symbol table: its names do not expand");
     const uint32_t offset = frame->offsets[number - frame_at(strings, frame_number).first_item];
     struct span rest = span_of(frame->flat + offset, frame->flat_bytes - offset);
-    take_item(&rest, ret_item);
+    read_item(&rest, ret_item);
     return ERR_NONE;
 }
 
@@ -209,13 +210,13 @@ enum err_code symbol_names_file(struct symbol_names *names, uint32_t file, struc
 }
 
 static bool verify_strings(const struct symbol_strings *strings, uint32_t first_max_bytes,
-                           uint32_t second_max_bytes, struct kept_frame *kept)
+                           uint32_t second_max_bytes, struct expanded_frame *frames)
 {
     for (uint32_t i = 0; i < strings->frame_count; i++) {
-        if (!expand_frame(strings, i, kept))
+        if (!expand_frame(strings, i, frames))
             return false;
-        struct span rest = span_of(kept->flat, kept->flat_bytes);
-        for (struct item item; rest.size && take_item(&rest, &item);) {
+        struct span rest = span_of(frames->flat, frames->flat_bytes);
+        for (struct item item; rest.size && read_item(&rest, &item);) {
             if (item.first.size > first_max_bytes || item.second.size > second_max_bytes)
                 return false;
         }
@@ -225,11 +226,12 @@ static bool verify_strings(const struct symbol_strings *strings, uint32_t first_
 
 enum err_code symbol_names_verify(const struct symbol_table *table, struct err *err)
 {
-    struct kept_frame kept = {0};
+    struct expanded_frame frames = {0};
     const bool is_sound =
-        verify_strings(&table->functions, SYMBOL_NAME_MAX_BYTES, SYMBOL_NAME_MAX_BYTES, &kept) &&
-        verify_strings(&table->files, SYMBOL_PATH_MAX_BYTES, 0, &kept);
-    mem_free(kept.flat);
-    mem_free(kept.offsets);
-    return is_sound ? ERR_NONE : err_set(err, ERR_CORRUPT, "damaged symbol table: names");
+        verify_strings(&table->functions, SYMBOL_NAME_MAX_BYTES, SYMBOL_NAME_MAX_BYTES, &frames) &&
+        verify_strings(&table->files, SYMBOL_PATH_MAX_BYTES, 0, &frames);
+    mem_free(frames.flat);
+    mem_free(frames.offsets);
+    return is_sound ? ERR_NONE
+                    : err_set(err, ERR_CORRUPT, "damaged symbol table: its names are invalid");
 }

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* Of zstd: what more would save is in DESIGN.md, and is little. */
+/* zstd level; README.md lists the small gains of higher levels. */
 enum { PACK_LEVEL = 9 };
 
 struct packer {
@@ -27,7 +27,7 @@ bool symbol_pack_is(struct span bytes)
     return span_starts_with(bytes, SYMBOL_PACK_MAGIC);
 }
 
-static void append_number(struct packer *packer, enum symbol_pack_column_kind column,
+static void append_varint(struct packer *packer, enum symbol_pack_column_kind column,
                           uint32_t number)
 {
     struct buf *output = &packer->columns[column];
@@ -39,10 +39,10 @@ static void append_number(struct packer *packer, enum symbol_pack_column_kind co
 static void append_difference(struct packer *packer, enum symbol_pack_column_kind column,
                               uint32_t number, uint32_t near)
 {
-    append_number(packer, column, symbol_zigzag((int32_t)(number - near)));
+    append_varint(packer, column, symbol_zigzag((int32_t)(number - near)));
 }
 
-static enum err_code damaged(struct packer *packer)
+static enum err_code set_damaged(struct packer *packer)
 {
     return err_set(packer->err, ERR_CORRUPT, "damaged symbol table: it cannot be packed");
 }
@@ -52,15 +52,15 @@ static enum err_code damaged(struct packer *packer)
 static enum err_code pack_functions(struct packer *packer)
 {
     const uint32_t count = packer->table->header.function_count;
-    struct symbol_place before = {0};
+    struct symbol_declaration before = {0};
     for (uint32_t i = 0; i < count; i++) {
-        struct symbol_place place;
-        if (!symbol_table_place(packer->table, i, &place))
-            return damaged(packer);
+        struct symbol_declaration place;
+        if (!symbol_table_declaration(packer->table, i, &place))
+            return set_damaged(packer);
         packer->functions[i] =
             (struct symbol_writer_function){.file = place.file, .line = place.line};
-        append_difference(packer, SYMBOL_PACK_PLACE_FILES, place.file, before.file);
-        append_difference(packer, SYMBOL_PACK_PLACE_LINES, place.line, before.line);
+        append_difference(packer, SYMBOL_PACK_DECLARATION_FILES, place.file, before.file);
+        append_difference(packer, SYMBOL_PACK_DECLARATION_LINES, place.line, before.line);
         before = place;
     }
     return ERR_NONE;
@@ -75,8 +75,8 @@ static enum err_code pack_function_names(struct packer *packer, struct symbol_na
             return code;
         const struct span linkage =
             span_equal(name.full, name.linkage) ? SPAN_LITERAL("") : name.linkage;
-        append_number(packer, SYMBOL_PACK_FUNCTION_SIZES, (uint32_t)name.full.size);
-        append_number(packer, SYMBOL_PACK_FUNCTION_SIZES, (uint32_t)linkage.size);
+        append_varint(packer, SYMBOL_PACK_FUNCTION_SIZES, (uint32_t)name.full.size);
+        append_varint(packer, SYMBOL_PACK_FUNCTION_SIZES, (uint32_t)linkage.size);
         buf_append_span(&packer->columns[SYMBOL_PACK_FUNCTION_NAMES], name.full);
         buf_append_span(&packer->columns[SYMBOL_PACK_FUNCTION_NAMES], linkage);
     }
@@ -90,7 +90,7 @@ static enum err_code pack_file_names(struct packer *packer, struct symbol_names 
         const enum err_code code = symbol_names_file(names, i, &path, packer->err);
         if (code)
             return code;
-        append_number(packer, SYMBOL_PACK_FILE_SIZES, (uint32_t)path.size);
+        append_varint(packer, SYMBOL_PACK_FILE_SIZES, (uint32_t)path.size);
         buf_append_span(&packer->columns[SYMBOL_PACK_FILE_NAMES], path);
     }
     return ERR_NONE;
@@ -108,7 +108,7 @@ static enum err_code pack_names(struct packer *packer)
 
 /* ---- nodes ---- */
 
-/* As a writer has it, which knows lines and files themselves. */
+/* Reads a node and converts its call line and file to absolute values, as a writer stores them. */
 static bool read_node(const struct packer *packer, uint32_t number,
                       struct symbol_writer_node *ret_node)
 {
@@ -127,7 +127,7 @@ static bool read_node(const struct packer *packer, uint32_t number,
     return true;
 }
 
-static uint32_t parent_code(const struct packer *packer, uint32_t number, uint32_t parent)
+static uint32_t encode_parent(const struct packer *packer, uint32_t number, uint32_t parent)
 {
     if (parent == SYMBOL_NONE)
         return 0;
@@ -146,20 +146,20 @@ static void pack_node(struct packer *packer, uint32_t number)
     const bool is_root = node->parent == SYMBOL_NONE;
     const struct symbol_pack_position position =
         symbol_pack_model_position(&packer->model, node->parent);
-    const struct symbol_writer_node *foretold =
-        *position.follower == SYMBOL_NONE ? NULL : &packer->nodes[*position.follower];
-    append_number(packer, SYMBOL_PACK_NODE_PARENTS, parent_code(packer, number, node->parent));
-    if (foretold && node->function == foretold->function &&
+    const struct symbol_writer_node *predicted =
+        *position.predicted_node == SYMBOL_NONE ? NULL : &packer->nodes[*position.predicted_node];
+    append_varint(packer, SYMBOL_PACK_NODE_PARENTS, encode_parent(packer, number, node->parent));
+    if (predicted && node->function == predicted->function &&
         (is_root ||
-         (node->call_line == foretold->call_line && node->call_file == foretold->call_file))) {
-        append_number(packer, SYMBOL_PACK_NODE_FUNCTIONS, 0);
+         (node->call_line == predicted->call_line && node->call_file == predicted->call_file))) {
+        append_varint(packer, SYMBOL_PACK_NODE_FUNCTIONS, 0);
     } else {
-        append_number(packer, SYMBOL_PACK_NODE_FUNCTIONS,
+        append_varint(packer, SYMBOL_PACK_NODE_FUNCTIONS,
                       1 + symbol_zigzag((int32_t)(node->function - position.near_function)));
         if (!is_root) {
             const uint32_t file = packer->functions[packer->nodes[node->parent].function].file;
             append_difference(packer, SYMBOL_PACK_NODE_LINES, node->call_line, position.near_line);
-            append_number(packer, SYMBOL_PACK_NODE_FILES,
+            append_varint(packer, SYMBOL_PACK_NODE_FILES,
                           node->call_file == file ? 0 : 1 + node->call_file);
         }
     }
@@ -170,7 +170,7 @@ static enum err_code pack_nodes(struct packer *packer)
 {
     for (uint32_t i = 0; i < packer->table->header.node_count; i++) {
         if (!read_node(packer, i, &packer->nodes[i]))
-            return damaged(packer);
+            return set_damaged(packer);
         pack_node(packer, i);
     }
     return ERR_NONE;
@@ -178,7 +178,7 @@ static enum err_code pack_nodes(struct packer *packer)
 
 /* ---- records ---- */
 
-static uint32_t step_to(const struct packer *packer, uint32_t node)
+static uint32_t encode_step(const struct packer *packer, uint32_t node)
 {
     const struct symbol_pack_model *model = &packer->model;
     if (node >= model->next_new)
@@ -203,9 +203,9 @@ static void pack_record(struct packer *packer, const struct symbol_record *recor
         &packer->functions[packer->nodes[node].function];
     const uint32_t line = function->line + (uint32_t)record->line;
     const uint32_t file = record->file ? record->file - 1 : function->file;
-    append_number(packer, SYMBOL_PACK_RECORD_NODES, step_to(packer, node));
+    append_varint(packer, SYMBOL_PACK_RECORD_NODES, encode_step(packer, node));
     append_difference(packer, SYMBOL_PACK_RECORD_LINES, line, model->lines[node]);
-    append_number(packer, SYMBOL_PACK_RECORD_FILES, file == model->files[node] ? 0 : 1 + file);
+    append_varint(packer, SYMBOL_PACK_RECORD_FILES, file == model->files[node] ? 0 : 1 + file);
     model->lines[node] = line;
     model->files[node] = file;
     model->node = node;
@@ -221,22 +221,22 @@ static enum err_code pack_records(struct packer *packer)
     for (uint32_t i = 0; i < table->header.record_count; i++) {
         struct symbol_record record;
         if (!symbol_table_record(table, i / SYMBOL_RECORD_GROUP, i % SYMBOL_RECORD_GROUP, &record))
-            return damaged(packer);
-        append_number(packer, SYMBOL_PACK_RECORD_ADDRESSES, record.address - before);
+            return set_damaged(packer);
+        append_varint(packer, SYMBOL_PACK_RECORD_ADDRESSES, record.address - before);
         before = record.address;
         if (record.is_gap)
-            append_number(packer, SYMBOL_PACK_RECORD_NODES, SYMBOL_PACK_SAME + SYMBOL_PACK_STEPS);
+            append_varint(packer, SYMBOL_PACK_RECORD_NODES, SYMBOL_PACK_SAME + SYMBOL_PACK_STEPS);
         else if (record.node < table->header.node_count)
             pack_record(packer, &record);
         else
-            return damaged(packer);
+            return set_damaged(packer);
     }
     return ERR_NONE;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole table ---- */
 
-/* Flat sizes are within the limits that a reader has for them. */
+/* Checks the limits that a reader enforces on the expanded size. */
 static enum err_code check_ratio(const struct packer *packer, size_t packed_bytes)
 {
     uint64_t flat = 0;

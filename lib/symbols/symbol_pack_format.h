@@ -1,33 +1,47 @@
 /*
- * symbol_pack_format: the bytes of a packed symbol table, and what both its directions know while
- * they go through it. Private to symbol_pack.c and symbol_unpack.c.
+ * symbol_pack_format: the byte layout of a packed symbol table, and the prediction model that
+ * packing and unpacking share. Private to symbol_pack*.c and symbol_unpack.c.
  *
- * Little-endian. struct symbol_table_header, with SYMBOL_PACK_MAGIC, a version of its own, the
- * number of columns as section_count and the packed bytes as table_bytes; its checksum covers all
- * bytes, with 0 there. Then a struct symbol_pack_column for each column, in their order; then the
- * columns, each one frame of zstd, or nothing where it has no bytes. Numbers are varints of at most
- * five bytes.
+ * Little-endian. The file consists of:
  *
- *   SEGMENTS          struct symbol_table_segment, as the program headers came
- *   PLACE_FILES       of each function: zigzag(file - the file of the function before)
- *   PLACE_LINES       of each function: zigzag(line - the line of the function before)
- *   NODE_PARENTS      of each node: 0: an outermost function; 1 + n: its parent is n callers above
- *                     the node before it, less than SYMBOL_PACK_NEAR_CALLERS; SYMBOL_PACK_FAR +
- * node - parent, where it is not among those NODE_FUNCTIONS    0: function, call line and call file
- * are as foretold (below); else 1 + zigzag of the function less that of the last sibling, or, of a
- * first one, of the parent NODE_LINES        of inlined calls that were not foretold: zigzag(call
- * line - the last sibling's, or that of the declaration of the parent's function) NODE_FILES of
- * those: 0: the file of the parent's declaration; else 1 + file RECORD_ADDRESSES  of each record:
- * address - the one before RECORD_NODES      enum symbol_pack_step, and a number: step +
- * SYMBOL_PACK_STEPS * number RECORD_LINES      of each that is no gap: zigzag(line - the one that
- * the node had last, at first that of its function's declaration) RECORD_FILES      of those: 0:
- * the file that the node had last, at first that of the declaration; else 1 + file FUNCTION_SIZES
- * of each function: bytes of its name, and of its linkage name, 0 where it is equal FUNCTION_NAMES
- * their bytes, in the same order FILE_SIZES, FILE_NAMES   likewise, without a second
+ *   offset  size     content
+ *        0   256     struct symbol_table_header with these differences: the magic is
+ *                    SYMBOL_PACK_MAGIC, version is SYMBOL_PACK_VERSION, section_count is the number
+ *                    of columns, table_bytes the size of this file, and crc covers all bytes (with
+ * 0 in place of crc) 256    15*16  struct symbol_pack_column of each column, in the order of the
+ * enumeration 496           the columns: one zstd frame each, nothing for an empty column
  *
- * A node is foretold by the one that came last in the same position: as a child of the same
- * function, behind a sibling of the same function and call line. What a compiler inlines into a
- * function it mostly inlines into each copy of it.
+ * Numbers in columns are varints of at most five bytes. zigzag() maps small negative and positive
+ * differences to small numbers.
+ *
+ *   column             numbers
+ *   SEGMENTS           struct symbol_table_segment of each program header
+ *   DECLARATION_FILES  per function: zigzag(file - file of the previous function)
+ *   DECLARATION_LINES  per function: zigzag(line - line of the previous function)
+ *   NODE_PARENTS       per node: 0: no parent (an outermost function);
+ *                      1 + n: the parent is n levels above the previous node (0: that node itself),
+ *                      n < SYMBOL_PACK_NEAR_CALLERS;
+ *                      SYMBOL_PACK_FAR + number - number of the parent: any other parent
+ *   NODE_FUNCTIONS     per node: 0: function, call line and call file are as predicted (see below);
+ *                      else 1 + zigzag(function - function of the previous sibling, or of the
+ * parent if it is the first child) NODE_LINES         per node that has a parent and was not
+ * predicted: zigzag(call line - call line of the previous sibling, or declaration line of the
+ * parent's function) NODE_FILES         the same nodes: 0: file of the declaration of the parent's
+ * function; 1 + file RECORD_ADDRESSES   per record: address - address of the previous record
+ *   RECORD_NODES       per record: enum symbol_pack_step + SYMBOL_PACK_STEPS * number
+ *   RECORD_LINES       per record that is not a gap: zigzag(line - last line of the same node,
+ *                      initially the declaration line of its function)
+ *   RECORD_FILES       the same records: 0: last file of the same node, initially that of the
+ *                      declaration; 1 + file
+ *   FUNCTION_SIZES     per function: size of its name; size of its linkage name, 0 if it is equal
+ *   FUNCTION_NAMES     the bytes of these names, in the same order
+ *   FILE_SIZES         per file: size of its path
+ *   FILE_NAMES         the bytes of these paths
+ *
+ * Prediction of nodes: the model remembers, for each position, the node that was last seen there. A
+ * position is the function of the parent together with the function and call line of the previous
+ * sibling. A compiler that inlines f into g usually inlines the same calls into every copy of g, so
+ * the remembered node is nearly always right and the node costs one byte.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_PACK_FORMAT_H
 #define LIB_SYMBOLS_SYMBOL_PACK_FORMAT_H
@@ -39,16 +53,16 @@
 
 enum {
     SYMBOL_PACK_VERSION = 1,
-    SYMBOL_PACK_NEAR_CALLERS = 32, /* what lies further above is told as another number */
+    SYMBOL_PACK_NEAR_CALLERS = 32, /* a parent further above is encoded by its distance */
     SYMBOL_PACK_FAR = 1 + SYMBOL_PACK_NEAR_CALLERS,
     SYMBOL_PACK_RATIO_SLACK_BYTES = 1 << 20,
-    SYMBOL_PACK_FOLLOWER_BITS = 16
+    SYMBOL_PACK_PREDICTION_BITS = 16
 };
 
 enum symbol_pack_column_kind {
     SYMBOL_PACK_SEGMENTS,
-    SYMBOL_PACK_PLACE_FILES,
-    SYMBOL_PACK_PLACE_LINES,
+    SYMBOL_PACK_DECLARATION_FILES,
+    SYMBOL_PACK_DECLARATION_LINES,
     SYMBOL_PACK_NODE_PARENTS,
     SYMBOL_PACK_NODE_FUNCTIONS,
     SYMBOL_PACK_NODE_LINES,
@@ -70,51 +84,51 @@ struct symbol_pack_column {
 };
 static_assert(sizeof(struct symbol_pack_column) == 16, "no holes");
 
-/* Where a record's node is from the last record's. */
+/* How the node of a record is derived from the node of the previous record. */
 enum symbol_pack_step {
-    SYMBOL_PACK_SAME, /* number 0: the same; 1: none, a gap */
-    SYMBOL_PACK_NEW,  /* the first one that no record had, and so many more */
-    SYMBOL_PACK_UP,   /* a caller, 1 + so many above */
-    SYMBOL_PACK_FROM, /* zigzag(node - the last one) */
+    SYMBOL_PACK_SAME, /* number 0: the same node; 1: a gap, without a node */
+    SYMBOL_PACK_NEW,  /* the lowest node without a record, plus number */
+    SYMBOL_PACK_UP,   /* the caller 1 + number levels above */
+    SYMBOL_PACK_FROM, /* zigzag(node - previous node) is the number */
     SYMBOL_PACK_STEPS
 };
 
-/* What both directions know, filled in as nodes and records come. */
+/* The state that packing and unpacking update in the same way for each node and record. */
 struct symbol_pack_model {
-    struct symbol_writer_node *nodes;               /* node_count of them have come */
+    struct symbol_writer_node *nodes;               /* the first node_count of them are complete */
     const struct symbol_writer_function *functions; /* all of them */
     uint32_t node_count;
-    uint32_t *last_children; /* of each node, SYMBOL_NONE: none yet */
+    uint32_t *last_children; /* last child of each node; SYMBOL_NONE: no child yet */
     uint32_t last_root;
-    uint32_t *followers; /* by a hash of a position, the node that came there last */
-    /* Of records. */
-    uint32_t *lines; /* of each node, as its last record has it */
+    uint32_t *predicted_nodes; /* by a hash of the position: the node last seen there */
+    /* State of the records. */
+    uint32_t *lines; /* line and file of each node's last record */
     uint32_t *files;
-    uint32_t next_new; /* the lowest node that no record had yet, callers included */
-    uint32_t node;     /* of the last record that is no gap */
+    uint32_t next_new; /* the lowest number that no record has used, directly or as a caller */
+    uint32_t node;     /* of the last record that is not a gap */
 };
 
-/* nodes has room for node_count; functions are all there. */
+/* Borrows nodes, with space for node_count of them, and the complete functions. */
 void symbol_pack_model_init(struct symbol_pack_model *model, struct symbol_writer_node *nodes,
                             uint32_t node_count, const struct symbol_writer_function *functions);
 void symbol_pack_model_fini(struct symbol_pack_model *model);
 
-/* What is known of the next node from its parent alone. */
+/* Everything that the parent of the next node determines. */
 struct symbol_pack_position {
-    uint32_t sibling;   /* SYMBOL_NONE: it is the first */
-    uint32_t *follower; /* the one that is foretold, SYMBOL_NONE: none */
+    uint32_t sibling;         /* SYMBOL_NONE: the next node is the first child */
+    uint32_t *predicted_node; /* the entry of the predicted node; SYMBOL_NONE: no prediction */
     uint32_t near_function;
     uint32_t near_line;
 };
 struct symbol_pack_position symbol_pack_model_position(const struct symbol_pack_model *model,
                                                        uint32_t parent);
-/* The next node, in nodes already, has come. */
+/* Adds the next node, which is already in nodes, to the model. */
 void symbol_pack_model_add(struct symbol_pack_model *model,
                            const struct symbol_pack_position *position);
-/* All nodes have come: records follow. */
+/* Starts the records, after all nodes were added. */
 void symbol_pack_model_begin_records(struct symbol_pack_model *model);
 
-/* To the beginning of a file. Handles: ERR_IO. */
+/* Replaces the content of a file with bytes. Handles: ERR_IO. */
 enum err_code symbol_pack_write(int fd, struct span bytes, struct err *err) MUST_USE;
 
 #endif

@@ -69,7 +69,7 @@ static void heap_pop(struct symbol_sweep *sweep)
     sweep->heap[at] = moved;
 }
 
-static uint64_t end_of(const struct symbol_range *range)
+static uint64_t range_end(const struct symbol_range *range)
 {
     return range->begin + range->bytes;
 }
@@ -82,7 +82,7 @@ static uint64_t next_begin(const struct symbol_sweep *sweep)
 
 bool symbol_sweep_next(struct symbol_sweep *sweep, struct symbol_piece *ret_piece)
 {
-    while (sweep->heap_count && end_of(&sweep->ranges[sweep->heap[0]]) <= sweep->position)
+    while (sweep->heap_count && range_end(&sweep->ranges[sweep->heap[0]]) <= sweep->position)
         heap_pop(sweep);
     if (sweep->heap_count == 0) {
         if (sweep->next == sweep->count)
@@ -91,7 +91,7 @@ bool symbol_sweep_next(struct symbol_sweep *sweep, struct symbol_piece *ret_piec
     }
     for (; next_begin(sweep) == sweep->position && sweep->next < sweep->count; sweep->next++)
         heap_push(sweep, (uint32_t)(sweep->keys[sweep->next] & ((1u << NUMBER_BITS) - 1)));
-    const uint64_t end = end_of(&sweep->ranges[sweep->heap[0]]);
+    const uint64_t end = range_end(&sweep->ranges[sweep->heap[0]]);
     const uint64_t other = next_begin(sweep);
     *ret_piece = (struct symbol_piece){
         .begin = sweep->position, .end = other < end ? other : end, .number = sweep->heap[0]};

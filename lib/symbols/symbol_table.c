@@ -10,7 +10,7 @@
 
 /* ---- sections ---- */
 
-static enum err_code corrupt(struct err *err, const char *what)
+static enum err_code set_corrupt(struct err *err, const char *what)
 {
     return err_set(err, ERR_CORRUPT, "damaged symbol table: %s", what);
 }
@@ -23,17 +23,18 @@ static enum err_code read_header(struct symbol_table *table, struct err *err)
         return err_set(err, ERR_INVALID, "not a symbol table");
     memcpy(header, table->bytes.data, sizeof(*header));
     if (header->version != SYMBOL_TABLE_VERSION)
-        return err_set(err, ERR_UNSUPPORTED, "a symbol table of version %u; %d is known here",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "symbol table version %u is not supported; this program supports version %d",
                        header->version, SYMBOL_TABLE_VERSION);
     if (header->table_bytes != table->bytes.size)
-        return corrupt(err, "its length is not what its header says");
+        return set_corrupt(err, "its size does not match its header");
     if (header->section_count > SYMBOL_TABLE_SECTION_MAX_COUNT)
-        return corrupt(err, "too many sections");
+        return set_corrupt(err, "it has too many sections");
     return ERR_NONE;
 }
 
-/* Of an older version becomes one of this, in memory. */
-static enum err_code read_old(struct symbol_table *table, struct err *err)
+/* Converts a table of an older version in memory. */
+static enum err_code convert_old_version(struct symbol_table *table, struct err *err)
 {
     struct symbol_table_header header;
     buf_init(&table->upgraded, UINT32_MAX);
@@ -54,31 +55,32 @@ static uint64_t aligned(uint64_t size)
     return (size + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT * SYMBOL_TABLE_ALIGNMENT;
 }
 
-/* Header, with 0 for its checksum, and directory, with the zeros behind it. */
-static enum err_code check_head(const struct symbol_table *table, struct err *err)
+/* Verifies the checksum of the header (with 0 in place of the checksum), the directory and its
+ * padding. */
+static enum err_code check_header_checksum(const struct symbol_table *table, struct err *err)
 {
     struct symbol_table_header header = table->header;
     const uint64_t bytes =
-        aligned(sizeof(header) + header.section_count * sizeof(struct symbol_table_section_place));
+        aligned(sizeof(header) + header.section_count * sizeof(struct symbol_table_section_entry));
     if (bytes > table->bytes.size)
-        return corrupt(err, "cut short");
+        return set_corrupt(err, "it is truncated");
     header.crc = 0;
     const struct span rest =
         span_of(table->bytes.data + sizeof(header), (size_t)bytes - sizeof(header));
     if (crc32c_extend(crc32c(span_of(&header, sizeof(header))), rest) != table->header.crc)
-        return corrupt(err, "the checksum of its header");
+        return set_corrupt(err, "the checksum of its header is wrong");
     return ERR_NONE;
 }
 
 static enum err_code read_sections(struct symbol_table *table, struct err *err)
 {
     for (uint32_t i = 0; i < table->header.section_count; i++) {
-        struct symbol_table_section_place place;
+        struct symbol_table_section_entry place;
         memcpy(&place, table->bytes.data + sizeof(table->header) + i * sizeof(place),
                sizeof(place));
         if (place.offset % SYMBOL_TABLE_ALIGNMENT || place.offset > table->bytes.size ||
             place.bytes > table->bytes.size - place.offset || place.bytes > UINT32_MAX)
-            return corrupt(err, "a section is out of bounds");
+            return set_corrupt(err, "a section is out of bounds");
         if (place.kind >= SYMBOL_SECTION_END)
             continue;
         table->sections[place.kind] =
@@ -105,30 +107,30 @@ static enum err_code check_counts(struct symbol_table *table, struct err *err)
         header->segment_count > SYMBOL_SEGMENT_MAX_COUNT ||
         header->id_bytes > SYMBOL_ID_MAX_BYTES || header->address_bytes > INT32_MAX ||
         header->first_address > UINT64_MAX - header->address_bytes)
-        return corrupt(err, "more of something than a table has");
+        return set_corrupt(err, "a count exceeds its limit");
     table->group_count = (header->record_count + SYMBOL_RECORD_GROUP - 1) / SYMBOL_RECORD_GROUP;
     if (!has_bytes(table, SYMBOL_SECTION_GROUP_ADDRESSES, table->group_count * UINT64_C(4)) ||
         !has_bytes(table, SYMBOL_SECTION_GROUP_OFFSETS, table->group_count * UINT64_C(4)) ||
         !has_bytes(table, SYMBOL_SECTION_SEGMENTS,
                    header->segment_count * sizeof(struct symbol_table_segment)))
-        return corrupt(err, "a section has not the length that its count says");
+        return set_corrupt(err, "the size of a section does not match its count");
     return ERR_NONE;
 }
 
-static enum err_code read_places(struct symbol_table *table, struct err *err)
+static enum err_code read_declarations(struct symbol_table *table, struct err *err)
 {
-    struct symbol_table_places places;
-    const struct span section = table->sections[SYMBOL_SECTION_PLACES];
+    struct symbol_table_declarations places;
+    const struct span section = table->sections[SYMBOL_SECTION_DECLARATIONS];
     if (section.size < sizeof(places))
-        return corrupt(err, "no places of functions");
+        return set_corrupt(err, "the declarations of functions are missing");
     memcpy(&places, section.data, sizeof(places));
     const uint64_t width = (uint64_t)places.file_bits + places.line_bits;
     const uint64_t bits = width * table->header.function_count;
     if (places.file_bits > SYMBOL_FILE_MAX_BITS || places.line_bits > SYMBOL_LINE_MAX_BITS ||
         section.size != sizeof(places) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES)
-        return corrupt(err, "places of functions");
-    table->place_file_bits = places.file_bits;
-    table->place_line_bits = places.line_bits;
+        return set_corrupt(err, "the declarations of functions are invalid");
+    table->declaration_file_bits = places.file_bits;
+    table->declaration_line_bits = places.line_bits;
     return ERR_NONE;
 }
 
@@ -138,7 +140,7 @@ static enum err_code read_nodes(struct symbol_table *table, struct err *err)
     const struct span section = table->sections[SYMBOL_SECTION_NODES];
     const size_t exceptions = table->sections[SYMBOL_SECTION_NODE_EXCEPTIONS].size;
     if (section.size < sizeof(*widths))
-        return corrupt(err, "no inlined calls");
+        return set_corrupt(err, "the inlined calls are missing");
     memcpy(widths, section.data, sizeof(*widths));
     table->node_bits = 1u + widths->parent_bits + widths->function_bits + widths->line_bits;
     const uint64_t bits = (uint64_t)table->node_bits * table->header.node_count;
@@ -146,17 +148,17 @@ static enum err_code read_nodes(struct symbol_table *table, struct err *err)
         table->node_bits > SYMBOL_LOAD_MAX_BITS ||
         section.size != sizeof(*widths) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES ||
         exceptions % sizeof(struct symbol_table_node_exception))
-        return corrupt(err, "inlined calls");
+        return set_corrupt(err, "the inlined calls are invalid");
     table->node_exceptions = (uint32_t)(exceptions / sizeof(struct symbol_table_node_exception));
     return ERR_NONE;
 }
 
-/* Groups begin where even the longest one ends within the section. */
-static enum err_code read_limits(struct symbol_table *table, struct err *err)
+/* Computes the last offset at which the longest possible group still ends within the section. */
+static enum err_code read_record_limits(struct symbol_table *table, struct err *err)
 {
     const size_t records = table->sections[SYMBOL_SECTION_RECORDS].size;
     if (records < SYMBOL_RECORD_GROUP_MAX_BYTES)
-        return corrupt(err, "no room behind its records");
+        return set_corrupt(err, "the padding after its records is missing");
     table->last_record_offset = (uint32_t)(records - SYMBOL_RECORD_GROUP_MAX_BYTES);
     return ERR_NONE;
 }
@@ -168,7 +170,8 @@ static struct symbol_table_frame frame_at(struct span frames, uint32_t number)
     return frame;
 }
 
-/* Frames ascend in items and bytes and end where their section does; none is empty or too large. */
+/* Checks the index of frames: items and offsets ascend and end with their section; no frame is
+ * empty or too large. */
 static bool open_strings(struct symbol_strings *strings, struct span frames, struct span names,
                          uint32_t item_count)
 {
@@ -199,32 +202,34 @@ static enum err_code read_strings(struct symbol_table *table, struct err *err)
                       sections[SYMBOL_SECTION_FUNCTION_NAMES], table->header.function_count) ||
         !open_strings(&table->files, sections[SYMBOL_SECTION_FILE_FRAMES],
                       sections[SYMBOL_SECTION_FILE_NAMES], table->header.file_count))
-        return corrupt(err, "its index of names");
+        return set_corrupt(err, "its index of names is invalid");
     return ERR_NONE;
 }
 
 /* ---- search ---- */
 
-/* Groups ascend, and the first is the table's beginning. */
+/* Checks that groups ascend and that the first one begins at the table's first address. */
 static enum err_code check_groups(const struct symbol_table *table, struct err *err)
 {
     const symbol_u32 *keys = table->levels[0].keys;
     if (table->group_count && keys[0] != 0)
-        return corrupt(err, "its first address");
+        return set_corrupt(err, "its first address is wrong");
     for (uint32_t i = 1; i < table->group_count; i++) {
         if (keys[i] <= keys[i - 1])
-            return corrupt(err, "addresses that do not ascend");
+            return set_corrupt(err, "its addresses do not ascend");
     }
     if (table->group_count && keys[table->group_count - 1] > table->header.address_bytes)
-        return corrupt(err, "addresses behind its end");
+        return set_corrupt(err, "it has addresses after its end");
     return ERR_NONE;
 }
 
 /*
- * Levels of every 16th key until 16 are left: a search then looks at one line of the processor's
- * cache per level, and the upper ones, a sixteenth of the keys together, stay there.
+ * Builds the search tree: each level has every 16th key of the one below, until at most 16 keys are
+ * left. A search reads one cache line per level. The upper levels together have a fifteenth of the
+ * keys, so they tend to stay in the cache. Example: 1.39 million records are 87,000 groups, 5,430,
+ * 340, 22 and 2 keys.
  */
-static void make_levels(struct symbol_table *table)
+static void build_search_levels(struct symbol_table *table)
 {
     uint32_t *to = table->search = mem_new(uint32_t, table->group_count / 8 + 64);
     table->level_count = 1;
@@ -240,21 +245,21 @@ static void make_levels(struct symbol_table *table)
 
 static enum err_code open_table(struct symbol_table *table, struct err *err)
 {
-    enum err_code code = read_old(table, err);
+    enum err_code code = convert_old_version(table, err);
     if (!code)
         code = read_header(table, err);
     if (!code)
-        code = check_head(table, err);
+        code = check_header_checksum(table, err);
     if (!code)
         code = read_sections(table, err);
     if (!code)
         code = check_counts(table, err);
     if (!code)
-        code = read_places(table, err);
+        code = read_declarations(table, err);
     if (!code)
         code = read_nodes(table, err);
     if (!code)
-        code = read_limits(table, err);
+        code = read_record_limits(table, err);
     if (!code)
         code = read_strings(table, err);
     if (code)
@@ -264,7 +269,7 @@ static enum err_code open_table(struct symbol_table *table, struct err *err)
         .count = table->group_count};
     code = check_groups(table, err);
     if (!code)
-        make_levels(table);
+        build_search_levels(table);
     return code;
 }
 

@@ -1,4 +1,12 @@
-/* Ranges and symbols into records, nodes and places: the heart of symbol_table_write.h. */
+/*
+ * Encodes ranges and symbols as records, nodes and declarations.
+ *
+ * symbol_encoder_run merges two sweeps (symbol_sweep.h), one over the ranges and one over the
+ * symbols: at each position a range with a node wins, and a symbol fills the rest. Each piece
+ * becomes a record unless it continues the previous one. Nodes are numbered when a record first
+ * uses them, callers before the functions inlined into them, so numbers ascend with addresses and
+ * parents are near their children.
+ */
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_format.h"
 #include "lib/symbols/symbol_table_writer.h"
@@ -19,7 +27,7 @@ static void append_zeros(struct buf *output, size_t size)
 struct bit_writer {
     struct buf *output;
     uint64_t word;
-    unsigned count; /* of bits in word, below 8 between calls */
+    unsigned count; /* bits in word, less than 8 between calls */
 };
 
 static void bits_append(struct bit_writer *bits, uint32_t number, unsigned width)
@@ -37,14 +45,15 @@ static void bits_finish(struct bit_writer *bits)
         buf_append_byte(bits->output, (uint8_t)bits->word);
 }
 
-static unsigned width_of(uint32_t number)
+static unsigned bit_width(uint32_t number)
 {
     return number ? 32 - (unsigned)__builtin_clz(number) : 0;
 }
 
 /* ---- order of nodes ---- */
 
-/* All nodes that have come since get their place; symbols add some while records are made. */
+/* Makes space for the numbers of all nodes of the writer: symbols add nodes while records are
+ * encoded. */
 static void grow_numbers(struct symbol_encoder *encoder)
 {
     const uint32_t count = encoder->writer->node_count;
@@ -59,8 +68,9 @@ static void grow_numbers(struct symbol_encoder *encoder)
         encoder->numbers[encoder->numbered_count] = SYMBOL_NONE;
 }
 
-/* The node's number in order of first address; its callers come before it. */
-static uint32_t number_of(struct symbol_encoder *encoder, uint32_t node)
+/* Returns the number of a node, in order of first use. A node without a number and all its
+ * unnumbered callers get the next numbers, callers first. */
+static uint32_t assign_number(struct symbol_encoder *encoder, uint32_t node)
 {
     uint32_t chain[SYMBOL_DEPTH_MAX];
     uint32_t depth = 0;
@@ -78,16 +88,16 @@ static uint32_t number_of(struct symbol_encoder *encoder, uint32_t node)
 
 /* ---- records ---- */
 
-static const struct symbol_writer_function *function_of(const struct symbol_table_writer *writer,
-                                                        uint32_t node)
+static const struct symbol_writer_function *node_function(const struct symbol_table_writer *writer,
+                                                          uint32_t node)
 {
     return &writer->functions[writer->nodes[node].function];
 }
 
 /* ---- groups of records ---- */
 
-/* Bytes of an address in a group whose last one is so far from its first. The highest number is for
- * records that are not there. */
+/* The width of addresses in a group that spans distance bytes. The highest number is reserved
+ * for missing records. */
 static unsigned address_shift(uint64_t distance)
 {
     return distance < UINT8_MAX ? 0 : distance < UINT16_MAX ? 1 : 2;
@@ -121,9 +131,9 @@ static struct symbol_table_record_group measure_records(const struct symbol_enco
             has_file = true;
         }
     }
-    group.node_bits = (uint8_t)width_of(nodes);
-    group.line_bits = (uint8_t)width_of(lines);
-    group.file_bits = (uint8_t)(has_file ? width_of(files | 1) : 0);
+    group.node_bits = (uint8_t)bit_width(nodes);
+    group.line_bits = (uint8_t)bit_width(lines);
+    group.file_bits = (uint8_t)(has_file ? bit_width(files | 1) : 0);
     if (nodes == 0)
         group.node_base = 0, group.line_base = 0;
     return group;
@@ -199,9 +209,9 @@ void symbol_encoder_append_gap(struct symbol_encoder *encoder, uint64_t address)
 void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
                                   uint32_t file, uint32_t line)
 {
-    const struct symbol_writer_function *function = function_of(encoder->writer, node);
+    const struct symbol_writer_function *function = node_function(encoder->writer, node);
     const struct symbol_encoder_record record = {.address = address,
-                                                 .node = number_of(encoder, node),
+                                                 .node = assign_number(encoder, node),
                                                  .line = (int32_t)line - (int32_t)function->line,
                                                  .file =
                                                      file == function->file ? SYMBOL_NONE : file};
@@ -211,7 +221,7 @@ void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t addre
     encoder->line = line;
 }
 
-/* One piece of code behind all that came before. */
+/* Appends a piece of code that follows all previous ones. */
 static void append_piece(struct symbol_encoder *encoder, uint64_t begin, uint64_t end,
                          uint32_t node, uint32_t file, uint32_t line)
 {
@@ -228,33 +238,35 @@ static void append_piece(struct symbol_encoder *encoder, uint64_t begin, uint64_
 
 /* ---- ranges and symbols, one over the other ---- */
 
-struct source {
+struct sweep_source {
     struct symbol_sweep sweep;
-    struct symbol_piece piece; /* begin UINT64_MAX behind the last */
+    struct symbol_piece piece; /* begin is UINT64_MAX after the last */
 };
 
-static void source_next(struct source *source)
+static void source_advance(struct sweep_source *sweep_source)
 {
-    if (!symbol_sweep_next(&source->sweep, &source->piece))
-        source->piece = (struct symbol_piece){.begin = UINT64_MAX, .end = UINT64_MAX};
+    if (!symbol_sweep_next(&sweep_source->sweep, &sweep_source->piece))
+        sweep_source->piece = (struct symbol_piece){.begin = UINT64_MAX, .end = UINT64_MAX};
 }
 
-/* Forgets what lies before position. */
-static void source_skip(struct source *source, uint64_t position)
+/* Drops the pieces, and the part of a piece, before position. */
+static void source_skip(struct sweep_source *sweep_source, uint64_t position)
 {
-    while (source->piece.end <= position && source->piece.begin != UINT64_MAX)
-        source_next(source);
-    if (source->piece.begin < position)
-        source->piece.begin = position;
+    while (sweep_source->piece.end <= position && sweep_source->piece.begin != UINT64_MAX)
+        source_advance(sweep_source);
+    if (sweep_source->piece.begin < position)
+        sweep_source->piece.begin = position;
 }
 
-/* Where what begins at position changes: its end, or the begin of another. */
-static uint64_t source_change(const struct source *source, uint64_t position)
+/* The next position after `position` at which this source changes. */
+static uint64_t source_change(const struct sweep_source *sweep_source, uint64_t position)
 {
-    return source->piece.begin > position ? source->piece.begin : source->piece.end;
+    return sweep_source->piece.begin > position ? sweep_source->piece.begin
+                                                : sweep_source->piece.end;
 }
 
-/* The node of a symbol, made when its name is needed for the first time. */
+/* The node of a symbol, created when it is first needed. The top bit of symbol->node marks that
+ * it holds a node instead of the index of the name. */
 static uint32_t node_of_symbol(struct symbol_table_writer *writer, uint32_t number)
 {
     const uint32_t bit = UINT32_C(1) << 31;
@@ -264,8 +276,8 @@ static uint32_t node_of_symbol(struct symbol_table_writer *writer, uint32_t numb
     return symbol->node == SYMBOL_NONE ? SYMBOL_NONE : symbol->node & ~bit;
 }
 
-static void append_from(struct symbol_encoder *encoder, const struct source *ranges,
-                        const struct source *symbols, uint64_t begin, uint64_t end)
+static void append_merged_piece(struct symbol_encoder *encoder, const struct sweep_source *ranges,
+                                const struct sweep_source *symbols, uint64_t begin, uint64_t end)
 {
     struct symbol_table_writer *writer = encoder->writer;
     struct symbol_range line = {.node = SYMBOL_NONE};
@@ -279,8 +291,8 @@ static void append_from(struct symbol_encoder *encoder, const struct source *ran
         append_piece(encoder, begin, end, line.node, line.file, line.line);
 }
 
-static void append_all(struct symbol_encoder *encoder, struct source *ranges,
-                       struct source *symbols)
+static void merge_sources(struct symbol_encoder *encoder, struct sweep_source *ranges,
+                          struct sweep_source *symbols)
 {
     uint64_t position = 0;
     for (;;) {
@@ -292,7 +304,7 @@ static void append_all(struct symbol_encoder *encoder, struct source *ranges,
             return;
         const uint64_t one = source_change(ranges, begin), other = source_change(symbols, begin);
         const uint64_t end = one < other ? one : other;
-        append_from(encoder, ranges, symbols, begin, end);
+        append_merged_piece(encoder, ranges, symbols, begin, end);
         position = end;
     }
 }
@@ -300,20 +312,20 @@ static void append_all(struct symbol_encoder *encoder, struct source *ranges,
 /* ---- nodes ---- */
 
 struct node_fields {
-    uint32_t parent; /* distance, 0: none */
+    uint32_t parent; /* distance; 0: no parent */
     uint32_t function;
-    int32_t line;  /* from the declaration of the parent's function */
-    uint32_t file; /* SYMBOL_NONE: as that */
+    int32_t line;  /* relative to the declaration of the parent's function */
+    uint32_t file; /* SYMBOL_NONE: file of that declaration */
 };
 
-static struct node_fields fields_of(const struct symbol_encoder *encoder, uint32_t number)
+static struct node_fields read_node_fields(const struct symbol_encoder *encoder, uint32_t number)
 {
     const struct symbol_table_writer *writer = encoder->writer;
     const struct symbol_writer_node *node = &writer->nodes[encoder->order[number]];
     struct node_fields fields = {.function = node->function, .file = SYMBOL_NONE};
     if (node->parent == SYMBOL_NONE)
         return fields;
-    const struct symbol_writer_function *caller = function_of(writer, node->parent);
+    const struct symbol_writer_function *caller = node_function(writer, node->parent);
     fields.parent = number - encoder->numbers[node->parent];
     fields.line = (int32_t)node->call_line - (int32_t)caller->line;
     if (node->call_file != caller->file)
@@ -321,37 +333,38 @@ static struct node_fields fields_of(const struct symbol_encoder *encoder, uint32
     return fields;
 }
 
-/* How many nodes need how many bits, to find the widths that take the fewest bytes. */
+/* Counts the nodes by the bits that they need, to choose the widths that take the fewest bytes. */
 struct width_counts {
     uint32_t both[SYMBOL_LOAD_MAX_BITS][SYMBOL_LOAD_MAX_BITS]; /* [parent][line] */
 };
 
-static bool is_usual(const struct node_fields *fields, unsigned parent_bits, unsigned line_bits)
+static bool fits_widths(const struct node_fields *fields, unsigned parent_bits, unsigned line_bits)
 {
     return fields->file == SYMBOL_NONE && fields->line >= 0 &&
-           width_of(fields->parent) <= parent_bits && width_of((uint32_t)fields->line) <= line_bits;
+           bit_width(fields->parent) <= parent_bits &&
+           bit_width((uint32_t)fields->line) <= line_bits;
 }
 
 static void count_widths(const struct symbol_encoder *encoder, struct width_counts *counts)
 {
     memset(counts, 0, sizeof(*counts));
     for (uint32_t i = 0; i < encoder->order_count; i++) {
-        const struct node_fields fields = fields_of(encoder, i);
+        const struct node_fields fields = read_node_fields(encoder, i);
         if (fields.file == SYMBOL_NONE && fields.line >= 0)
-            counts->both[width_of(fields.parent)][width_of((uint32_t)fields.line)]++;
+            counts->both[bit_width(fields.parent)][bit_width((uint32_t)fields.line)]++;
     }
 }
 
-/* Nodes that widths have room for. */
-static uint32_t count_usual(const struct width_counts *counts, unsigned parent_bits,
-                            unsigned line_bits)
+/* The number of nodes that fit the widths. */
+static uint32_t count_fitting(const struct width_counts *counts, unsigned parent_bits,
+                              unsigned line_bits)
 {
-    uint32_t usual = 0;
+    uint32_t fitting = 0;
     for (unsigned parent = 0; parent <= parent_bits; parent++) {
         for (unsigned line = 0; line <= line_bits; line++)
-            usual += counts->both[parent][line];
+            fitting += counts->both[parent][line];
     }
-    return usual;
+    return fitting;
 }
 
 static struct symbol_table_nodes choose_widths(const struct symbol_encoder *encoder)
@@ -359,18 +372,18 @@ static struct symbol_table_nodes choose_widths(const struct symbol_encoder *enco
     enum { PARENT_MAX_BITS = 16, LINE_MAX_BITS = 16 };
     const uint32_t count = encoder->order_count;
     const uint32_t functions = encoder->writer->function_count;
-    const unsigned function_bits = width_of(functions ? functions - 1 : 0);
+    const unsigned function_bits = bit_width(functions ? functions - 1 : 0);
     struct symbol_table_nodes best = {.function_bits = (uint8_t)function_bits};
     struct width_counts counts;
     uint64_t best_bits = UINT64_MAX;
     count_widths(encoder, &counts);
     for (unsigned parent = 0; parent <= PARENT_MAX_BITS; parent++) {
         for (unsigned line = 0; line <= LINE_MAX_BITS; line++) {
-            const uint32_t exceptions = count - count_usual(&counts, parent, line);
+            const uint32_t exceptions = count - count_fitting(&counts, parent, line);
             const uint64_t bits =
                 (1 + function_bits + parent + line) * (uint64_t)count +
                 exceptions * UINT64_C(8) * sizeof(struct symbol_table_node_exception);
-            if (bits >= best_bits || width_of(exceptions) > function_bits + parent + line)
+            if (bits >= best_bits || bit_width(exceptions) > function_bits + parent + line)
                 continue;
             best_bits = bits;
             best.parent_bits = (uint8_t)parent;
@@ -398,15 +411,15 @@ static void append_nodes(struct symbol_encoder *encoder)
     buf_append(&encoder->node_bytes, &widths, sizeof(widths));
     struct bit_writer bits = {.output = &encoder->node_bytes};
     for (uint32_t i = 0; i < encoder->order_count; i++) {
-        const struct node_fields fields = fields_of(encoder, i);
-        if (is_usual(&fields, widths.parent_bits, widths.line_bits)) {
+        const struct node_fields fields = read_node_fields(encoder, i);
+        if (fits_widths(&fields, widths.parent_bits, widths.line_bits)) {
             bits_append(&bits, 0, 1);
             bits_append(&bits, fields.parent, widths.parent_bits);
             bits_append(&bits, fields.function, widths.function_bits);
             bits_append(&bits, (uint32_t)fields.line, widths.line_bits);
         } else {
             bits_append(&bits, 1, 1);
-            /* Its number may be narrower than 32 bits, and what is left of them is 0. */
+            /* The index may be narrower than 32 bits; the remaining bits are 0. */
             bits_append(&bits, exceptions++, rest_bits < 32 ? rest_bits : 32);
             bits_append(&bits, 0, rest_bits < 32 ? 0 : rest_bits - 32);
             append_exception(encoder, &fields);
@@ -416,16 +429,17 @@ static void append_nodes(struct symbol_encoder *encoder)
     append_zeros(&encoder->node_bytes, SYMBOL_LOAD_BYTES);
 }
 
-/* ---- places of functions ---- */
+/* ---- declarations of functions ---- */
 
-static void append_places(struct symbol_encoder *encoder)
+static void append_declarations(struct symbol_encoder *encoder)
 {
     const struct symbol_table_writer *writer = encoder->writer;
     uint32_t lines = 0;
     for (uint32_t i = 0; i < writer->function_count; i++)
         lines |= writer->functions[i].line;
-    const struct symbol_table_places places = {.file_bits = (uint8_t)width_of(writer->file_count),
-                                               .line_bits = (uint8_t)width_of(lines)};
+    const struct symbol_table_declarations places = {.file_bits =
+                                                         (uint8_t)bit_width(writer->file_count),
+                                                     .line_bits = (uint8_t)bit_width(lines)};
     buf_append(&encoder->places, &places, sizeof(places));
     struct bit_writer bits = {.output = &encoder->places};
     for (uint32_t i = 0; i < writer->function_count; i++) {
@@ -436,7 +450,7 @@ static void append_places(struct symbol_encoder *encoder)
     append_zeros(&encoder->places, SYMBOL_LOAD_BYTES);
 }
 
-/* ---- what is code ---- */
+/* ---- clipping to code ---- */
 
 static const struct symbol_segment *segment_at(const struct symbol_table_writer *writer,
                                                uint64_t address)
@@ -459,10 +473,10 @@ static bool has_code_segment(const struct symbol_table_writer *writer)
     return false;
 }
 
-/* Linkers leave functions that they dropped at addresses near 0, or at the highest: what is not in
- * an executable segment goes, and what reaches out of one is cut. */
-static uint32_t keep_code(const struct symbol_table_writer *writer, struct symbol_range *ranges,
-                          uint32_t count)
+/* Linkers leave dropped functions at addresses near 0, or at the highest addresses. Removes
+ * ranges that do not begin in an executable segment, and shortens those that extend beyond it. */
+static uint32_t clip_to_code(const struct symbol_table_writer *writer, struct symbol_range *ranges,
+                             uint32_t count)
 {
     uint32_t kept = 0;
     const struct symbol_segment *segment = NULL;
@@ -480,7 +494,7 @@ static uint32_t keep_code(const struct symbol_table_writer *writer, struct symbo
     return kept;
 }
 
-static enum err_code check_span(const struct symbol_table_writer *writer, struct err *err)
+static enum err_code check_address_range(const struct symbol_table_writer *writer, struct err *err)
 {
     uint64_t first = UINT64_MAX, end = 0;
     for (uint32_t i = 0; i < writer->range_count + writer->symbol_count; i++) {
@@ -497,7 +511,7 @@ static enum err_code check_span(const struct symbol_table_writer *writer, struct
     return ERR_NONE;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole table ---- */
 
 static void encoder_init(struct symbol_encoder *encoder, struct symbol_table_writer *writer)
 {
@@ -539,7 +553,7 @@ void symbol_encoder_end(struct symbol_encoder *encoder, uint64_t end)
     end_group(encoder);
     append_zeros(&encoder->records, SYMBOL_RECORD_GROUP_MAX_BYTES);
     append_nodes(encoder);
-    append_places(encoder);
+    append_declarations(encoder);
 }
 
 enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
@@ -547,18 +561,18 @@ enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_t
 {
     encoder_init(encoder, writer);
     if (has_code_segment(writer)) {
-        writer->range_count = keep_code(writer, writer->ranges, writer->range_count);
-        writer->symbol_count = keep_code(writer, writer->symbols, writer->symbol_count);
+        writer->range_count = clip_to_code(writer, writer->ranges, writer->range_count);
+        writer->symbol_count = clip_to_code(writer, writer->symbols, writer->symbol_count);
     }
-    const enum err_code code = check_span(writer, err);
+    const enum err_code code = check_address_range(writer, err);
     if (code)
         return code;
-    struct source ranges, symbols;
+    struct sweep_source ranges, symbols;
     symbol_sweep_init(&ranges.sweep, writer->ranges, writer->range_count);
     symbol_sweep_init(&symbols.sweep, writer->symbols, writer->symbol_count);
-    source_next(&ranges);
-    source_next(&symbols);
-    append_all(encoder, &ranges, &symbols);
+    source_advance(&ranges);
+    source_advance(&symbols);
+    merge_sources(encoder, &ranges, &symbols);
     symbol_sweep_fini(&ranges.sweep);
     symbol_sweep_fini(&symbols.sweep);
     if (encoder->record_count)

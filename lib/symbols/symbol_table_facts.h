@@ -1,7 +1,9 @@
 /*
- * symbol_table_facts: what a symbol table says of itself: of which binary it is, how good it is.
+ * symbol_table_facts: the metadata of a symbol table: which binary it describes and how complete it
+ * is.
  *
- * Plain values that the writer (symbol_table_write.h) takes and the reader (symbol_table.h) gives.
+ * Plain values that the writer (symbol_table_write.h) takes and the reader (symbol_table.h)
+ * returns.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_FACTS_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_FACTS_H
@@ -9,41 +11,44 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "No file", "no function", "no node". */
+/* Marks the absence of a file, function or node. */
 #define SYMBOL_NONE UINT32_MAX
 
 enum {
-    SYMBOL_ID_MAX_BYTES = 128,           /* Go's build id is 83 characters */
-    SYMBOL_NAME_MAX_BYTES = 16 << 10,    /* longer names are cut; a full C++ name may have 33,000 */
-    SYMBOL_PATH_MAX_BYTES = 4 << 10,     /* longer paths are cut */
-    SYMBOL_DEPTH_MAX = 256,              /* functions inlined into one another, the outermost too */
+    SYMBOL_ID_MAX_BYTES = 128, /* Go's build id is 83 characters */
+    /* longer names are truncated; a full C++ name may have 33,000 */
+    SYMBOL_NAME_MAX_BYTES = 16 << 10,
+    SYMBOL_PATH_MAX_BYTES = 4 << 10, /* longer paths are truncated */
+    /* nested inlined functions, including the outermost function */
+    SYMBOL_DEPTH_MAX = 256,
     SYMBOL_FILE_MAX_COUNT = 1 << 20,     /* 1 Mi files */
     SYMBOL_FUNCTION_MAX_COUNT = 4 << 20, /* 4 Mi functions */
     SYMBOL_NODE_MAX_COUNT = 16 << 20,    /* 16 Mi nodes */
-    SYMBOL_RANGE_MAX_COUNT = 16 << 20,   /* 16 Mi ranges, gaps too */
+    SYMBOL_RANGE_MAX_COUNT = 16 << 20,   /* 16 Mi ranges, including gaps */
     SYMBOL_SEGMENT_MAX_COUNT = 1024,
     SYMBOL_LINE_MAX = (1 << 24) - 1 /* larger line numbers become 0, unknown */
 };
 
-/* How the id of the binary came about. */
+/* The source of the binary's id. */
 enum symbol_id_kind {
     SYMBOL_ID_NONE,
     SYMBOL_ID_GNU,      /* bytes of the note NT_GNU_BUILD_ID */
     SYMBOL_ID_GO,       /* text of the Go build id note */
-    SYMBOL_ID_TEXT_HASH /* hash of .text, where there is neither */
+    SYMBOL_ID_TEXT_HASH /* hash of .text, for binaries without either */
 };
 
-/* Where what the table has came from; several are set together. */
+/* The sources of a table; several bits may be set. */
 enum symbol_quality {
     SYMBOL_HAS_DWARF = 1 << 0,   /* functions from DWARF */
     SYMBOL_HAS_LINES = 1 << 1,   /* lines of addresses, from .debug_line or pclntab */
-    SYMBOL_HAS_INLINES = 1 << 2, /* inlined calls were looked for; a file may have none */
+    SYMBOL_HAS_INLINES = 1 << 2, /* inlined calls were read; a file may contain none */
     SYMBOL_HAS_GO = 1 << 3,      /* Go's pclntab */
     SYMBOL_HAS_SYMTAB = 1 << 4,
     SYMBOL_HAS_MINI = 1 << 5, /* the symtab of .gnu_debugdata */
     SYMBOL_HAS_DYNSYM = 1 << 6,
-    SYMBOL_IS_PARTIAL = 1 << 7,  /* broken_units were left out, or a part of the file was missing */
-    SYMBOL_LACKS_SHARED = 1 << 8 /* dwz's shared file was missing: most names may be in it */
+    /* broken_units were left out, or a part of the file was missing */
+    SYMBOL_IS_PARTIAL = 1 << 7,
+    SYMBOL_LACKS_SHARED = 1 << 8 /* dwz's shared file was missing; it may contain most names */
 };
 
 /* A PT_LOAD program header. */
@@ -61,15 +66,15 @@ struct symbol_table_facts {
     uint32_t id_bytes;
     uint8_t id[SYMBOL_ID_MAX_BYTES];
     uint32_t machine;         /* e_machine */
-    uint32_t quality;         /* of enum symbol_quality */
-    uint32_t broken_units;    /* left out because they could not be read */
-    uint32_t builder_version; /* of who built it: a newer one may do better on the same file */
+    uint32_t quality;         /* bits of enum symbol_quality */
+    uint32_t broken_units;    /* units left out because they could not be read */
+    uint32_t builder_version; /* version of the builder; a newer one may build a better table */
 };
 
 /*
- * Which of two tables of one binary is better? Greater is: with inlines before with lines (Go's
- * count as either) before symtab before mini before dynsym; where equal, whole before partial
- * before what lacks dwz's shared file.
+ * Ranks tables of one binary: the greater value is the better table. Tables with inlined calls
+ * precede those with lines (Go's table counts as either), then symtab, mini and dynsym. Among equal
+ * sources a complete table precedes a partial one, which precedes one that lacks dwz's shared file.
  */
 uint32_t symbol_quality_rank(const struct symbol_table_facts *facts);
 

@@ -12,7 +12,7 @@ enum {
     OLD_RECORDS,
     OLD_NODE_OFFSETS,
     OLD_NODES,
-    OLD_PLACES,
+    OLD_DECLARATIONS,
     OLD_FUNCTION_FRAMES,
     OLD_FUNCTION_NAMES,
     OLD_FILE_FRAMES,
@@ -44,7 +44,7 @@ struct upgrade {
     struct err *err;
 };
 
-static enum err_code damaged(const struct upgrade *upgrade, const char *what)
+static enum err_code set_damaged(const struct upgrade *upgrade, const char *what)
 {
     return err_set(upgrade->err, ERR_CORRUPT, "damaged symbol table: %s", what);
 }
@@ -58,15 +58,15 @@ static uint64_t aligned(uint64_t size)
 
 static enum err_code read_section(struct upgrade *upgrade, uint32_t number)
 {
-    struct symbol_table_section_place place;
+    struct symbol_table_section_entry place;
     memcpy(&place, upgrade->bytes.data + sizeof(upgrade->header) + number * sizeof(place),
            sizeof(place));
     if (place.offset % SYMBOL_TABLE_ALIGNMENT || place.offset > upgrade->bytes.size ||
         place.bytes > UINT32_MAX || aligned(place.bytes) > upgrade->bytes.size - place.offset)
-        return damaged(upgrade, "a section is out of bounds");
+        return set_damaged(upgrade, "a section is out of bounds");
     const uint8_t *data = upgrade->bytes.data + place.offset;
     if (crc32c(span_of(data, (size_t)aligned(place.bytes))) != place.crc)
-        return damaged(upgrade, "the checksum of a section");
+        return set_damaged(upgrade, "the checksum of a section is wrong");
     if (place.kind < OLD_SECTIONS)
         upgrade->sections[place.kind] = span_of(data, (size_t)place.bytes);
     return ERR_NONE;
@@ -77,23 +77,23 @@ static enum err_code read_head(struct upgrade *upgrade)
     struct symbol_table_header *header = &upgrade->header;
     memcpy(header, upgrade->bytes.data, sizeof(*header));
     const uint64_t head = aligned(sizeof(*header) + header->section_count *
-                                                        sizeof(struct symbol_table_section_place));
+                                                        sizeof(struct symbol_table_section_entry));
     if (header->table_bytes != upgrade->bytes.size ||
         header->section_count > SYMBOL_TABLE_SECTION_MAX_COUNT || head > upgrade->bytes.size)
-        return damaged(upgrade, "cut short");
+        return set_damaged(upgrade, "it is truncated");
     const uint32_t crc = header->crc;
     header->crc = 0;
     const struct span rest =
         span_of(upgrade->bytes.data + sizeof(*header), (size_t)head - sizeof(*header));
     if (crc32c_extend(crc32c(span_of(header, sizeof(*header))), rest) != crc)
-        return damaged(upgrade, "the checksum of its header");
+        return set_damaged(upgrade, "the checksum of its header is wrong");
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; !code && i < header->section_count; i++)
         code = read_section(upgrade, i);
     return code;
 }
 
-static uint32_t groups_of(uint32_t count, uint32_t group)
+static uint32_t count_groups(uint32_t count, uint32_t group)
 {
     return (count + group - 1) / group;
 }
@@ -113,22 +113,22 @@ static enum err_code check_counts(const struct upgrade *upgrade)
         header->segment_count > SYMBOL_SEGMENT_MAX_COUNT ||
         header->id_bytes > SYMBOL_ID_MAX_BYTES || header->address_bytes > INT32_MAX ||
         header->first_address > UINT64_MAX - header->address_bytes)
-        return damaged(upgrade, "more of something than a table has");
-    const uint64_t groups = groups_of(header->record_count, SYMBOL_RECORD_GROUP);
+        return set_damaged(upgrade, "a count exceeds its limit");
+    const uint64_t groups = count_groups(header->record_count, SYMBOL_RECORD_GROUP);
     if (!has_bytes(upgrade, OLD_GROUP_ADDRESSES, groups * 4) ||
         !has_bytes(upgrade, OLD_GROUP_OFFSETS, groups * 4) ||
-        !has_bytes(upgrade, OLD_NODE_OFFSETS, groups_of(header->node_count, NODE_GROUP) * 4ul) ||
+        !has_bytes(upgrade, OLD_NODE_OFFSETS, count_groups(header->node_count, NODE_GROUP) * 4ul) ||
         !has_bytes(upgrade, OLD_SEGMENTS,
                    header->segment_count * sizeof(struct symbol_table_segment)) ||
         upgrade->sections[OLD_RECORDS].size < RECORD_GROUP_MAX_BYTES ||
         upgrade->sections[OLD_NODES].size < NODE_GROUP_MAX_BYTES)
-        return damaged(upgrade, "a section has not the length that its count says");
+        return set_damaged(upgrade, "the size of a section does not match its count");
     return ERR_NONE;
 }
 
 /* ---- segments, functions, names ---- */
 
-static void take_segments(struct upgrade *upgrade)
+static void convert_segments(struct upgrade *upgrade)
 {
     for (uint32_t i = 0; i < upgrade->header.segment_count; i++) {
         struct symbol_table_segment bytes;
@@ -143,19 +143,19 @@ static void take_segments(struct upgrade *upgrade)
     }
 }
 
-static enum err_code take_functions(struct upgrade *upgrade)
+static enum err_code convert_functions(struct upgrade *upgrade)
 {
-    struct symbol_table_places places;
+    struct symbol_table_declarations places;
     struct symbol_table_writer *writer = upgrade->writer;
-    const struct span section = upgrade->sections[OLD_PLACES];
+    const struct span section = upgrade->sections[OLD_DECLARATIONS];
     const uint32_t count = upgrade->header.function_count;
     if (section.size < sizeof(places))
-        return damaged(upgrade, "no places of functions");
+        return set_damaged(upgrade, "the declarations of functions are missing");
     memcpy(&places, section.data, sizeof(places));
     const unsigned width = (unsigned)places.file_bits + places.line_bits;
     if (places.file_bits > SYMBOL_FILE_MAX_BITS || places.line_bits > SYMBOL_LINE_MAX_BITS ||
         section.size != sizeof(places) + ((uint64_t)width * count + 7) / 8 + SYMBOL_LOAD_BYTES)
-        return damaged(upgrade, "places of functions");
+        return set_damaged(upgrade, "the declarations of functions are invalid");
     writer->functions = mem_new(struct symbol_writer_function, count);
     writer->file_count = upgrade->header.file_count;
     for (; writer->function_count < count; writer->function_count++) {
@@ -165,13 +165,13 @@ static enum err_code take_functions(struct upgrade *upgrade)
         function->file = (uint32_t)(both & ((UINT64_C(1) << places.file_bits) - 1));
         function->line = (uint32_t)(both >> places.file_bits);
         if (function->file > writer->file_count || function->line > SYMBOL_LINE_MAX)
-            return damaged(upgrade, "the place of a function");
+            return set_damaged(upgrade, "the declaration of a function is invalid");
     }
     return ERR_NONE;
 }
 
-/* Frames and their index are what they were; finishing them adds what ends the index. */
-static bool take_names(struct symbol_strings_writer *writer, struct span frames, struct span names,
+/* Copies the frames and their index unchanged; finishing the writer adds the end of the index. */
+static bool copy_names(struct symbol_strings_writer *writer, struct span frames, struct span names,
                        uint32_t count)
 {
     const size_t end_bytes = sizeof(struct symbol_table_frame);
@@ -224,7 +224,7 @@ static bool read_node_fields(const struct upgrade *upgrade, uint32_t number, uin
     return true;
 }
 
-static bool take_node(struct upgrade *upgrade, uint32_t number)
+static bool convert_node(struct upgrade *upgrade, uint32_t number)
 {
     struct symbol_table_writer *writer = upgrade->writer;
     uint32_t parent, function, file;
@@ -247,15 +247,15 @@ static bool take_node(struct upgrade *upgrade, uint32_t number)
            node->call_file <= writer->file_count;
 }
 
-static enum err_code take_nodes(struct upgrade *upgrade)
+static enum err_code convert_nodes(struct upgrade *upgrade)
 {
     struct symbol_table_writer *writer = upgrade->writer;
     const uint32_t count = upgrade->header.node_count;
     writer->nodes = mem_new(struct symbol_writer_node, count);
     writer->node_depths = mem_new(uint16_t, count);
     for (; writer->node_count < count; writer->node_count++) {
-        if (!take_node(upgrade, writer->node_count))
-            return damaged(upgrade, "an inlined call");
+        if (!convert_node(upgrade, writer->node_count))
+            return set_damaged(upgrade, "an inlined call is invalid");
     }
     return ERR_NONE;
 }
@@ -266,11 +266,11 @@ struct reader {
     const uint8_t *at;
     uint32_t address;
     uint32_t node;
-    uint32_t file; /* 0: the function's own; else 1 + file */
+    uint32_t file; /* 0: file of the function's declaration; else 1 + file */
     int32_t line;
 };
 
-static bool take_record(struct upgrade *upgrade, struct reader *reader, bool *ret_is_gap)
+static bool convert_record(struct upgrade *upgrade, struct reader *reader, bool *ret_is_gap)
 {
     const struct symbol_table_writer *writer = upgrade->writer;
     const uint64_t first = upgrade->header.first_address;
@@ -304,7 +304,7 @@ static bool take_record(struct upgrade *upgrade, struct reader *reader, bool *re
     return true;
 }
 
-static bool take_group(struct upgrade *upgrade, uint32_t group, uint32_t *last, bool *ret_is_gap)
+static bool convert_group(struct upgrade *upgrade, uint32_t group, uint32_t *last, bool *ret_is_gap)
 {
     const struct span section = upgrade->sections[OLD_RECORDS];
     const uint32_t left = upgrade->header.record_count - group * SYMBOL_RECORD_GROUP;
@@ -316,7 +316,7 @@ static bool take_group(struct upgrade *upgrade, uint32_t group, uint32_t *last, 
         return false;
     reader.at = section.data + offset;
     for (uint32_t i = 0; i < left && i < SYMBOL_RECORD_GROUP; i++) {
-        if (!take_record(upgrade, &reader, ret_is_gap) ||
+        if (!convert_record(upgrade, &reader, ret_is_gap) ||
             reader.address > upgrade->header.address_bytes ||
             (group + i ? reader.address <= *last : reader.address != 0))
             return false;
@@ -325,25 +325,25 @@ static bool take_group(struct upgrade *upgrade, uint32_t group, uint32_t *last, 
     return true;
 }
 
-static enum err_code take_records(struct upgrade *upgrade)
+static enum err_code convert_records(struct upgrade *upgrade)
 {
     const struct symbol_table_header *header = &upgrade->header;
     uint32_t last = 0;
     bool is_gap = true;
     symbol_encoder_begin(&upgrade->encoder, upgrade->writer, header->first_address);
-    for (uint32_t i = 0; i < groups_of(header->record_count, SYMBOL_RECORD_GROUP); i++) {
-        if (!take_group(upgrade, i, &last, &is_gap))
-            return damaged(upgrade, "a record");
+    for (uint32_t i = 0; i < count_groups(header->record_count, SYMBOL_RECORD_GROUP); i++) {
+        if (!convert_group(upgrade, i, &last, &is_gap))
+            return set_damaged(upgrade, "a record is invalid");
     }
     if (!is_gap || last != header->address_bytes)
-        return damaged(upgrade, "its last record");
+        return set_damaged(upgrade, "its last record is invalid");
     symbol_encoder_end(&upgrade->encoder, header->first_address + last);
     return ERR_NONE;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole table ---- */
 
-static enum err_code upgrade_all(struct upgrade *upgrade, struct buf *output)
+static enum err_code convert_table(struct upgrade *upgrade, struct buf *output)
 {
     const struct symbol_table_header *header = &upgrade->header;
     const struct span *sections = upgrade->sections;
@@ -354,17 +354,17 @@ static enum err_code upgrade_all(struct upgrade *upgrade, struct buf *output)
                                        .broken_units = header->broken_units,
                                        .builder_version = header->builder_version};
     memcpy(facts.id, header->id, header->id_bytes);
-    take_segments(upgrade);
-    enum err_code code = take_functions(upgrade);
+    convert_segments(upgrade);
+    enum err_code code = convert_functions(upgrade);
     if (!code)
-        code = take_nodes(upgrade);
+        code = convert_nodes(upgrade);
     if (!code)
-        code = take_records(upgrade);
-    if (!code && (!take_names(&upgrade->writer->names, sections[OLD_FUNCTION_FRAMES],
+        code = convert_records(upgrade);
+    if (!code && (!copy_names(&upgrade->writer->names, sections[OLD_FUNCTION_FRAMES],
                               sections[OLD_FUNCTION_NAMES], header->function_count) ||
-                  !take_names(&upgrade->writer->paths, sections[OLD_FILE_FRAMES],
+                  !copy_names(&upgrade->writer->paths, sections[OLD_FILE_FRAMES],
                               sections[OLD_FILE_NAMES], header->file_count)))
-        code = damaged(upgrade, "its index of names");
+        code = set_damaged(upgrade, "its index of names is invalid");
     return code ? code : symbol_encoder_write(&upgrade->encoder, &facts, output, upgrade->err);
 }
 
@@ -372,15 +372,15 @@ enum err_code symbol_table_upgrade(struct span bytes, struct buf *output, struct
 {
     struct upgrade upgrade = {.bytes = bytes, .err = err};
     if (bytes.size < sizeof(upgrade.header))
-        return damaged(&upgrade, "cut short");
+        return set_damaged(&upgrade, "it is truncated");
     enum err_code code = read_head(&upgrade);
     if (!code)
         code = check_counts(&upgrade);
     if (code)
         return code;
     upgrade.writer = symbol_table_writer_create(NULL);
-    code = upgrade_all(&upgrade, output);
+    code = convert_table(&upgrade, output);
     symbol_encoder_fini(&upgrade.encoder);
     symbol_table_writer_destroy(upgrade.writer);
-    return code == ERR_TOO_LARGE ? damaged(&upgrade, "more than a table may have") : code;
+    return code == ERR_TOO_LARGE ? set_damaged(&upgrade, "it exceeds a limit") : code;
 }

@@ -1,5 +1,5 @@
 /*
- * symbol_table_read: what an open table is. Private to the files lib/symbols/symbol_*.c.
+ * symbol_table_read: the representation of an open table. Private to lib/symbols/symbol_*.c.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_READ_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_READ_H
@@ -9,20 +9,20 @@
 
 #include <stdbool.h>
 
-/* Bytes come from anywhere in memory. */
+/* A 32-bit number at any address. */
 typedef uint32_t symbol_u32 __attribute__((aligned(1)));
 
 enum { SYMBOL_SEARCH_WIDTH = 16, SYMBOL_SEARCH_LEVELS = 6 };
 
-/* Keys of one level of the search: every 16th of the level below it. */
+/* One level of the search tree: every 16th key of the level below. */
 struct symbol_level {
     const symbol_u32 *keys;
     uint32_t count;
 };
 
-/* Names of functions or files. */
+/* The names of functions or files. */
 struct symbol_strings {
-    struct span frames; /* struct symbol_table_frame, one more than there are frames */
+    struct span frames; /* array of struct symbol_table_frame, one more than frame_count */
     struct span names;
     uint32_t frame_count;
     uint32_t item_count;
@@ -30,55 +30,56 @@ struct symbol_strings {
 
 struct symbol_table {
     struct span bytes;
-    struct span mapped;  /* empty: it was not mapped here */
-    struct buf upgraded; /* what bytes are in, where they came in an older form */
+    struct span mapped;  /* empty: bytes belong to the caller */
+    struct buf upgraded; /* owns bytes when the table was converted from an older version */
     struct symbol_table_facts facts;
     struct symbol_table_header header;
     struct span sections[SYMBOL_SECTION_END];
     uint32_t group_count;
-    uint32_t last_record_offset; /* where a group may begin at most */
+    uint32_t last_record_offset; /* the highest valid offset of a group */
     struct symbol_table_nodes node_widths;
-    unsigned node_bits; /* all of a node's */
+    unsigned node_bits; /* width of a node */
     uint32_t node_exceptions;
-    unsigned place_file_bits;
-    unsigned place_line_bits;
+    unsigned declaration_file_bits;
+    unsigned declaration_line_bits;
     struct symbol_strings functions;
     struct symbol_strings files;
-    struct symbol_level levels[SYMBOL_SEARCH_LEVELS]; /* 0: the groups of the table itself */
+    struct symbol_level levels[SYMBOL_SEARCH_LEVELS]; /* level 0: the keys of all groups */
     uint32_t level_count;
     uint32_t *search; /* keys of the levels above 0 */
 };
 
 struct symbol_node {
-    uint32_t parent; /* distance; 0: outermost */
+    uint32_t parent; /* distance; 0: an outermost function */
     uint32_t function;
-    int32_t call_line;  /* from the declaration of the parent's function */
-    uint32_t call_file; /* from 1, 0 unknown; SYMBOL_NONE: as that */
+    int32_t call_line;  /* relative to the declaration of the parent's function */
+    uint32_t call_file; /* from 1, 0 unknown; SYMBOL_NONE: file of that declaration */
 };
 
-struct symbol_place {
+struct symbol_declaration {
     uint32_t file; /* from 1, 0 unknown */
     uint32_t line;
 };
 
-/* False when it is out of bounds. */
+/* Return false when the number or its data is out of bounds. */
 bool symbol_table_node(const struct symbol_table *table, uint32_t number,
                        struct symbol_node *ret_node);
-bool symbol_table_place(const struct symbol_table *table, uint32_t function,
-                        struct symbol_place *ret_place);
+bool symbol_table_declaration(const struct symbol_table *table, uint32_t function,
+                              struct symbol_declaration *ret_place);
 
 struct symbol_record {
-    uint32_t address; /* from the table's first */
+    uint32_t address; /* relative to the table's first address */
     bool is_gap;
     uint32_t node;
-    int32_t line;  /* from the declaration of its function */
-    uint32_t file; /* 0: that of the declaration; else 1 + file */
+    int32_t line;  /* relative to the declaration of its function */
+    uint32_t file; /* 0: file of the declaration; else 1 + file */
 };
 
-/* False when the group is damaged. number below symbol_group_records. */
+/* Reads a record; number is less than symbol_group_records. Returns false when the group is
+ * damaged. */
 bool symbol_table_record(const struct symbol_table *table, uint32_t group, uint32_t number,
                          struct symbol_record *ret_record);
-/* Of a group in RECORDS, without the zeros behind all of them; 0: it is damaged. */
+/* Size of a group in RECORDS, without the zeros after the last group; 0: damaged. */
 uint32_t symbol_table_record_group_bytes(const struct symbol_table *table, uint32_t group);
 
 static inline uint32_t symbol_group_address(const struct symbol_table *table, uint32_t group)

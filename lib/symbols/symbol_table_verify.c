@@ -1,33 +1,35 @@
-/* Every byte of a table that came from somewhere else: symbol_table_verify of symbol_table.h. */
+/* symbol_table_verify of symbol_table.h: checks every byte of a table. */
 #include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table_read.h"
 
-static enum err_code damaged(struct err *err, const char *what)
+static enum err_code set_damaged(struct err *err, const char *what)
 {
     return err_set(err, ERR_CORRUPT, "damaged symbol table: %s", what);
 }
 
-/* Sections follow upon each other, each with its zeros, from the directory to the end. */
+/* Checks that the sections, each with its padding, follow one another from the directory to the
+ * end, and verifies their checksums. */
 static enum err_code verify_sections(const struct symbol_table *table, struct err *err)
 {
     uint64_t end = sizeof(table->header) +
-                   table->header.section_count * sizeof(struct symbol_table_section_place);
+                   table->header.section_count * sizeof(struct symbol_table_section_entry);
     for (uint32_t i = 0; i < table->header.section_count; i++) {
-        struct symbol_table_section_place place;
+        struct symbol_table_section_entry place;
         memcpy(&place, table->bytes.data + sizeof(table->header) + i * sizeof(place),
                sizeof(place));
         end = (end + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT * SYMBOL_TABLE_ALIGNMENT;
         const uint64_t bytes = (place.bytes + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT *
                                SYMBOL_TABLE_ALIGNMENT;
         if (place.offset != end || bytes > table->bytes.size - end)
-            return damaged(err, "sections do not follow upon each other");
+            return set_damaged(err, "its sections are not contiguous");
         if (crc32c(span_of(table->bytes.data + end, (size_t)bytes)) != place.crc)
-            return damaged(err, "the checksum of a section");
+            return set_damaged(err, "the checksum of a section is wrong");
         end += bytes;
     }
-    return end == table->bytes.size ? ERR_NONE : damaged(err, "bytes behind its sections");
+    return end == table->bytes.size ? ERR_NONE
+                                    : set_damaged(err, "it has bytes after its sections");
 }
 
 /* ---- nodes ---- */
@@ -40,15 +42,15 @@ static bool is_line(int64_t line)
 static bool is_sound_node(const struct symbol_table *table, uint32_t number, uint16_t *depths)
 {
     struct symbol_node node, parent;
-    struct symbol_place place;
+    struct symbol_declaration place;
     if (!symbol_table_node(table, number, &node) ||
-        !symbol_table_place(table, node.function, &place))
+        !symbol_table_declaration(table, node.function, &place))
         return false;
     depths[number] = 1;
     if (node.parent == 0)
         return true;
     if (node.parent > number || !symbol_table_node(table, number - node.parent, &parent) ||
-        !symbol_table_place(table, parent.function, &place))
+        !symbol_table_declaration(table, parent.function, &place))
         return false;
     depths[number] = (uint16_t)(depths[number - node.parent] + 1);
     return depths[number] <= SYMBOL_DEPTH_MAX && is_line((int64_t)place.line + node.call_line) &&
@@ -63,16 +65,16 @@ static enum err_code verify_nodes(const struct symbol_table *table, struct err *
     while (sound < count && is_sound_node(table, sound, depths))
         sound++;
     mem_free(depths);
-    return sound == count ? ERR_NONE : damaged(err, "an inlined call");
+    return sound == count ? ERR_NONE : set_damaged(err, "an inlined call is invalid");
 }
 
 static enum err_code verify_places(const struct symbol_table *table, struct err *err)
 {
-    struct symbol_place place = {0};
+    struct symbol_declaration place = {0};
     for (uint32_t i = 0; i < table->header.function_count; i++) {
-        symbol_table_place(table, i, &place);
+        symbol_table_declaration(table, i, &place);
         if (place.file > table->header.file_count || place.line > SYMBOL_LINE_MAX)
-            return damaged(err, "the place of a function");
+            return set_damaged(err, "the declaration of a function is invalid");
     }
     return ERR_NONE;
 }
@@ -82,16 +84,17 @@ static enum err_code verify_places(const struct symbol_table *table, struct err 
 static bool is_sound_record(const struct symbol_table *table, const struct symbol_record *record)
 {
     struct symbol_node node;
-    struct symbol_place place;
+    struct symbol_declaration place;
     if (record->is_gap)
         return true;
     return symbol_table_node(table, record->node, &node) &&
-           symbol_table_place(table, node.function, &place) &&
+           symbol_table_declaration(table, node.function, &place) &&
            is_line((int64_t)place.line + record->line) &&
            (record->file == 0 || record->file - 1 <= table->header.file_count);
 }
 
-/* Addresses ascend from the group's own to below the next group's; the last group's, to the end. */
+/* Checks that addresses ascend from the address of the group to below that of the next group, or
+ * to the end of the table for the last group. */
 static bool verify_group(const struct symbol_table *table, uint32_t group)
 {
     const uint32_t count = symbol_group_records(table, group);
@@ -115,12 +118,14 @@ static enum err_code verify_records(const struct symbol_table *table, struct err
     uint32_t end = 0;
     for (uint32_t i = 0; i < table->group_count; i++) {
         if (offsets[i] != end)
-            return damaged(err, "a group of records is not where the one before ends");
+            return set_damaged(err, "its groups of records are not contiguous");
         if (!verify_group(table, i))
-            return damaged(err, "a record");
+            return set_damaged(err, "a record is invalid");
         end += symbol_table_record_group_bytes(table, i);
     }
-    return end == table->last_record_offset ? ERR_NONE : damaged(err, "the end of its records");
+    return end == table->last_record_offset
+               ? ERR_NONE
+               : set_damaged(err, "its records end too early or too late");
 }
 
 enum err_code symbol_table_verify(const struct symbol_table *table, struct err *err)

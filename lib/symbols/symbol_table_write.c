@@ -10,7 +10,7 @@
 
 enum { FIRST_CAPACITY = 256, RECENT_NODES = 1 << 15 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 struct symbol_table_writer *
 symbol_table_writer_create(const struct symbol_table_writer_options *options)
@@ -24,7 +24,8 @@ symbol_table_writer_create(const struct symbol_table_writer_options *options)
     symbol_strings_writer_init(&writer->paths, level);
     symbol_strings_writer_init(&writer->names, level);
     writer->recent_nodes = mem_new(uint32_t, RECENT_NODES);
-    buf_init(&writer->demangled, (size_t)4 * SYMBOL_NAME_MAX_BYTES); /* it is cut later */
+    /* longer names are truncated later */
+    buf_init(&writer->demangled, (size_t)4 * SYMBOL_NAME_MAX_BYTES);
     return writer;
 }
 
@@ -59,10 +60,10 @@ symbol_table_writer_counts(const struct symbol_table_writer *writer)
                                                .symbols = writer->symbol_count};
 }
 
-/* ---- arrays that grow ---- */
+/* ---- growing arrays ---- */
 
-/* Room for one more of what an array holds; by half, so that little of it stays unused. */
-static void *room_for_one(void *array, uint32_t count, uint32_t *capacity, size_t size)
+/* Makes space for one more element. Grows by half, so that little memory stays unused. */
+static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -70,9 +71,9 @@ static void *room_for_one(void *array, uint32_t count, uint32_t *capacity, size_
     return mem_resize(array, *capacity, size);
 }
 
-/* False, and the failure remembered, when there may be no more of them. */
-static bool may_add(struct symbol_table_writer *writer, uint32_t count, uint32_t limit,
-                    const char *what)
+/* Returns false, and stores the error, when the limit is reached. */
+static bool check_limit(struct symbol_table_writer *writer, uint32_t count, uint32_t limit,
+                        const char *what)
 {
     if (writer->failure.code)
         return false;
@@ -81,7 +82,7 @@ static bool may_add(struct symbol_table_writer *writer, uint32_t count, uint32_t
     return count < limit;
 }
 
-/* ---- what has come already ---- */
+/* ---- finding equal items ---- */
 
 typedef uint64_t hash_of_function(const struct symbol_table_writer *writer, uint32_t number);
 
@@ -95,8 +96,9 @@ static uint64_t function_hash(const struct symbol_table_writer *writer, uint32_t
     return writer->functions[number].hash.low;
 }
 
-/* Room for one more than count, at most half full: items are few bytes, searches many. */
-static void slots_grow(struct symbol_slots *slots, const struct symbol_table_writer *writer,
+/* Makes space for one more than count items, keeping the table at most half full: items are
+ * small and searches frequent. */
+static void grow_slots(struct symbol_slots *slots, const struct symbol_table_writer *writer,
                        uint32_t count, hash_of_function *hash_of)
 {
     if (slots->capacity / 2 > count)
@@ -119,8 +121,8 @@ static bool hash_equal(struct symbol_hash a, struct symbol_hash b)
 }
 
 /*
- * 128 bits under a random seed stand for the bytes: nobody can make two strings meet, and the bytes
- * need not be kept.
+ * A 128-bit hash with a random seed identifies a string: an attacker cannot construct a collision,
+ * and the bytes need not be kept.
  */
 static struct symbol_hash hash_bytes(const struct symbol_table_writer *writer, struct span bytes)
 {
@@ -128,8 +130,9 @@ static struct symbol_hash hash_bytes(const struct symbol_table_writer *writer, s
     return (struct symbol_hash){.low = hash.low64, .high = hash.high64};
 }
 
-/* What is left of text within limit bytes; a cut is shown. text itself where it fits. */
-static struct span cut_text(struct span text, size_t limit, struct buf *room)
+/* Truncates text to limit bytes and marks the cut with an ellipsis. Returns text itself if it
+ * fits. */
+static struct span truncate_text(struct span text, size_t limit, struct buf *room)
 {
     if (text.size <= limit)
         return text;
@@ -149,7 +152,7 @@ uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct spa
     if (path.size == 0 || writer->failure.code)
         return SYMBOL_NONE;
     const struct symbol_hash hash = hash_bytes(writer, path);
-    slots_grow(&writer->file_slots, writer, writer->file_count, file_hash);
+    grow_slots(&writer->file_slots, writer, writer->file_count, file_hash);
     const uint32_t mask = writer->file_slots.capacity - 1;
     uint32_t at = (uint32_t)hash.low & mask;
     for (uint32_t number; (number = writer->file_slots.numbers[at]) != SYMBOL_NONE;
@@ -157,20 +160,20 @@ uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct spa
         if (hash_equal(writer->files[number].hash, hash))
             return number;
     }
-    if (!may_add(writer, writer->file_count, SYMBOL_FILE_MAX_COUNT, "files"))
+    if (!check_limit(writer, writer->file_count, SYMBOL_FILE_MAX_COUNT, "files"))
         return SYMBOL_NONE;
     buf_auto cut;
     buf_init(&cut, SYMBOL_PATH_MAX_BYTES);
-    symbol_strings_writer_add(&writer->paths, cut_text(path, SYMBOL_PATH_MAX_BYTES, &cut),
+    symbol_strings_writer_add(&writer->paths, truncate_text(path, SYMBOL_PATH_MAX_BYTES, &cut),
                               SPAN_LITERAL(""));
-    writer->files = room_for_one(writer->files, writer->file_count, &writer->file_capacity,
-                                 sizeof(*writer->files));
+    writer->files = grow_array(writer->files, writer->file_count, &writer->file_capacity,
+                               sizeof(*writer->files));
     writer->files[writer->file_count] = (struct symbol_writer_file){.hash = hash};
     writer->file_slots.numbers[at] = writer->file_count;
     return writer->file_count++;
 }
 
-/* From 1; 0 for SYMBOL_NONE and what was never given. */
+/* File numbers from 1; 0 for SYMBOL_NONE and for numbers that were never returned. */
 static uint32_t stored_file(const struct symbol_table_writer *writer, uint32_t file)
 {
     return file < writer->file_count ? file + 1 : 0;
@@ -196,8 +199,9 @@ static void add_names(struct symbol_table_writer *writer, struct span linkage_na
     }
     if (name.size == 0)
         name = linkage_name;
-    symbol_strings_writer_add(&writer->names, cut_text(name, SYMBOL_NAME_MAX_BYTES, &cut_name),
-                              cut_text(linkage_name, SYMBOL_NAME_MAX_BYTES, &cut_linkage_name));
+    symbol_strings_writer_add(
+        &writer->names, truncate_text(name, SYMBOL_NAME_MAX_BYTES, &cut_name),
+        truncate_text(linkage_name, SYMBOL_NAME_MAX_BYTES, &cut_linkage_name));
 }
 
 static uint32_t add_function(struct symbol_table_writer *writer,
@@ -211,7 +215,7 @@ static uint32_t add_function(struct symbol_table_writer *writer,
              .name = hash_bytes(writer, function->name),
              .file_and_line = (uint64_t)file << 32 | line};
     const struct symbol_hash hash = hash_bytes(writer, span_of(&key, sizeof(key)));
-    slots_grow(&writer->function_slots, writer, writer->function_count, function_hash);
+    grow_slots(&writer->function_slots, writer, writer->function_count, function_hash);
     const uint32_t mask = writer->function_slots.capacity - 1;
     uint32_t at = (uint32_t)hash.low & mask;
     for (uint32_t number; (number = writer->function_slots.numbers[at]) != SYMBOL_NONE;
@@ -219,11 +223,11 @@ static uint32_t add_function(struct symbol_table_writer *writer,
         if (hash_equal(writer->functions[number].hash, hash))
             return number;
     }
-    if (!may_add(writer, writer->function_count, SYMBOL_FUNCTION_MAX_COUNT, "functions"))
+    if (!check_limit(writer, writer->function_count, SYMBOL_FUNCTION_MAX_COUNT, "functions"))
         return SYMBOL_NONE;
     add_names(writer, function->linkage_name, function->name);
-    writer->functions = room_for_one(writer->functions, writer->function_count,
-                                     &writer->function_capacity, sizeof(*writer->functions));
+    writer->functions = grow_array(writer->functions, writer->function_count,
+                                   &writer->function_capacity, sizeof(*writer->functions));
     writer->functions[writer->function_count] =
         (struct symbol_writer_function){.hash = hash, .file = file, .line = line};
     writer->function_slots.numbers[at] = writer->function_count;
@@ -241,10 +245,10 @@ uint32_t symbol_table_writer_function(struct symbol_table_writer *writer,
 /* ---- nodes ---- */
 
 /*
- * Equal nodes have the same parent and so come near each other, from one function. They are looked
- * for among the last ones alone, which stay in the processor's cache: a table of all of them took a
- * tenth of a whole build. No seed: the same input gives the same table, and whoever makes hashes
- * meet gets a longer one.
+ * Equal nodes have the same parent, so they arrive close together, from one function. Only recent
+ * nodes are compared, in a table that stays in the processor's cache: a table of all nodes took a
+ * tenth of a whole build. The hash has no seed, so that the same input gives the same table; an
+ * input with many collisions only gets a larger table.
  */
 static uint32_t add_node(struct symbol_table_writer *writer, const struct symbol_writer_node *node)
 {
@@ -254,12 +258,12 @@ static uint32_t add_node(struct symbol_table_writer *writer, const struct symbol
         return *recent;
     const uint32_t depth = node->parent == SYMBOL_NONE ? 1 : writer->node_depths[node->parent] + 1u;
     if (depth > SYMBOL_DEPTH_MAX ||
-        !may_add(writer, writer->node_count, SYMBOL_NODE_MAX_COUNT, "inlined calls"))
+        !check_limit(writer, writer->node_count, SYMBOL_NODE_MAX_COUNT, "inlined calls"))
         return SYMBOL_NONE;
     writer->nodes =
-        room_for_one(writer->nodes, writer->node_count, &writer->node_capacity, sizeof(*node));
-    writer->node_depths = room_for_one(writer->node_depths, writer->node_count,
-                                       &writer->node_depth_capacity, sizeof(*writer->node_depths));
+        grow_array(writer->nodes, writer->node_count, &writer->node_capacity, sizeof(*node));
+    writer->node_depths = grow_array(writer->node_depths, writer->node_count,
+                                     &writer->node_depth_capacity, sizeof(*writer->node_depths));
     writer->nodes[writer->node_count] = *node;
     writer->node_depths[writer->node_count] = (uint16_t)depth;
     *recent = writer->node_count;
@@ -290,7 +294,7 @@ uint32_t symbol_table_writer_root(struct symbol_table_writer *writer, struct spa
 
 /* ---- ranges ---- */
 
-/* No code is 4 GiB long: what claims to be is a mistake of its file, as an empty range is. */
+/* No code is 4 GiB long: such a range is an error of the file, like an empty one. */
 static bool is_code(uint64_t begin, uint64_t end)
 {
     return begin < end && end - begin <= UINT32_MAX;
@@ -300,10 +304,10 @@ void symbol_table_writer_range(struct symbol_table_writer *writer, uint64_t begi
                                uint32_t node, uint32_t file, uint32_t line)
 {
     if (!is_code(begin, end) ||
-        !may_add(writer, writer->range_count, SYMBOL_RANGE_MAX_COUNT, "ranges of addresses"))
+        !check_limit(writer, writer->range_count, SYMBOL_RANGE_MAX_COUNT, "ranges of addresses"))
         return;
-    writer->ranges = room_for_one(writer->ranges, writer->range_count, &writer->range_capacity,
-                                  sizeof(*writer->ranges));
+    writer->ranges = grow_array(writer->ranges, writer->range_count, &writer->range_capacity,
+                                sizeof(*writer->ranges));
     writer->ranges[writer->range_count++] =
         (struct symbol_range){.begin = begin,
                               .bytes = (uint32_t)(end - begin),
@@ -316,13 +320,12 @@ void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t beg
                                 struct span linkage_name)
 {
     if (!is_code(begin, end) || linkage_name.size == 0 ||
-        !may_add(writer, writer->symbol_count, SYMBOL_FUNCTION_MAX_COUNT, "symbols"))
+        !check_limit(writer, writer->symbol_count, SYMBOL_FUNCTION_MAX_COUNT, "symbols"))
         return;
-    writer->symbols = room_for_one(writer->symbols, writer->symbol_count, &writer->symbol_capacity,
-                                   sizeof(*writer->symbols));
-    writer->symbol_names =
-        room_for_one(writer->symbol_names, writer->symbol_count, &writer->symbol_name_capacity,
-                     sizeof(*writer->symbol_names));
+    writer->symbols = grow_array(writer->symbols, writer->symbol_count, &writer->symbol_capacity,
+                                 sizeof(*writer->symbols));
+    writer->symbol_names = grow_array(writer->symbol_names, writer->symbol_count,
+                                      &writer->symbol_name_capacity, sizeof(*writer->symbol_names));
     writer->symbol_names[writer->symbol_count] = linkage_name;
     writer->symbols[writer->symbol_count] = (struct symbol_range){
         .begin = begin, .bytes = (uint32_t)(end - begin), .node = writer->symbol_count};
@@ -332,16 +335,16 @@ void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t beg
 void symbol_table_writer_segment(struct symbol_table_writer *writer,
                                  const struct symbol_segment *segment)
 {
-    if (!may_add(writer, writer->segment_count, SYMBOL_SEGMENT_MAX_COUNT, "program headers"))
+    if (!check_limit(writer, writer->segment_count, SYMBOL_SEGMENT_MAX_COUNT, "program headers"))
         return;
-    writer->segments = room_for_one(writer->segments, writer->segment_count,
-                                    &writer->segment_capacity, sizeof(*writer->segments));
+    writer->segments = grow_array(writer->segments, writer->segment_count,
+                                  &writer->segment_capacity, sizeof(*writer->segments));
     writer->segments[writer->segment_count++] = *segment;
 }
 
 /* ---- the table ---- */
 
-struct section {
+struct output_section {
     enum symbol_table_section kind;
     struct span bytes;
 };
@@ -378,8 +381,8 @@ static uint32_t padded_crc(struct span bytes)
     return crc32c_extend(crc32c(bytes), span_of(zeros, (size_t)(aligned(bytes.size) - bytes.size)));
 }
 
-static struct symbol_table_header make_header(const struct symbol_encoder *encoder,
-                                              const struct symbol_table_facts *facts)
+static struct symbol_table_header build_header(const struct symbol_encoder *encoder,
+                                               const struct symbol_table_facts *facts)
 {
     const struct symbol_table_writer *writer = encoder->writer;
     struct symbol_table_header header = {
@@ -402,14 +405,14 @@ static struct symbol_table_header make_header(const struct symbol_encoder *encod
     return header;
 }
 
-static void append_table(const struct section *sections, uint32_t section_count,
+static void append_table(const struct output_section *sections, uint32_t section_count,
                          struct symbol_table_header *header, struct buf *output)
 {
-    struct symbol_table_section_place places[SYMBOL_SECTION_END] = {0};
+    struct symbol_table_section_entry places[SYMBOL_SECTION_END] = {0};
     const size_t places_bytes = section_count * sizeof(places[0]);
     uint64_t offset = aligned(sizeof(*header) + places_bytes);
     for (uint32_t i = 0; i < section_count; i++) {
-        places[i] = (struct symbol_table_section_place){.kind = sections[i].kind,
+        places[i] = (struct symbol_table_section_entry){.kind = sections[i].kind,
                                                         .crc = padded_crc(sections[i].bytes),
                                                         .offset = offset,
                                                         .bytes = sections[i].bytes.size};
@@ -432,18 +435,18 @@ static void append_sections(const struct symbol_encoder *encoder,
                             const struct symbol_table_facts *facts, struct buf *output)
 {
     const struct symbol_table_writer *writer = encoder->writer;
-    struct symbol_table_header header = make_header(encoder, facts);
+    struct symbol_table_header header = build_header(encoder, facts);
     buf_auto segments;
     buf_init(&segments, SYMBOL_SEGMENT_MAX_COUNT * sizeof(struct symbol_table_segment));
     segments_to_bytes(writer, &segments);
-    const struct section sections[] = {
+    const struct output_section sections[] = {
         {SYMBOL_SECTION_SEGMENTS, buf_span(&segments)},
         {SYMBOL_SECTION_GROUP_ADDRESSES, buf_span(&encoder->group_addresses)},
         {SYMBOL_SECTION_GROUP_OFFSETS, buf_span(&encoder->group_offsets)},
         {SYMBOL_SECTION_RECORDS, buf_span(&encoder->records)},
         {SYMBOL_SECTION_NODES, buf_span(&encoder->node_bytes)},
         {SYMBOL_SECTION_NODE_EXCEPTIONS, buf_span(&encoder->node_exceptions)},
-        {SYMBOL_SECTION_PLACES, buf_span(&encoder->places)},
+        {SYMBOL_SECTION_DECLARATIONS, buf_span(&encoder->places)},
         {SYMBOL_SECTION_FUNCTION_FRAMES, buf_span(&writer->names.index)},
         {SYMBOL_SECTION_FUNCTION_NAMES, buf_span(&writer->names.frames)},
         {SYMBOL_SECTION_FILE_FRAMES, buf_span(&writer->paths.index)},

@@ -1,5 +1,5 @@
 /*
- * symbol_table_write: makes a symbol table out of what a debug file says.
+ * symbol_table_write: builds a symbol table from the contents of a debug file.
  *
  *     struct symbol_table_writer *writer = symbol_table_writer_create(&options);
  *     uint32_t file = symbol_table_writer_file(writer, path);
@@ -7,22 +7,23 @@
  *     uint32_t outer = symbol_table_writer_node(writer, SYMBOL_NONE, function, SYMBOL_NONE, 0);
  *     uint32_t inner = symbol_table_writer_node(writer, outer, inlined, call_file, call_line);
  *     symbol_table_writer_range(writer, begin, end, inner, file, line);
- *     symbol_table_writer_symbol(writer, begin, end, linkage_name);     for what DWARF has not
+ *     symbol_table_writer_symbol(writer, begin, end, linkage_name);     for code without DWARF
  *     if (symbol_table_writer_finish(writer, &facts, &output, &err)) …
  *     symbol_table_writer_destroy(writer);
  *
- * A node is a function at the place where it was inlined; one without a parent stands for the
- * function itself. A range of addresses has a node, and the file and line of its code. So the
- * frames of an address are, leaf first: the node's function at the range's file and line; its
- * parent's function at the node's call file and call line; and so on.
+ * A node is a function at the place where it was inlined; a node without a parent is the function
+ * itself. A range of addresses has a node, and the file and line of its code. The frames of an
+ * address are, leaf first: the node's function at the range's file and line; its parent's function
+ * at the node's call file and call line; and so on.
  *
- * Everything may come in any order, ascending is fastest. Where ranges overlap, the one that was
- * added first has the place and later ones get what is left of theirs: best source first. What a
- * limit of symbol_table_facts.h refuses is remembered and said by finish; until then all calls do
- * nothing and give SYMBOL_NONE, so that a builder checks once, at the end.
+ * Items may be added in any order; ascending addresses are fastest. Where ranges overlap, the range
+ * that was added first wins and later ones get the rest, so add the best source first. When an item
+ * exceeds a limit of symbol_table_facts.h, the writer stores the error, and
+ * symbol_table_writer_finish returns it; until then all calls do nothing and return SYMBOL_NONE, so
+ * that a builder needs one check at the end.
  *
- * Memory: 24 bytes a range, 18 a node, 40 a distinct function; names are compressed as
- * they come and not kept. Threads: a writer belongs to one thread.
+ * Memory: 24 bytes per range, 18 per node, 40 per distinct function; names are compressed as they
+ * arrive and not kept. Threads: a writer belongs to one thread.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
@@ -35,22 +36,22 @@
 #include <stdint.h>
 
 /*
- * Appends the full name for people of linkage_name to output, which is empty; nothing when the
- * linkage name is good as it is. Called once for each distinct linkage name that came without a
- * name. Clone suffixes (.cold, .constprop.0) and versions (@GLIBC_2.2.5) are to be left out, also
- * of names that are not mangled, so that stacks merge.
+ * Appends the full name for display of linkage_name to output, which is empty; appends nothing if
+ * the linkage name needs no change. Called once for each distinct linkage name that was added
+ * without a name. It must drop clone suffixes (.cold, .constprop.0) and versions (@GLIBC_2.2.5),
+ * also of names that are not mangled, so that the stacks of all clones merge.
  */
 typedef void symbol_demangle_function(void *context, struct span linkage_name, struct buf *output);
 
 struct symbol_table_writer_options {
-    symbol_demangle_function *demangle; /* NULL: every name is for people */
-    void *context;                      /* of demangle */
-    bool is_quick;                      /* in a hurry: names are packed less well */
+    symbol_demangle_function *demangle; /* NULL: linkage names are displayed unchanged */
+    void *context;                      /* passed to demangle */
+    bool is_quick;                      /* compress names faster and less well */
 };
 
 struct symbol_function {
-    struct span linkage_name; /* as in the file; empty: the same as name */
-    struct span name;         /* for people; empty: what demangle makes of linkage_name */
+    struct span linkage_name; /* as in the file; empty: equal to name */
+    struct span name;         /* for display; empty: the demangled linkage_name */
     uint32_t file;            /* of its declaration, or SYMBOL_NONE */
     uint32_t line;            /* of its declaration; 0: unknown */
 };
@@ -70,10 +71,10 @@ struct symbol_table_writer *
 symbol_table_writer_create(const struct symbol_table_writer_options *options);
 void symbol_table_writer_destroy(struct symbol_table_writer *writer);
 
-/* The number of a file or function or node, an old one where there is its equal (of nodes: where it
- * came not long ago). Bytes are not borrowed. An empty path, a function without a name, and a node
- * without a function or deeper than SYMBOL_DEPTH_MAX are SYMBOL_NONE; a node whose parent is
- * SYMBOL_NONE is an outermost function. */
+/* Return the number of a file, function or node, that of an equal one if it exists (a node is
+ * compared with recent nodes only). The bytes are copied. They return SYMBOL_NONE for an empty
+ * path, for a function without a name, and for a node without a function or deeper than
+ * SYMBOL_DEPTH_MAX. A node whose parent is SYMBOL_NONE is an outermost function. */
 uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct span path);
 uint32_t symbol_table_writer_function(struct symbol_table_writer *writer,
                                       const struct symbol_function *function);
@@ -81,33 +82,33 @@ uint32_t symbol_table_writer_node(struct symbol_table_writer *writer, uint32_t p
                                   uint32_t function, uint32_t call_file, uint32_t call_line);
 
 /*
- * The code of [begin, end) is of node, from file and line (0: unknown). Empty ranges are ignored.
- * With SYMBOL_NONE as node it is known which line the code is of, but not which function's (a file
- * with .debug_line alone); symbols give the function then.
+ * Assigns the code of [begin, end) to node, file and line (0: unknown). Empty ranges are ignored.
+ * With SYMBOL_NONE as node only the line is known (a file that has only .debug_line); symbols then
+ * supply the function.
  */
 void symbol_table_writer_range(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
                                uint32_t node, uint32_t file, uint32_t line);
 
 /*
- * A symbol of a symbol table, for addresses that no range with a node has: it becomes a function
- * only when there are such. Where symbols overlap, the first that was added has the place. The
- * bytes of linkage_name are borrowed until finish. A symbol without a size is the caller's to end:
- * never across a gap.
+ * Adds a symbol for addresses that no range with a node covers. It becomes a function only if there
+ * are such addresses. Where symbols overlap, the one that was added first wins. linkage_name is
+ * borrowed until finish. The caller determines the end of a symbol without a size, and must not
+ * extend it across a gap.
  */
 void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
                                 struct span linkage_name);
 
-/* All PT_LOAD headers, as they are in the file. */
+/* Adds a PT_LOAD header. All of them are added, unchanged. */
 void symbol_table_writer_segment(struct symbol_table_writer *writer,
                                  const struct symbol_segment *segment);
 
-/* What came until now. */
+/* The numbers of items added so far. */
 struct symbol_table_writer_counts
 symbol_table_writer_counts(const struct symbol_table_writer *writer);
 
 /*
- * Appends the table to output. The writer is of no use afterwards but for counts and destroy.
- * Handles: ERR_TOO_LARGE (a limit, or output's maximum).
+ * Appends the table to output. Afterwards only counts and destroy may be called. Handles:
+ * ERR_TOO_LARGE (a limit, or output's maximum).
  */
 enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,
                                          const struct symbol_table_facts *facts, struct buf *output,

@@ -1,4 +1,4 @@
-/* A packed symbol table made a table again: the other direction of symbol_pack.h. */
+/* symbol_unpack of symbol_pack.h: the reverse of symbol_pack.c. */
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* What it holds, by the head: libjvm.so's table, 17 MiB of columns and 746,000 nodes, took 75 MiB,
- * for which this says 110. */
+/* Estimates of memory, computed from the header. Unpacking libjvm.so's table, 17 MiB of columns
+ * and 746,000 nodes, took 75 MiB; the estimate is 110. */
 enum {
     UNPACK_SLACK_BYTES = 1 << 20,
-    UNPACK_FLAT_FACTOR = 4, /* columns, and the table while it grows */
-    UNPACK_NODE_BYTES = 48, /* of the writer, the model and the encoder */
+    UNPACK_FLAT_FACTOR = 4, /* the columns, and the table while it grows */
+    UNPACK_NODE_BYTES = 48, /* in the writer, the model and the encoder */
     UNPACK_FUNCTION_BYTES = 64
 };
 
@@ -21,7 +21,7 @@ struct unpacker {
     struct span packed;
     struct symbol_table_header header;
     struct symbol_pack_column places[SYMBOL_PACK_COLUMNS];
-    uint8_t *flat[SYMBOL_PACK_COLUMNS]; /* of those that are being read */
+    uint8_t *flat[SYMBOL_PACK_COLUMNS]; /* of the columns that are being read */
     struct span rest[SYMBOL_PACK_COLUMNS];
     struct symbol_table_writer *writer;
     struct symbol_encoder encoder;
@@ -29,7 +29,7 @@ struct unpacker {
     struct err *err;
 };
 
-static enum err_code corrupt(struct unpacker *unpacker, const char *what)
+static enum err_code set_corrupt(struct unpacker *unpacker, const char *what)
 {
     return err_set(unpacker->err, ERR_CORRUPT, "damaged packed symbol table: %s", what);
 }
@@ -44,7 +44,7 @@ static struct span packed_column(const struct unpacker *unpacker, int kind)
     return span_of(unpacker->packed.data + at, (size_t)unpacker->places[kind].packed_bytes);
 }
 
-/* Expands the columns from first to last; they are to be read to their ends. */
+/* Expands the columns from first to last. They must be read to their ends before end_columns. */
 static enum err_code begin_columns(struct unpacker *unpacker, int first, int last)
 {
     for (int kind = first; kind <= last; kind++) {
@@ -54,10 +54,10 @@ static enum err_code begin_columns(struct unpacker *unpacker, int first, int las
         if (bytes == 0 && packed.size == 0)
             continue;
         if (!compress_can_expand_to(packed, bytes))
-            return corrupt(unpacker, "a column has not the length that it says");
+            return set_corrupt(unpacker, "the size of a column is wrong");
         unpacker->flat[kind] = mem_resize(NULL, bytes, 1);
         if (!compress_expand_exact(packed, unpacker->flat[kind], bytes))
-            return corrupt(unpacker, "a column does not expand");
+            return set_corrupt(unpacker, "a column does not expand");
         unpacker->rest[kind] = span_of(unpacker->flat[kind], bytes);
     }
     return ERR_NONE;
@@ -71,10 +71,10 @@ static enum err_code end_columns(struct unpacker *unpacker, int first, int last)
         mem_free(unpacker->flat[kind]);
         unpacker->flat[kind] = NULL;
     }
-    return has_more ? corrupt(unpacker, "a column has more than its table") : ERR_NONE;
+    return has_more ? set_corrupt(unpacker, "a column has bytes left over") : ERR_NONE;
 }
 
-static inline bool take_number(struct unpacker *unpacker, int kind, uint32_t *ret_number)
+static inline bool read_number(struct unpacker *unpacker, int kind, uint32_t *ret_number)
 {
     struct span *rest = &unpacker->rest[kind];
     uint32_t number = 0;
@@ -90,23 +90,23 @@ static inline bool take_number(struct unpacker *unpacker, int kind, uint32_t *re
     return false;
 }
 
-/* near and what the column says of the way from there; false past limit. */
-static inline bool take_near(struct unpacker *unpacker, int kind, uint32_t near, uint32_t limit,
-                             uint32_t *ret_number)
+/* Reads near plus the next signed difference of the column; false if the result exceeds limit. */
+static inline bool read_difference(struct unpacker *unpacker, int kind, uint32_t near,
+                                   uint32_t limit, uint32_t *ret_number)
 {
     uint32_t number;
-    if (!take_number(unpacker, kind, &number))
+    if (!read_number(unpacker, kind, &number))
         return false;
     *ret_number = near + (uint32_t)symbol_unzigzag(number);
     return *ret_number <= limit;
 }
 
-static bool take_text(struct unpacker *unpacker, int sizes, int texts, uint32_t max_bytes,
+static bool read_text(struct unpacker *unpacker, int sizes, int texts, uint32_t max_bytes,
                       struct span *ret_text)
 {
     uint32_t size;
     struct span *rest = &unpacker->rest[texts];
-    if (!take_number(unpacker, sizes, &size) || size > max_bytes || size > rest->size)
+    if (!read_number(unpacker, sizes, &size) || size > max_bytes || size > rest->size)
         return false;
     *ret_text = span_of(rest->data, size);
     *rest = span_of(rest->data + size, rest->size - size);
@@ -122,12 +122,12 @@ static enum err_code check_columns(struct unpacker *unpacker)
         const struct symbol_pack_column *place = &unpacker->places[i];
         if (place->packed_bytes > unpacker->packed.size ||
             place->flat_bytes > SYMBOL_PACK_FLAT_MAX_BYTES)
-            return corrupt(unpacker, "the length of a column");
+            return set_corrupt(unpacker, "the size of a column is invalid");
         packed += place->packed_bytes;
         flat += place->flat_bytes;
     }
     if (packed + sizeof(unpacker->header) + sizeof(unpacker->places) != unpacker->packed.size)
-        return corrupt(unpacker, "its columns do not end where it ends");
+        return set_corrupt(unpacker, "the sizes of its columns do not add up");
     if (flat > SYMBOL_PACK_FLAT_MAX_BYTES ||
         flat > packed * SYMBOL_PACK_MAX_RATIO + SYMBOL_PACK_RATIO_SLACK_BYTES)
         return err_set(unpacker->err, ERR_TOO_LARGE,
@@ -146,16 +146,17 @@ static enum err_code check_counts(struct unpacker *unpacker)
         header->segment_count > SYMBOL_SEGMENT_MAX_COUNT ||
         header->id_bytes > SYMBOL_ID_MAX_BYTES || header->address_bytes > INT32_MAX ||
         header->first_address > UINT64_MAX - header->address_bytes)
-        return corrupt(unpacker, "more of something than a table has");
-    /* Each takes a byte of its column at least: there is no room for more than there are. */
+        return set_corrupt(unpacker, "a count exceeds its limit");
+    /* Each item takes at least one byte of its column, so memory is allocated only for items
+     * that exist. */
     const struct symbol_pack_column *places = unpacker->places;
-    if (header->function_count > places[SYMBOL_PACK_PLACE_FILES].flat_bytes ||
+    if (header->function_count > places[SYMBOL_PACK_DECLARATION_FILES].flat_bytes ||
         header->node_count > places[SYMBOL_PACK_NODE_PARENTS].flat_bytes ||
         header->record_count > places[SYMBOL_PACK_RECORD_ADDRESSES].flat_bytes ||
         header->file_count > places[SYMBOL_PACK_FILE_SIZES].flat_bytes ||
         header->segment_count * sizeof(struct symbol_table_segment) !=
             places[SYMBOL_PACK_SEGMENTS].flat_bytes)
-        return corrupt(unpacker, "a count is not that of its column");
+        return set_corrupt(unpacker, "a count does not match its column");
     return ERR_NONE;
 }
 
@@ -167,18 +168,19 @@ static enum err_code read_head(struct unpacker *unpacker)
         return err_set(unpacker->err, ERR_INVALID, "not a packed symbol table");
     memcpy(header, unpacker->packed.data, sizeof(*header));
     if (header->version != SYMBOL_PACK_VERSION)
-        return err_set(unpacker->err, ERR_UNSUPPORTED,
-                       "a packed symbol table of version %u; %d is known here", header->version,
-                       SYMBOL_PACK_VERSION);
+        return err_set(
+            unpacker->err, ERR_UNSUPPORTED,
+            "packed symbol table version %u is not supported; this program supports version %d",
+            header->version, SYMBOL_PACK_VERSION);
     if (header->table_bytes != unpacker->packed.size || unpacker->packed.size < head_bytes ||
         header->section_count != SYMBOL_PACK_COLUMNS)
-        return corrupt(unpacker, "its length is not what its header says");
+        return set_corrupt(unpacker, "its size does not match its header");
     const uint32_t crc = header->crc;
     header->crc = 0;
     const struct span rest =
         span_of(unpacker->packed.data + sizeof(*header), unpacker->packed.size - sizeof(*header));
     if (crc32c_extend(crc32c(span_of(header, sizeof(*header))), rest) != crc)
-        return corrupt(unpacker, "its checksum");
+        return set_corrupt(unpacker, "its checksum is wrong");
     memcpy(unpacker->places, rest.data, sizeof(unpacker->places));
     const enum err_code code = check_columns(unpacker);
     return code ? code : check_counts(unpacker);
@@ -205,13 +207,13 @@ static enum err_code unpack_segments(struct unpacker *unpacker)
     return code ? code : end_columns(unpacker, SYMBOL_PACK_SEGMENTS, SYMBOL_PACK_SEGMENTS);
 }
 
-static bool take_place(struct unpacker *unpacker, struct symbol_writer_function *function,
-                       const struct symbol_writer_function *before)
+static bool read_declaration(struct unpacker *unpacker, struct symbol_writer_function *function,
+                             const struct symbol_writer_function *before)
 {
-    return take_near(unpacker, SYMBOL_PACK_PLACE_FILES, before->file, unpacker->header.file_count,
-                     &function->file) &&
-           take_near(unpacker, SYMBOL_PACK_PLACE_LINES, before->line, SYMBOL_LINE_MAX,
-                     &function->line);
+    return read_difference(unpacker, SYMBOL_PACK_DECLARATION_FILES, before->file,
+                           unpacker->header.file_count, &function->file) &&
+           read_difference(unpacker, SYMBOL_PACK_DECLARATION_LINES, before->line, SYMBOL_LINE_MAX,
+                           &function->line);
 }
 
 static enum err_code unpack_functions(struct unpacker *unpacker)
@@ -219,25 +221,26 @@ static enum err_code unpack_functions(struct unpacker *unpacker)
     struct symbol_table_writer *writer = unpacker->writer;
     const uint32_t count = unpacker->header.function_count;
     const struct symbol_writer_function none = {0};
-    enum err_code code = begin_columns(unpacker, SYMBOL_PACK_PLACE_FILES, SYMBOL_PACK_PLACE_LINES);
+    enum err_code code =
+        begin_columns(unpacker, SYMBOL_PACK_DECLARATION_FILES, SYMBOL_PACK_DECLARATION_LINES);
     if (code)
         return code;
     writer->functions = mem_new(struct symbol_writer_function, count);
     writer->file_count = unpacker->header.file_count;
     for (; writer->function_count < count; writer->function_count++) {
         struct symbol_writer_function *function = &writer->functions[writer->function_count];
-        if (!take_place(unpacker, function, writer->function_count ? function - 1 : &none))
-            return corrupt(unpacker, "the place of a function");
+        if (!read_declaration(unpacker, function, writer->function_count ? function - 1 : &none))
+            return set_corrupt(unpacker, "the declaration of a function is invalid");
     }
-    return end_columns(unpacker, SYMBOL_PACK_PLACE_FILES, SYMBOL_PACK_PLACE_LINES);
+    return end_columns(unpacker, SYMBOL_PACK_DECLARATION_FILES, SYMBOL_PACK_DECLARATION_LINES);
 }
 
 /* ---- nodes ---- */
 
-static bool take_parent(struct unpacker *unpacker, uint32_t number, uint32_t *ret_parent)
+static bool read_parent(struct unpacker *unpacker, uint32_t number, uint32_t *ret_parent)
 {
     uint32_t code;
-    if (!take_number(unpacker, SYMBOL_PACK_NODE_PARENTS, &code))
+    if (!read_number(unpacker, SYMBOL_PACK_NODE_PARENTS, &code))
         return false;
     *ret_parent = SYMBOL_NONE;
     if (code == 0)
@@ -254,9 +257,9 @@ static bool take_parent(struct unpacker *unpacker, uint32_t number, uint32_t *re
     return at != SYMBOL_NONE;
 }
 
-/* What is not foretold. */
-static bool take_node(struct unpacker *unpacker, struct symbol_writer_node *node, uint32_t code,
-                      const struct symbol_pack_position *position)
+/* Reads a node that was not predicted. */
+static bool read_explicit_node(struct unpacker *unpacker, struct symbol_writer_node *node,
+                               uint32_t code, const struct symbol_pack_position *position)
 {
     const struct symbol_table_writer *writer = unpacker->writer;
     uint32_t file;
@@ -265,9 +268,9 @@ static bool take_node(struct unpacker *unpacker, struct symbol_writer_node *node
         return false;
     if (node->parent == SYMBOL_NONE)
         return true;
-    if (!take_near(unpacker, SYMBOL_PACK_NODE_LINES, position->near_line, SYMBOL_LINE_MAX,
-                   &node->call_line) ||
-        !take_number(unpacker, SYMBOL_PACK_NODE_FILES, &file))
+    if (!read_difference(unpacker, SYMBOL_PACK_NODE_LINES, position->near_line, SYMBOL_LINE_MAX,
+                         &node->call_line) ||
+        !read_number(unpacker, SYMBOL_PACK_NODE_FILES, &file))
         return false;
     node->call_file =
         file ? file - 1 : writer->functions[writer->nodes[node->parent].function].file;
@@ -280,24 +283,24 @@ static bool unpack_node(struct unpacker *unpacker, uint32_t number)
     struct symbol_writer_node *node = &writer->nodes[number];
     uint32_t code;
     *node = (struct symbol_writer_node){0};
-    if (!take_parent(unpacker, number, &node->parent) ||
-        !take_number(unpacker, SYMBOL_PACK_NODE_FUNCTIONS, &code))
+    if (!read_parent(unpacker, number, &node->parent) ||
+        !read_number(unpacker, SYMBOL_PACK_NODE_FUNCTIONS, &code))
         return false;
     const bool is_root = node->parent == SYMBOL_NONE;
     writer->node_depths[number] = (uint16_t)(is_root ? 1 : writer->node_depths[node->parent] + 1);
     const struct symbol_pack_position position =
         symbol_pack_model_position(&unpacker->model, node->parent);
     if (writer->node_depths[number] > SYMBOL_DEPTH_MAX ||
-        (code == 0 && *position.follower == SYMBOL_NONE))
+        (code == 0 && *position.predicted_node == SYMBOL_NONE))
         return false;
     if (code) {
-        if (!take_node(unpacker, node, code, &position))
+        if (!read_explicit_node(unpacker, node, code, &position))
             return false;
     } else {
-        const struct symbol_writer_node *foretold = &writer->nodes[*position.follower];
-        node->function = foretold->function;
-        node->call_line = is_root ? 0 : foretold->call_line;
-        node->call_file = is_root ? 0 : foretold->call_file;
+        const struct symbol_writer_node *predicted = &writer->nodes[*position.predicted_node];
+        node->function = predicted->function;
+        node->call_line = is_root ? 0 : predicted->call_line;
+        node->call_file = is_root ? 0 : predicted->call_file;
     }
     symbol_pack_model_add(&unpacker->model, &position);
     return true;
@@ -315,20 +318,20 @@ static enum err_code unpack_nodes(struct unpacker *unpacker)
     symbol_pack_model_init(&unpacker->model, writer->nodes, count, writer->functions);
     for (; writer->node_count < count; writer->node_count++) {
         if (!unpack_node(unpacker, writer->node_count))
-            return corrupt(unpacker, "an inlined call");
+            return set_corrupt(unpacker, "an inlined call is invalid");
     }
     return end_columns(unpacker, SYMBOL_PACK_NODE_PARENTS, SYMBOL_PACK_NODE_FILES);
 }
 
 /* ---- records ---- */
 
-/* True with SYMBOL_NONE is a gap. */
-static bool take_step(struct unpacker *unpacker, uint32_t *ret_node)
+/* Reads the node of the next record. Returns true with SYMBOL_NONE for a gap. */
+static bool read_step(struct unpacker *unpacker, uint32_t *ret_node)
 {
     const struct symbol_pack_model *model = &unpacker->model;
     const struct symbol_writer_node *nodes = unpacker->writer->nodes;
     uint32_t code;
-    if (!take_number(unpacker, SYMBOL_PACK_RECORD_NODES, &code))
+    if (!read_number(unpacker, SYMBOL_PACK_RECORD_NODES, &code))
         return false;
     uint32_t node = SYMBOL_NONE, number = code / SYMBOL_PACK_STEPS;
     switch ((enum symbol_pack_step)(code % SYMBOL_PACK_STEPS)) {
@@ -355,13 +358,13 @@ static bool take_step(struct unpacker *unpacker, uint32_t *ret_node)
     return node < unpacker->header.node_count;
 }
 
-static bool take_line(struct unpacker *unpacker, uint64_t address, uint32_t node)
+static bool read_record_line(struct unpacker *unpacker, uint64_t address, uint32_t node)
 {
     struct symbol_pack_model *model = &unpacker->model;
     uint32_t file;
-    if (!take_near(unpacker, SYMBOL_PACK_RECORD_LINES, model->lines[node], SYMBOL_LINE_MAX,
-                   &model->lines[node]) ||
-        !take_number(unpacker, SYMBOL_PACK_RECORD_FILES, &file))
+    if (!read_difference(unpacker, SYMBOL_PACK_RECORD_LINES, model->lines[node], SYMBOL_LINE_MAX,
+                         &model->lines[node]) ||
+        !read_number(unpacker, SYMBOL_PACK_RECORD_FILES, &file))
         return false;
     if (file)
         model->files[node] = file - 1;
@@ -379,16 +382,16 @@ static bool unpack_record(struct unpacker *unpacker, uint32_t number, uint32_t *
 {
     const struct symbol_table_header *header = &unpacker->header;
     uint32_t difference, node;
-    if (!take_number(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, &difference) ||
+    if (!read_number(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, &difference) ||
         (difference == 0) != (number == 0) || difference > header->address_bytes - *address ||
-        !take_step(unpacker, &node))
+        !read_step(unpacker, &node))
         return false;
     *address += difference;
     const uint64_t at = header->first_address + *address;
     if (node != SYMBOL_NONE)
-        return take_line(unpacker, at, node);
+        return read_record_line(unpacker, at, node);
     symbol_encoder_append_gap(&unpacker->encoder, at);
-    /* The last record ends the table and is a gap. */
+    /* The last record ends the table and must be a gap. */
     return number + 1 < header->record_count || *address == header->address_bytes;
 }
 
@@ -402,11 +405,11 @@ static enum err_code unpack_records(struct unpacker *unpacker)
         begin_columns(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, SYMBOL_PACK_RECORD_FILES);
     for (uint32_t i = 0; !code && i < header->record_count; i++) {
         if (!unpack_record(unpacker, i, &address))
-            return corrupt(unpacker, "a record");
+            return set_corrupt(unpacker, "a record is invalid");
     }
     if (!code && (address != header->address_bytes ||
                   (header->record_count && unpacker->encoder.node != SYMBOL_NONE)))
-        return corrupt(unpacker, "its last record");
+        return set_corrupt(unpacker, "its last record is invalid");
     if (!code)
         symbol_encoder_end(&unpacker->encoder, header->first_address + address);
     return code ? code
@@ -421,11 +424,11 @@ static enum err_code unpack_function_names(struct unpacker *unpacker)
         begin_columns(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES);
     for (uint32_t i = 0; !code && i < unpacker->header.function_count; i++) {
         struct span full, linkage;
-        if (!take_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
+        if (!read_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
                        SYMBOL_NAME_MAX_BYTES, &full) ||
-            !take_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
+            !read_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
                        SYMBOL_NAME_MAX_BYTES, &linkage))
-            return corrupt(unpacker, "the name of a function");
+            return set_corrupt(unpacker, "the name of a function is invalid");
         symbol_strings_writer_add(&unpacker->writer->names, full, linkage);
     }
     return code ? code
@@ -437,17 +440,17 @@ static enum err_code unpack_file_names(struct unpacker *unpacker)
     enum err_code code = begin_columns(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES);
     for (uint32_t i = 0; !code && i < unpacker->header.file_count; i++) {
         struct span path;
-        if (!take_text(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES,
+        if (!read_text(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES,
                        SYMBOL_PATH_MAX_BYTES, &path))
-            return corrupt(unpacker, "the path of a file");
+            return set_corrupt(unpacker, "the path of a file is invalid");
         symbol_strings_writer_add(&unpacker->writer->paths, path, SPAN_LITERAL(""));
     }
     return code ? code : end_columns(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole table ---- */
 
-static enum err_code unpack_all(struct unpacker *unpacker, struct buf *output)
+static enum err_code unpack_table(struct unpacker *unpacker, struct buf *output)
 {
     const struct symbol_table_header *header = &unpacker->header;
     struct symbol_table_facts facts = {.id_kind = header->id_kind,
@@ -473,14 +476,15 @@ static enum err_code unpack_all(struct unpacker *unpacker, struct buf *output)
 
 enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err)
 {
-    /* Names are packed in a hurry: they are read from here alone, and rest elsewhere. */
+    /* Compress names quickly: this table is a temporary copy, and the packed form is what is
+     * stored. */
     static const struct symbol_table_writer_options options = {.is_quick = true};
     struct unpacker unpacker = {.packed = packed, .err = err};
     enum err_code code = read_head(&unpacker);
     if (code)
         return code;
     unpacker.writer = symbol_table_writer_create(&options);
-    code = unpack_all(&unpacker, output);
+    code = unpack_table(&unpacker, output);
     for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)
         mem_free(unpacker.flat[i]);
     symbol_encoder_fini(&unpacker.encoder);

@@ -73,7 +73,7 @@ def test_a_builder_that_crashes_is_a_reason(start_server, programs, tmp_path):
     client = tenant.api("debuginfo")
     send(client, tmp_path, "aa20")
     status = wait_built(client, "aa20", "failed")
-    assert "the builder of symbol tables died of this file" in status["reason"]
+    assert "the builder of symbol tables crashed on this file" in status["reason"]
     assert stored_bytes(server, tenant) == 0
     programs.script(WAIT)
     (programs.folder / "go").touch()

@@ -310,10 +310,10 @@ static inline void symbols_seal(uint8_t *bytes, size_t size)
         return;
     memcpy(&header, bytes, sizeof(header));
     const size_t places = sizeof(header);
-    if (header.section_count > (size - places) / sizeof(struct symbol_table_section_place))
+    if (header.section_count > (size - places) / sizeof(struct symbol_table_section_entry))
         return;
     for (uint32_t i = 0; i < header.section_count; i++) {
-        struct symbol_table_section_place place;
+        struct symbol_table_section_entry place;
         memcpy(&place, bytes + places + i * sizeof(place), sizeof(place));
         const uint64_t padded = (place.bytes + 63) / 64 * 64;
         if (place.offset > size || padded > size - place.offset)
@@ -324,7 +324,7 @@ static inline void symbols_seal(uint8_t *bytes, size_t size)
     header.crc = 0;
     memcpy(bytes, &header, sizeof(header));
     const size_t head =
-        (places + header.section_count * sizeof(struct symbol_table_section_place) + 63) / 64 * 64;
+        (places + header.section_count * sizeof(struct symbol_table_section_entry) + 63) / 64 * 64;
     if (head > size)
         return;
     header.crc = crc32c(span_of(bytes, head));
