@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes assembler that puts files into the server (see api/assets.h): web/dist, the SQL migrations,
+# Writes assembler that puts files into the server (see api/core/assets.h): web/dist, the SQL migrations,
 # the OpenAPI description and the font of preview pictures. Run from the root of the source tree;
 # the table is sorted by name in byte order, since assets.c searches it by halves.
 set -eu

@@ -1,11 +1,11 @@
 /* perfoliod: a table of subcommands. */
+#include "api/core/settings.h"
+#include "api/core/version.h"
 #include "api/ops/backup.h"
 #include "api/ops/migrate.h"
 #include "api/ops/store_admin.h"
-#include "api/ops/supervisor.h"
-#include "api/routes.h"
-#include "api/settings.h"
-#include "api/version.h"
+#include "api/server/routes.h"
+#include "api/supervisor/supervisor.h"
 #include "lib/base/log.h"
 #include "lib/io/pg.h"
 

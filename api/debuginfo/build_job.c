@@ -1,10 +1,10 @@
 #include "api/debuginfo/build_job.h"
 
+#include "api/core/server.h"
 #include "api/debuginfo/builder_process.h"
 #include "api/debuginfo/table_store.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

@@ -5,8 +5,8 @@
 #ifndef API_DEBUGINFO_BUILD_JOB_H
 #define API_DEBUGINFO_BUILD_JOB_H
 
+#include "api/core/integrity.h"
 #include "api/debuginfo/job_lease.h"
-#include "api/ops/integrity.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 #include "api/debuginfo/builder_process.h"
 
+#include "api/core/metrics.h"
+#include "api/core/server.h"
 #include "api/debuginfo/table_store.h"
-#include "api/ops/metrics.h"
-#include "api/server.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_builder.h"
 

@@ -1,6 +1,6 @@
 #include "api/debuginfo/job_lease.h"
 
-#include "api/server.h"
+#include "api/core/server.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

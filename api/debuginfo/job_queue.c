@@ -1,9 +1,9 @@
 #include "api/debuginfo/job_queue.h"
 
+#include "api/core/metrics.h"
+#include "api/core/server.h"
 #include "api/debuginfo/build_job.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/ops/metrics.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

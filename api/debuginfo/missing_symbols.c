@@ -1,8 +1,8 @@
 #include "api/debuginfo/missing_symbols.h"
 
+#include "api/core/server.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/identity/principal.h"
-#include "api/server.h"
+#include "api/http/principal.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -10,14 +10,14 @@
  *   GET    /buildid/{build id}/debuginfo|executable  as debuginfod has them, for gdb and perf
  *
  * The three that send take the bytes as body, or ?upload= with the id of an upload in parts
- * (UPLOAD_DEBUGINFO_PATH of api/share/upload.h). Everything is of the asking team alone: what
+ * (UPLOAD_DEBUGINFO_PATH of api/upload/upload.h). Everything is of the asking team alone: what
  * others have cannot be told from what nobody has. The scope is debuginfo for all of them.
  */
 #ifndef API_DEBUGINFO_ROUTES_H
 #define API_DEBUGINFO_ROUTES_H
 
 #include "api/debuginfo/symbol_tables.h"
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table debuginfo_routes;
 

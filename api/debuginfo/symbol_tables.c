@@ -1,10 +1,10 @@
 #include "api/debuginfo/symbol_tables.h"
 
+#include "api/core/integrity.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/debuginfo/missing_symbols.h"
 #include "api/debuginfo/table_store.h"
-#include "api/ops/integrity.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/flight_cache.h"

@@ -1,10 +1,9 @@
 #include "api/debuginfo/table_store.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/quota.h"
-#include "api/report/memory_gate.h"
-#include "api/server.h"
-#include "api/share/share_runtime.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_pack.h"
@@ -67,7 +66,7 @@ static enum err_code unpack(struct debuginfo_table *table, struct err *err)
 static enum err_code read_packed(struct server *server, struct debuginfo_table *table,
                                  struct err *err)
 {
-    struct memory_gate *gate = server->shares->gate;
+    struct memory_gate *gate = server->memory_gate;
     const uint64_t place = place_of(symbol_unpack_bytes(table->bytes));
     enum err_code code = memory_gate_enter(gate, place, "this symbol table", err);
     if (code == ERR_TOO_LARGE)
@@ -108,7 +107,7 @@ static enum err_code pack(const struct debuginfo_table *table, struct buf *packe
 static enum err_code choose_form(struct server *server, const struct debuginfo_table *table,
                                  struct buf *packed, struct span *ret_bytes, struct err *err)
 {
-    struct memory_gate *gate = server->shares->gate;
+    struct memory_gate *gate = server->memory_gate;
     const uint64_t place = place_of(PACK_FACTOR * (uint64_t)table->bytes.size);
     struct err ignored;
     *ret_bytes = table->bytes;

@@ -1,4 +1,5 @@
 /* What is sent: symbol tables, debug files and executables. */
+#include "api/core/server.h"
 #include "api/debuginfo/job_queue.h"
 #include "api/debuginfo/routes.h"
 #include "api/debuginfo/table_store.h"
@@ -6,8 +7,7 @@
 #include "api/identity/audit.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
-#include "api/share/upload_assemble.h"
+#include "api/upload/upload_assemble.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/share_text.h"

@@ -1,13 +1,13 @@
 #include "api/debuginfo/upstreams.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
+#include "api/core/version.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
-#include "api/settings.h"
-#include "api/version.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -24,11 +24,6 @@ enum {
 };
 
 /* ---- the operator's settings ---- */
-
-static bool is_off(const struct settings *settings)
-{
-    return strcmp(settings->debuginfod_urls, "off") == 0 || !settings->debuginfod_urls[0];
-}
 
 /* The words of a text with commas or spaces between them, at most max of them. */
 static size_t split_words(struct arena *arena, const char *text, const char **ret_words, size_t max)
@@ -48,9 +43,10 @@ static enum err_code check_urls(const struct settings *settings,
 {
     arena_auto arena = arena_create();
     const char *urls[DEBUGINFOD_MAX_URLS + 1];
-    size_t count = is_off(settings) ? 0
-                                    : split_words(arena, settings->debuginfod_urls, urls,
-                                                  DEBUGINFOD_MAX_URLS + 1);
+    size_t count =
+        !settings_asks_debuginfod(settings)
+            ? 0
+            : split_words(arena, settings->debuginfod_urls, urls, DEBUGINFOD_MAX_URLS + 1);
     if (count > DEBUGINFOD_MAX_URLS)
         return err_set(err, ERR_INVALID, "--debuginfod-urls names more than %d servers",
                        DEBUGINFOD_MAX_URLS);
@@ -80,7 +76,7 @@ enum err_code debuginfo_upstreams_open(const struct settings *settings,
     };
     struct debuginfod_client *client = NULL;
     *ret_client = NULL;
-    if (is_off(settings))
+    if (!settings_asks_debuginfod(settings))
         return ERR_NONE;
     enum err_code code = debuginfod_client_create(&client_settings, &client, err);
     if (!code)
@@ -111,7 +107,7 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
 {
     struct pg_result *rows;
     *ret_upstreams = (struct debuginfo_upstreams){0};
-    if (is_off(server->settings))
+    if (!settings_asks_debuginfod(server->settings))
         return ERR_NONE;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
@@ -140,25 +136,6 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
 
 /* ---- what there is ---- */
 
-enum err_code debuginfo_upstreams_are_public(const struct request *request, int64_t tenant_id,
-                                             bool *ret_are_public, struct err *err)
-{
-    struct pg_result *rows;
-    pg_auto connection = NULL;
-    *ret_are_public = false;
-    if (is_off(request->server->settings))
-        return ERR_NONE;
-    enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT FROM debuginfo_policy WHERE tenant_id = $1"
-                               " AND mode <> 'public'",
-                               request->arena, &rows, err, PG_I64(tenant_id));
-    if (!code)
-        *ret_are_public = pg_row_count(rows) == 0;
-    return code;
-}
-
 static void write_urls(struct json_response *answer, const struct pg_result *rows)
 {
     json_response_open(answer, "upstreams", '[');
@@ -175,9 +152,10 @@ static void write_public(struct json_response *answer, const struct request *req
 {
     const char *urls[DEBUGINFOD_MAX_URLS];
     const struct settings *settings = request->server->settings;
-    size_t count = is_off(settings) ? 0
-                                    : split_words(request->arena, settings->debuginfod_urls, urls,
-                                                  DEBUGINFOD_MAX_URLS);
+    size_t count =
+        !settings_asks_debuginfod(settings)
+            ? 0
+            : split_words(request->arena, settings->debuginfod_urls, urls, DEBUGINFOD_MAX_URLS);
     json_response_open(answer, "public", '[');
     for (size_t i = 0; i < count; i++)
         json_response_text(answer, NULL, urls[i]);
@@ -208,7 +186,8 @@ static enum err_code send_policy(struct pg_connection *connection, struct reques
     json_response_init(&answer);
     json_response_open(&answer, NULL, '{');
     json_response_cell_text(&answer, "mode", policy, 0, 0);
-    json_response_bool(&answer, "is_available", !is_off(request->server->settings));
+    json_response_bool(&answer, "is_available",
+                       !!settings_asks_debuginfod(request->server->settings));
     write_urls(&answer, rows);
     write_public(&answer, request);
     json_response_close(&answer, '}');

@@ -16,7 +16,7 @@
 #ifndef API_DEBUGINFO_UPSTREAMS_H
 #define API_DEBUGINFO_UPSTREAMS_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 #include "lib/io/debuginfod_client.h"
 
 struct pg_connection;
@@ -30,11 +30,6 @@ extern const struct route_table debuginfo_upstream_routes;
 enum err_code debuginfo_upstreams_open(const struct settings *settings,
                                        struct debuginfod_client **ret_client,
                                        struct err *err) MUST_USE;
-
-/* Do build ids of the team's binaries become known to the operator's list? Handles: ERR_DATABASE.
- */
-enum err_code debuginfo_upstreams_are_public(const struct request *request, int64_t tenant_id,
-                                             bool *ret_are_public, struct err *err) MUST_USE;
 
 struct debuginfo_upstreams {
     bool is_public; /* what they give may be shared with all teams */

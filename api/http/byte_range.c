@@ -1,6 +1,5 @@
 #include "api/http/byte_range.h"
 
-#include "api/http/http_server.h"
 #include "api/http/problem.h"
 #include "api/http/request.h"
 #include "lib/base/mem.h"

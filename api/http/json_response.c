@@ -1,7 +1,7 @@
 #include "api/http/json_response.h"
 
+#include "api/http/principal.h"
 #include "api/http/request.h"
-#include "api/identity/auth.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>
@@ -68,7 +68,7 @@ void json_response_null(struct json_response *answer, const char *name)
 void json_response_scopes(struct json_response *answer, const char *name, unsigned scopes)
 {
     start_member(answer, name);
-    auth_append_scopes(&answer->json, scopes);
+    principal_append_scopes(&answer->json, scopes);
 }
 
 void json_response_cell_text(struct json_response *answer, const char *name,

@@ -1,9 +1,9 @@
 #include "api/http/local_ca.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/listener.h"
 #include "api/http/request.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/os.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 #include "api/http/problem.h"
 
-#include "api/routes.h"
+#include "api/http/route.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 

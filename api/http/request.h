@@ -9,7 +9,8 @@
 #define API_HTTP_REQUEST_H
 
 #include "api/http/concurrency_limit.h"
-#include "api/identity/principal.h"
+#include "api/http/method.h"
+#include "api/http/principal.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
@@ -23,15 +24,8 @@ struct route;
 struct sources_service;
 struct server;
 
-enum http_method {
-    HTTP_GET,
-    HTTP_HEAD,
-    HTTP_POST,
-    HTTP_PUT,
-    HTTP_PATCH,
-    HTTP_DELETE,
-    HTTP_OPTIONS
-};
+/* The largest body that any route takes: larger uploads come in parts. */
+#define HTTP_MAX_BODY_BYTES ((size_t)8 << 20)
 
 enum {
     REQUEST_MAX_PATH_PARAMS = 4,
@@ -81,7 +75,7 @@ struct request {
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
     struct concurrency_slot concurrency_slot;
-    struct query_memory_slot *questions; /* of api/query/query_memory.h, until it was handled */
+    struct query_memory_slot *questions; /* of api/core/query_memory.h, until it was handled */
 };
 
 /* The header field's value, empty when absent; name in lower case. */
@@ -125,7 +119,7 @@ struct response {
     uint64_t file_bytes;
     uint64_t file_offset; /* sent from there; 0 unless set */
     /* Compares the file, sent as a whole, with its digest: its last piece is sent only when they
-     * are equal. NULL: it is not compared. api/ops/integrity.h. */
+     * are equal. NULL: it is not compared. api/core/integrity.h. */
     struct integrity_stream *file_check;
     bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */

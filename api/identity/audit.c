@@ -1,9 +1,9 @@
 #include "api/identity/audit.h"
 
+#include "api/core/metrics.h"
+#include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
-#include "api/ops/metrics.h"
-#include "api/server.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -1,9 +1,9 @@
 #include "api/identity/auth.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/request.h"
-#include "api/routes.h"
-#include "api/server.h"
-#include "api/settings.h"
+#include "api/http/route.h"
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -30,15 +30,6 @@ struct auth {
 };
 
 /* ---- names ---- */
-
-static const struct {
-    const char *name;
-    unsigned scope;
-} scope_names[] = {
-    {"ingest", SCOPE_INGEST},       {"read", SCOPE_READ},   {"share", SCOPE_SHARE},
-    {"debuginfo", SCOPE_DEBUGINFO}, {"admin", SCOPE_ADMIN}, {"operator", SCOPE_OPERATOR},
-};
-enum { SCOPE_COUNT = sizeof(scope_names) / sizeof(scope_names[0]) };
 
 static const char *const role_names[] = {
     [ROLE_NONE] = "none",
@@ -74,27 +65,6 @@ enum role auth_role_parse(struct span name)
         if (span_equal_text(name, role_names[role]))
             return role;
     return ROLE_NONE;
-}
-
-unsigned auth_scope_parse(struct span name)
-{
-    for (int i = 0; i < SCOPE_COUNT; i++)
-        if (span_equal_text(name, scope_names[i].name))
-            return scope_names[i].scope;
-    return 0;
-}
-
-void auth_append_scopes(struct buf *buf, unsigned scopes)
-{
-    const char *separator = "";
-    buf_append_text(buf, "[");
-    for (int i = 0; i < SCOPE_COUNT; i++) {
-        if (!(scopes & scope_names[i].scope))
-            continue;
-        buf_printf(buf, "%s\"%s\"", separator, scope_names[i].name);
-        separator = ",";
-    }
-    buf_append_text(buf, "]");
 }
 
 void auth_csrf_token(struct span session_secret, char ret_token[DIGEST_HEX_BYTES])
@@ -454,12 +424,11 @@ enum err_code auth_check_scopes(const struct request *request, unsigned scopes, 
     unsigned missing = scopes & ~request->principal.scopes;
     if (missing && request->principal.kind == PRINCIPAL_ANONYMOUS)
         return refuse_anonymous(err);
-    for (int i = 0; i < SCOPE_COUNT; i++)
-        if (missing & scope_names[i].scope)
-            return err_set(err, ERR_FORBIDDEN, "%s lacks the scope \"%s\" that this needs: %s",
-                           is_token ? "The token" : "Your role", scope_names[i].name,
-                           is_token ? "send one that has it" : "ask an owner of your team");
-    return ERR_NONE;
+    const char *name = principal_first_scope(missing);
+    return name ? err_set(err, ERR_FORBIDDEN, "%s lacks the scope \"%s\" that this needs: %s",
+                          is_token ? "The token" : "Your role", name,
+                          is_token ? "send one that has it" : "ask an owner of your team")
+                : ERR_NONE;
 }
 
 /* Clients of Pyroscope name their tenant beside their credentials. The token says which it is, so

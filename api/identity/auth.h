@@ -11,7 +11,7 @@
 #ifndef API_IDENTITY_AUTH_H
 #define API_IDENTITY_AUTH_H
 
-#include "api/identity/principal.h"
+#include "api/http/principal.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 
@@ -61,10 +61,6 @@ unsigned auth_role_scopes(enum role role);
 /* "owner", "member", "viewer" and "none"; ROLE_NONE for other texts. */
 const char *auth_role_name(enum role role);
 enum role auth_role_parse(struct span name);
-/* "ingest", "read", "share", "debuginfo", "admin", "operator"; 0 for other texts. */
-unsigned auth_scope_parse(struct span name);
-/* A JSON array of the scopes' names. */
-void auth_append_scopes(struct buf *buf, unsigned scopes);
 
 /* The CSRF token of a browser session: bound to its cookie, not stored. */
 void auth_csrf_token(struct span session_secret, char ret_token[DIGEST_HEX_BYTES]);

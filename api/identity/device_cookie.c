@@ -1,7 +1,7 @@
 #include "api/identity/device_cookie.h"
 
+#include "api/core/server_key.h"
 #include "api/http/request.h"
-#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -15,7 +15,7 @@ static enum err_code sign(struct request *request, int64_t begun_s, struct span 
     const char *message = arena_printf(request->arena, "device %" PRId64 " %.*s %s", begun_s,
                                        SPAN_PRINT(id), account);
     uint8_t signature[DIGEST_BYTES];
-    enum err_code code = share_runtime_sign(request->server, span_text(message), signature, err);
+    enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
     if (!code)
         digest_hex(span_of(signature, sizeof(signature)), ret_signature);
     return code;

@@ -1,9 +1,9 @@
 #include "api/identity/failed_sign_ins.h"
 
+#include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
 #include "api/identity/auth.h"
-#include "api/server.h"
 #include "lib/base/digest.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

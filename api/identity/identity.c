@@ -1,5 +1,6 @@
 #include "api/identity/identity.h"
 
+#include "api/core/server.h"
 #include "api/identity/audit.h"
 #include "api/identity/failed_sign_ins.h"
 #include "api/identity/invitation.h"
@@ -8,7 +9,6 @@
 #include "api/identity/tenant.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
-#include "api/server.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -4,7 +4,7 @@
 #ifndef API_IDENTITY_IDENTITY_H
 #define API_IDENTITY_IDENTITY_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
 

@@ -1,6 +1,7 @@
 #include "api/identity/invitation.h"
 
-#include "api/debuginfo/upstreams.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -10,8 +11,6 @@
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant.h"
 #include "api/identity/user.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -238,6 +237,26 @@ static enum err_code find(struct request *request, const char *secret,
     return ERR_NONE;
 }
 
+/* Do build ids of the team's binaries become known to the operator's list of debuginfod servers? */
+static enum err_code asks_public_debuginfod(const struct request *request, int64_t tenant_id,
+                                            bool *ret_does, struct err *err)
+{
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    *ret_does = false;
+    if (!settings_asks_debuginfod(request->server->settings))
+        return ERR_NONE;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT FROM debuginfo_policy WHERE tenant_id = $1"
+                               " AND mode <> 'public'",
+                               request->arena, &rows, err, PG_I64(tenant_id));
+    if (!code)
+        *ret_does = pg_row_count(rows) == 0;
+    return code;
+}
+
 enum err_code invitation_look(struct request *request, struct response *response, struct err *err)
 {
     static const char *const known[] = {"token", NULL};
@@ -251,7 +270,7 @@ enum err_code invitation_look(struct request *request, struct response *response
         code = find(request, token, &found, err);
     bool is_asked_publicly = false;
     if (!code)
-        code = debuginfo_upstreams_are_public(request, found.tenant_id, &is_asked_publicly, err);
+        code = asks_public_debuginfod(request, found.tenant_id, &is_asked_publicly, err);
     if (code)
         return code;
     json_response_auto answer;

@@ -1,5 +1,7 @@
 #include "api/identity/operator.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
@@ -9,8 +11,6 @@
 #include "api/identity/tenant_limits.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

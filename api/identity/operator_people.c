@@ -1,11 +1,11 @@
 /* The users and tokens of any tenant: to see who may do what, and to take it away. */
 #include "api/identity/operator.h"
 
+#include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/auth.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
-#include "api/server.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

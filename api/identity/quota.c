@@ -1,9 +1,9 @@
 #include "api/identity/quota.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -1,5 +1,7 @@
 #include "api/identity/session.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/local_ca.h"
@@ -11,8 +13,6 @@
 #include "api/identity/password_attempt.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -1,10 +1,10 @@
 #include "api/identity/tenant_limits.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -1,15 +1,16 @@
 /*
  * tenant_limits: what a tenant may send to the store, ask of it and keep there, by name.
  *
- * A limit is a setting of the server (api/settings.h) unless the operator set it for the tenant
- * (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the database
- * once in TENANT_LIMITS_S for each tenant that sends or asks, and never while a request waits that
- * could go by what was read before. Threads: any.
+ * A limit is a setting of the server (api/core/settings.h) unless the operator set it for the
+ * tenant (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the
+ * database once in TENANT_LIMITS_S for each tenant that sends or asks, and never while a request
+ * waits that could go by what was read before. Threads: any.
  */
 #ifndef API_IDENTITY_TENANT_LIMITS_H
 #define API_IDENTITY_TENANT_LIMITS_H
 
-#include "api/ingest/sample_labels.h"
+#include "api/core/sample_labels.h"
+#include "api/core/tenant_limit.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
@@ -24,30 +25,12 @@ struct request;
 struct settings;
 struct tenant_limits_memory;
 
-enum tenant_limit {
-    TENANT_LIMIT_SAMPLES_PER_SECOND,
-    TENANT_LIMIT_SAMPLES_BURST,     /* that may come at once */
-    TENANT_LIMIT_ACTIVE_SERIES,     /* with a profile in the last hour */
-    TENANT_LIMIT_SERIES_LABELS,     /* of one series */
-    TENANT_LIMIT_LABEL_NAME_BYTES,  /* of a series */
-    TENANT_LIMIT_LABEL_VALUE_BYTES, /* likewise */
-    TENANT_LIMIT_PROFILE_BYTES,     /* after decompression; of OTLP the whole request */
-    TENANT_LIMIT_STRING_BYTES,      /* of a name or text in a profile; longer ones are cut */
-    TENANT_LIMIT_FUTURE_S,          /* how far ahead of the server's clock a profile may begin */
-    TENANT_LIMIT_QUERY_CPU_S,
-    TENANT_LIMIT_QUERY_TIME_S, /* by the clock */
-    TENANT_LIMIT_QUERY_MEMORY_BYTES,
-    TENANT_LIMIT_QUERY_READ_BYTES,
-    TENANT_LIMIT_RULE_KEEP_S, /* of a rule of retention that the team sets itself; 0: any */
-    TENANT_LIMIT_COUNT
-};
-
 enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
 
 struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
     bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
-    char sample_labels[SAMPLE_LABELS_BYTES]; /* api/ingest/sample_labels.h */
+    char sample_labels[SAMPLE_LABELS_BYTES]; /* api/core/sample_labels.h */
 };
 
 /* sample_labels: of tenants that say nothing of it, as sample_labels_read has it. */

@@ -1,11 +1,11 @@
 #include "api/identity/token.h"
 
+#include "api/core/server.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -53,7 +53,7 @@ static enum err_code parse_scopes(const char *const *names, size_t count, unsign
 {
     unsigned scopes = 0;
     for (size_t i = 0; i < count; i++) {
-        unsigned scope = auth_scope_parse(span_text(names[i]));
+        unsigned scope = principal_parse_scope(span_text(names[i]));
         if (!scope)
             return err_set(err, ERR_INVALID,
                            "The scope \"%.40s\" is unknown; there are ingest, read, share, "

@@ -1,12 +1,12 @@
 #include "api/identity/user.h"
 
+#include "api/core/server.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -1,12 +1,11 @@
 #include "api/ingest/ingest_body.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/request.h"
 #include "api/ingest/batch_id.h"
 #include "api/ingest/ingest_limits.h"
-#include "api/report/memory_gate.h"
-#include "api/server.h"
-#include "api/settings.h"
-#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
@@ -108,7 +107,7 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
 enum err_code ingest_body_read(struct request *request, struct ingest_limits *ingest_limits,
                                ingest_body_reader read, void *context, struct err *err)
 {
-    struct memory_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->memory_gate;
     const uint64_t samples = request->server->settings->max_profile_samples;
     enum compress_method method;
     if (!find_method(request, &method))

@@ -4,7 +4,7 @@
  *
  * Content-Encoding is identity, gzip or zstd. How much memory a body takes cannot be told from its
  * size, so it is tried with little first, then with a place in the decode gate
- * (api/report/memory_gate.h) of four times as much, and so on. Threads: any.
+ * (api/core/memory_gate.h) of four times as much, and so on. Threads: any.
  */
 #ifndef API_INGEST_INGEST_BODY_H
 #define API_INGEST_INGEST_BODY_H

@@ -1,10 +1,10 @@
 #include "api/ingest/otlp_receiver.h"
 
+#include "api/core/server.h"
 #include "api/ingest/batch_id.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/sources.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp.h"

@@ -9,7 +9,7 @@
 #ifndef API_INGEST_OTLP_RECEIVER_H
 #define API_INGEST_OTLP_RECEIVER_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table otlp_receiver_routes;
 

@@ -1,12 +1,11 @@
 #include "api/ingest/profile_receiver.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/sources.h"
-#include "api/report/memory_gate.h"
-#include "api/server.h"
-#include "api/settings.h"
-#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/time_parse.h"
@@ -70,7 +69,7 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
     enum err_code code = ingest_body_put(request, &profile, incoming->ingest_limits, err);
-    memory_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
+    memory_gate_leave(request->server->memory_gate, incoming->place.held_bytes);
     return code ? code : ingest_limits_commit(incoming->ingest_limits, ret_receipt, err);
 }
 
@@ -83,9 +82,8 @@ void profile_receiver_write_receipt(const struct store_receipt *receipt, struct 
 static enum err_code decode(const struct request *request, struct incoming *incoming,
                             struct err *err)
 {
-    struct memory_gate *gate = request->server->shares->gate;
-    struct profile_limits limits =
-        share_runtime_limits(request->server->settings, memory_gate_max_bytes(gate));
+    struct memory_gate *gate = request->server->memory_gate;
+    struct profile_limits limits = memory_gate_profile_limits(gate, request->server->settings);
     enum format format;
     ingest_limits_limit_profile(incoming->ingest_limits, &limits);
     enum err_code code = memory_gate_decode(gate, request->body, &limits, &format,

@@ -14,7 +14,7 @@
 #ifndef API_INGEST_PROFILE_RECEIVER_H
 #define API_INGEST_PROFILE_RECEIVER_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 struct buf;
 struct store_receipt;

@@ -1,10 +1,10 @@
 #include "api/ingest/pyroscope_receiver.h"
 
+#include "api/core/server.h"
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/profile_receiver.h"
 #include "api/ingest/sources.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/profile.h"

@@ -12,7 +12,7 @@
 #ifndef API_INGEST_PYROSCOPE_RECEIVER_H
 #define API_INGEST_PYROSCOPE_RECEIVER_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table pyroscope_receiver_routes;
 

@@ -1,9 +1,9 @@
 #include "api/ingest/sources.h"
 
+#include "api/core/server.h"
 #include "api/http/problem.h"
 #include "api/http/request.h"
-#include "api/routes.h"
-#include "api/server.h"
+#include "api/http/route.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"

@@ -1,7 +1,7 @@
+#include "api/core/server.h"
 #include "api/http/json_response.h"
+#include "api/http/route.h"
 #include "api/ingest/sources.h"
-#include "api/routes.h"
-#include "api/server.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -1,7 +1,7 @@
 #include "api/ingest/usage.h"
 
+#include "api/core/server.h"
 #include "api/http/json_response.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/time_parse.h"

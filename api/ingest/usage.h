@@ -6,7 +6,7 @@
 #ifndef API_INGEST_USAGE_H
 #define API_INGEST_USAGE_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table usage_routes;
 

@@ -1,7 +1,7 @@
 #include "api/ops/backup_bucket.h"
 
+#include "api/core/os_user.h"
 #include "api/ops/backup_files.h"
-#include "api/ops/os_user.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

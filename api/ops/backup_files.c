@@ -1,6 +1,6 @@
 #include "api/ops/backup_files.h"
 
-#include "api/ops/os_user.h"
+#include "api/core/os_user.h"
 #include "lib/base/digest.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

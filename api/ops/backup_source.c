@@ -1,7 +1,7 @@
 #include "api/ops/backup_source.h"
 
-#include "api/ops/object_store_setup.h"
-#include "api/settings.h"
+#include "api/core/object_store_setup.h"
+#include "api/core/settings.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

@@ -8,7 +8,7 @@
 #ifndef API_OPS_DATA_FOLDER_H
 #define API_OPS_DATA_FOLDER_H
 
-#include "api/ops/os_user.h"
+#include "api/core/os_user.h"
 #include "lib/base/err.h"
 
 #include <limits.h>

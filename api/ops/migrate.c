@@ -1,6 +1,6 @@
 #include "api/ops/migrate.h"
 
-#include "api/assets.h"
+#include "api/core/assets.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

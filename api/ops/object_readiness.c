@@ -1,6 +1,6 @@
 #include "api/ops/object_readiness.h"
 
-#include "api/ops/storage_identity.h"
+#include "api/core/object_store_setup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -29,7 +29,7 @@ static const char *find_problem(struct object_store *objects)
 {
     char quoted[ERR_MESSAGE_BYTES * 2];
     struct err err;
-    if (!object_store_check(objects, STORAGE_IDENTITY_OBJECT_KEY, &err))
+    if (!object_store_check(objects, OBJECT_STORE_SETUP_IDENTITY_KEY, &err))
         return NULL;
     log_event(LOG_WARN, "not ready", "code=%s err=%s", err_code_name(err.code),
               log_quote(err.message, quoted, sizeof(quoted)));

@@ -11,7 +11,7 @@
 #ifndef API_OPS_OBJECT_VERIFY_H
 #define API_OPS_OBJECT_VERIFY_H
 
-#include "api/ops/integrity.h"
+#include "api/core/integrity.h"
 #include "store/store.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 #include "api/ops/postgres.h"
 
-#include "api/ops/child_process.h"
+#include "api/core/child_process.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -423,7 +423,7 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
 }
 
 /*
- * The log between two checkpoints: a sixteenth of the disk, which is the room that api/ops/disk.h
+ * The log between two checkpoints: a sixteenth of the disk, which is the room that api/core/disk.h
  * keeps free, from 64 to 512 MiB.
  */
 static void write_wal_limit(const struct postgres *postgres, char *text, size_t size)

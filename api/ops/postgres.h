@@ -10,7 +10,7 @@
 #ifndef API_OPS_POSTGRES_H
 #define API_OPS_POSTGRES_H
 
-#include "api/ops/os_user.h"
+#include "api/core/os_user.h"
 #include "lib/base/err.h"
 
 #include <limits.h>

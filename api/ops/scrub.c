@@ -1,10 +1,10 @@
 #include "api/ops/scrub.h"
 
+#include "api/core/metrics.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_response.h"
-#include "api/ops/metrics.h"
 #include "api/ops/object_verify.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/log.h"

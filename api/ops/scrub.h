@@ -9,14 +9,14 @@
  * most.
  *
  * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
- * object_problem, as are those that requests find (api/ops/integrity.h), until a later complete
+ * object_problem, as are those that requests find (api/core/integrity.h), until a later complete
  * pass finds it whole. Counts are in /metrics (perfolio_scrub_*, perfolio_object_problems);
  * operators read the result and pause, resume or start passes through /api/v1/admin/scrub.
  */
 #ifndef API_OPS_SCRUB_H
 #define API_OPS_SCRUB_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 struct scrub;
 struct server;

@@ -1,8 +1,8 @@
 #include "api/ops/storage_identity.h"
 
-#include "api/ops/object_store_setup.h"
+#include "api/core/object_store_setup.h"
+#include "api/core/settings.h"
 #include "api/ops/storage_identity_file.h"
-#include "api/settings.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

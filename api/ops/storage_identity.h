@@ -22,9 +22,6 @@
 struct pg_connection;
 struct settings;
 
-/* The object of a bucket that holds the id. */
-#define STORAGE_IDENTITY_OBJECT_KEY "database-id"
-
 /*
  * On a connection of the schema's owner, as the user who owns the objects. Handles: ERR_CONFLICT
  * (they do not belong together; the message says what to do), ERR_CORRUPT (what is there is no id),

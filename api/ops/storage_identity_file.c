@@ -1,8 +1,8 @@
 #include "api/ops/storage_identity_file.h"
 
-#include "api/ops/object_store_setup.h"
+#include "api/core/object_store_setup.h"
+#include "api/core/settings.h"
 #include "api/ops/storage_identity.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
@@ -20,7 +20,7 @@
 enum { ID_ROOM = DIGEST_ID_BYTES + 8, KEY_ROOM = DIGEST_ID_BYTES + 16 };
 
 static const char file_name[] = ".database-id";
-static const char object_name[] = STORAGE_IDENTITY_OBJECT_KEY;
+static const char object_name[] = OBJECT_STORE_SETUP_IDENTITY_KEY;
 
 const char *storage_identity_file_name(const struct storage_identity_file *place)
 {

@@ -1,11 +1,11 @@
 #include "api/ops/store_admin.h"
 
+#include "api/core/object_store_setup.h"
+#include "api/core/settings.h"
 #include "api/http/json_response.h"
 #include "api/ops/backup_source.h"
-#include "api/ops/object_store_setup.h"
 #include "api/ops/object_verify.h"
 #include "api/ops/storage_identity.h"
-#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

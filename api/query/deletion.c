@@ -1,9 +1,9 @@
 #include "api/query/deletion.h"
 
+#include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/time_parse.h"

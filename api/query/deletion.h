@@ -5,7 +5,7 @@
 #ifndef API_QUERY_DELETION_H
 #define API_QUERY_DELETION_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table deletion_routes;
 

@@ -1,8 +1,8 @@
 #include "api/query/export.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/query/query.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -15,7 +15,7 @@
 #ifndef API_QUERY_EXPORT_H
 #define API_QUERY_EXPORT_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 #define EXPORT_MAX_BYTES ((uint64_t)8 << 30)
 

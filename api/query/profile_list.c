@@ -1,8 +1,8 @@
 #include "api/query/profile_list.h"
 
+#include "api/core/server.h"
 #include "api/query/query.h"
 #include "api/query/store_json.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 

@@ -9,7 +9,7 @@
 #ifndef API_QUERY_PROFILE_LIST_H
 #define API_QUERY_PROFILE_LIST_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table profile_list_routes;
 

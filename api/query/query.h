@@ -12,7 +12,7 @@
 #ifndef API_QUERY_QUERY_H
 #define API_QUERY_QUERY_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 struct arena;
 struct report;

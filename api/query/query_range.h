@@ -13,7 +13,7 @@
 #ifndef API_QUERY_QUERY_RANGE_H
 #define API_QUERY_QUERY_RANGE_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table query_range_routes;
 

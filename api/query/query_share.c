@@ -1,10 +1,10 @@
 #include "api/query/query_share.h"
 
 #include "api/identity/auth.h"
+#include "api/identity/idempotency.h"
 #include "api/identity/quota.h"
 #include "api/query/query.h"
 #include "api/query/query_title.h"
-#include "api/share/idempotency.h"
 #include "api/share/share_settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -17,12 +17,6 @@
 #include <inttypes.h>
 
 enum { COMMENTS_MAX = 5, BYTES_MAX = 1 << 30 };
-
-bool query_share_is_wanted(const struct request *request)
-{
-    struct span text;
-    return request_query(request, "query", &text);
-}
 
 static const char *describe_window(struct arena *arena, const struct store_query *query)
 {
@@ -136,7 +130,7 @@ static enum err_code make_share(struct request *request, struct share_settings *
     return share_create_once(request, settings, buf_span(&packed), idempotency, response, err);
 }
 
-enum err_code query_share_handle(struct request *request, struct response *response,
+static enum err_code share_query(struct request *request, struct response *response,
                                  struct err *err)
 {
     struct share_settings settings;
@@ -156,3 +150,19 @@ enum err_code query_share_handle(struct request *request, struct response *respo
                                          err);
     return make_share(request, &settings, &idempotency, response, err);
 }
+
+static enum err_code create_share(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct span text;
+    return request_query(request, "query", &text) ? share_query(request, response, err)
+                                                  : share_handle_create(request, response, err);
+}
+
+/* Larger profiles come in parts (api/upload/upload.h). */
+static const struct route routes[] = {
+    {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, HTTP_MAX_BODY_BYTES,
+     create_share},
+};
+
+const struct route_table query_share_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,8 +1,8 @@
 #include "api/query/report_cache.h"
 
+#include "api/core/server.h"
 #include "api/query/query.h"
 #include "api/report/symbolization_status.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/flight_cache.h"

@@ -7,7 +7,7 @@
 #ifndef API_QUERY_RETENTION_H
 #define API_QUERY_RETENTION_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table retention_routes;
 

@@ -9,7 +9,7 @@
 #ifndef API_QUERY_SERIES_H
 #define API_QUERY_SERIES_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 extern const struct route_table series_routes;
 

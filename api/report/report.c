@@ -1,21 +1,22 @@
 #include "api/report/report.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
 #include "api/query/query.h"
-#include "api/report/memory_gate.h"
 #include "api/report/report_diff.h"
 #include "api/report/symbol_resolver.h"
-#include "api/server.h"
-#include "api/settings.h"
+#include "api/report/viewer_url_state.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share_access.h"
 #include "api/share/share_summary.h"
 #include "api/share/share_symbolization.h"
 #include "api/share/view_counter.h"
-#include "api/share/viewer_url_state.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/digest.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
@@ -463,7 +464,7 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
 /* The place is taken before the profile is decoded: nobody waits who holds memory. */
 static enum err_code write_gated(const struct report *report, struct buf *body, struct err *err)
 {
-    struct memory_gate *gate = report->server->shares->gate;
+    struct memory_gate *gate = report->server->memory_gate;
     uint64_t place = report_place_needed(report);
     enum err_code code = memory_gate_enter(gate, place, "this report", err);
     if (code)

@@ -6,7 +6,7 @@
  * symbol tables name), focus, ignore, hide, show (expressions of lib/base/regex.h),
  * label (key=value of lib/profile/report/label_filter.h), each of which may be repeated, limit.
  * Each error names the parameter. Files (pictures, trees, stacks, call graphs) take the address of
- * a page too (api/share/viewer_url_state.h); of what they do not show of it the field
+ * a page too (api/report/viewer_url_state.h); of what they do not show of it the field
  * Perfolio-Warning tells.
  *
  * A body may have max-generated-bytes, or anonymous-max-generated-bytes without credentials; it is

@@ -1,10 +1,10 @@
 #include "api/report/report_diff.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
 #include "api/identity/auth.h"
 #include "api/query/query.h"
-#include "api/report/memory_gate.h"
 #include "api/report/symbolization_status.h"
-#include "api/server.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share_access.h"
 #include "api/share/share_summary.h"
@@ -237,7 +237,7 @@ static enum err_code begin_shares(struct request *request, const struct report *
 enum err_code report_diff_respond(struct request *request, struct response *response,
                                   const struct report *report, struct err *err)
 {
-    struct memory_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->memory_gate;
     const uint64_t place = report_place_needed(report);
     buf_auto body;
     buf_init(&body, report->max_bytes);

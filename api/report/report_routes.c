@@ -5,8 +5,8 @@
 #include "api/share/share.h"
 
 #include "api/report/report.h"
-#include "api/report/report_merge.h"
 #include "api/report/report_write.h"
+#include "api/share/share_merge.h"
 #include "api/share/share_symbolization.h"
 #include "lib/base/mem.h"
 #include "lib/profile/report/call_graph.h"
@@ -178,7 +178,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_top},
     {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},
     {HTTP_POST, "/api/v1/merge", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, MERGE_BODY_BYTES,
-     report_merge_handle},
+     share_merge_handle},
     {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pprof},
     {HTTP_GET, "/p/{id}.folded", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_folded},
     {HTTP_GET, "/p/{id}.dot", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_dot},

@@ -1,8 +1,8 @@
 #include "api/report/report_write.h"
 
-#include "api/assets.h"
+#include "api/core/assets.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/share/picture_highlights.h"
+#include "api/report/picture_highlights.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/picture/picture.h"

@@ -1,7 +1,7 @@
 #include "api/report/symbol_resolver.h"
 
+#include "api/core/server.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"

@@ -14,7 +14,7 @@
 #ifndef API_SHARE_COMMENT_H
 #define API_SHARE_COMMENT_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 enum {
     COMMENT_TEXT_BYTES = 8192,

@@ -1,9 +1,9 @@
 #include "api/share/oembed.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_response.h"
 #include "api/http/problem.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "api/share/share.h"
 #include "api/share/short_link.h"
 #include "api/share/viewer_path.h"

@@ -8,7 +8,7 @@
 #ifndef API_SHARE_OEMBED_H
 #define API_SHARE_OEMBED_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 enum { OEMBED_WIDTH = 960, OEMBED_HEIGHT = 600, OEMBED_MAX_SIZE = 10000 };
 

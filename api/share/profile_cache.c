@@ -1,12 +1,12 @@
 #include "api/share/profile_cache.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/memory_info.h"
+#include "api/core/metrics.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/ops/memory_info.h"
-#include "api/ops/metrics.h"
-#include "api/report/memory_gate.h"
 #include "api/report/symbol_resolver.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "api/share/share.h"
 #include "api/share/share_runtime.h"
 #include "api/share/share_summary.h"
@@ -88,7 +88,7 @@ struct share_cost profile_cache_cost(const struct share *share)
 static struct profile_limits limits_of(const struct server *server, const struct share *share)
 {
     struct profile_limits limits =
-        share_runtime_limits(server->settings, memory_gate_max_bytes(server->shares->gate));
+        memory_gate_profile_limits(server->memory_gate, server->settings);
     /* It was taken: a lower setting or a stricter rule since then hides no share. */
     limits.expansion_ratio = 0;
     limits.was_accepted = true;

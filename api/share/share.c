@@ -1,12 +1,13 @@
 #include "api/share/share.h"
 
-#include "api/server.h"
-#include "api/settings.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/share/share_access.h"
 #include "api/share/share_row.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -9,8 +9,8 @@
 #ifndef API_SHARE_SHARE_H
 #define API_SHARE_SHARE_H
 
-#include "api/ops/integrity.h"
-#include "api/routes.h"
+#include "api/core/integrity.h"
+#include "api/http/route.h"
 #include "api/share/share_runtime.h"
 
 struct arena;
@@ -117,6 +117,11 @@ enum err_code share_create(struct request *request, const struct share_settings 
 enum err_code share_create_once(struct request *request, const struct share_settings *settings,
                                 struct span bytes, struct idempotency *idempotency,
                                 struct response *response, struct err *err) MUST_USE;
+
+/* POST /api/v1/shares with a profile as the body; its route is in api/query/query_share.h, since
+ * the same address takes a query instead. */
+enum err_code share_handle_create(struct request *request, struct response *response,
+                                  struct err *err) MUST_USE;
 
 /* The same answer once more, for a request whose first answer got lost. Handles: ERR_GONE. */
 enum err_code share_create_answer_again(struct request *request, const char *id,

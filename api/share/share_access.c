@@ -1,8 +1,9 @@
 #include "api/share/share_access.h"
 
+#include "api/core/server.h"
+#include "api/core/server_key.h"
 #include "api/identity/audit.h"
 #include "api/identity/password_attempt.h"
-#include "api/server.h"
 #include "api/share/share.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -50,7 +51,7 @@ static enum err_code sign_cookie(struct request *request, const struct share *sh
     const char *message = arena_printf(request->arena, "open %s %" PRId64 " %s", share->id,
                                        expires_s, share->password_hash);
     uint8_t signature[DIGEST_BYTES];
-    enum err_code code = share_runtime_sign(request->server, span_text(message), signature, err);
+    enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
     if (!code)
         digest_hex(span_of(signature, sizeof(signature)), ret_signature);
     return code;

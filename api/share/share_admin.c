@@ -1,11 +1,11 @@
 #include "api/share/share_admin.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/rate_limiter.h"
 #include "api/identity/audit.h"
 #include "api/identity/tenant.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "lib/base/clock.h"

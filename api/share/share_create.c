@@ -7,17 +7,17 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/metrics.h"
+#include "api/core/object_writer_thread.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/identity/audit.h"
+#include "api/identity/idempotency.h"
 #include "api/identity/password.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "api/ops/metrics.h"
-#include "api/ops/object_writer_thread.h"
-#include "api/report/memory_gate.h"
 #include "api/report/symbol_resolver.h"
-#include "api/server.h"
-#include "api/settings.h"
-#include "api/share/idempotency.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
@@ -47,9 +47,9 @@ struct new_share {
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
                                struct err *err)
 {
-    struct profile_limits limits = share_runtime_limits(
-        request->server->settings, memory_gate_max_bytes(request->server->shares->gate));
-    struct memory_gate *gate = request->server->shares->gate;
+    struct profile_limits limits =
+        memory_gate_profile_limits(request->server->memory_gate, request->server->settings);
+    struct memory_gate *gate = request->server->memory_gate;
     struct memory_gate_slot place;
     enum err_code code =
         memory_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
@@ -71,7 +71,7 @@ static void keep_profile(struct request *request, struct new_share *share)
 static void drop_profile(struct server *server, struct new_share *share)
 {
     profile_destroy(share->profile);
-    memory_gate_leave(server->shares->gate, share->held_bytes);
+    memory_gate_leave(server->memory_gate, share->held_bytes);
     buf_fini(&share->summary);
 }
 

@@ -4,10 +4,10 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/object_store_setup.h"
+#include "api/core/server.h"
+#include "api/identity/idempotency.h"
 #include "api/identity/quota.h"
-#include "api/ops/object_store_setup.h"
-#include "api/server.h"
-#include "api/share/idempotency.h"
 #include "api/share/view_counter.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

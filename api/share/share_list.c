@@ -1,6 +1,6 @@
 #include "api/share/share_list.h"
 
-#include "api/server.h"
+#include "api/core/server.h"
 #include "api/share/share_access.h"
 #include "api/share/share_row.h"
 #include "lib/base/digest.h"

@@ -3,15 +3,14 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/identity/audit.h"
+#include "api/identity/idempotency.h"
 #include "api/identity/password.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "api/query/query_share.h"
-#include "api/server.h"
-#include "api/settings.h"
-#include "api/share/idempotency.h"
 #include "api/share/share_access.h"
 #include "api/share/share_admin.h"
 #include "api/share/share_list.h"
@@ -26,19 +25,15 @@
 
 #include <stdio.h>
 
-/* What one request may bring; larger profiles come in parts (api/share/upload.h). */
-static const size_t upload_body_bytes = 8 << 20;
 static const size_t json_body_bytes = 256 * 1024;
 
 enum { SHARE_JSON_MAX_BYTES = 8 << 20 };
 
-static enum err_code create_share(struct request *request, struct response *response,
+enum err_code share_handle_create(struct request *request, struct response *response,
                                   struct err *err)
 {
     struct share_settings settings;
     struct idempotency idempotency;
-    if (query_share_is_wanted(request))
-        return query_share_handle(request, response, err);
     enum err_code code = share_settings_read(request, &settings, err);
     if (!code)
         code = idempotency_find(request, &idempotency, err);
@@ -386,8 +381,6 @@ static enum err_code unlock_share(struct request *request, struct response *resp
 #define FILE_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN)
 
 static const struct route routes[] = {
-    {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, upload_body_bytes,
-     create_share},
     {HTTP_GET, "/api/v1/shares", ACCESS_SCOPES, SCOPE_READ, 0, 0, share_list_handle},
     {HTTP_GET, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, READ_FLAGS, 0, show_share},
     {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, json_body_bytes,

@@ -1,8 +1,9 @@
 #include "api/share/share_settings.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/request.h"
-#include "api/server.h"
-#include "api/settings.h"
+#include "api/upload/upload.h"
 #include "lib/base/mem.h"
 
 #include <inttypes.h>
@@ -118,14 +119,6 @@ static enum err_code read_text(struct request *request, const char *name, size_t
     return code;
 }
 
-const char *share_settings_base_name(struct arena *arena, struct span path)
-{
-    size_t start = path.size;
-    while (start > 0 && path.data[start - 1] != '/' && path.data[start - 1] != '\\')
-        start--;
-    return arena_strndup(arena, path.data + start, path.size - start);
-}
-
 static bool is_label_key(struct span key)
 {
     if (key.size == 0 || key.size > 63)
@@ -214,7 +207,7 @@ static enum err_code read_settings(struct request *request, const char *const *k
         code = read_text(request, "description", SHARE_DESCRIPTION_CHARACTERS, false,
                          &settings.description, err);
     if (!code)
-        code = read_text(request, "filename", SHARE_FILENAME_CHARACTERS, true, &filename, err);
+        code = read_text(request, "filename", UPLOAD_FILENAME_CHARACTERS, true, &filename, err);
     if (!code)
         code = read_visibility(request, &settings, err);
     if (!code)
@@ -223,7 +216,7 @@ static enum err_code read_settings(struct request *request, const char *const *k
         code = read_labels(request, &settings, err);
     if (code)
         return code;
-    settings.filename = share_settings_base_name(request->arena, span_text(filename));
+    settings.filename = upload_base_name(request->arena, span_text(filename));
     *ret_settings = settings;
     return ERR_NONE;
 }

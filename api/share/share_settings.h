@@ -21,7 +21,6 @@
 struct json_body;
 
 enum {
-    SHARE_FILENAME_CHARACTERS = 255,
     SHARE_LABELS = 32,
     SHARE_LABEL_CHARACTERS = 256,
     SHARE_PASSWORD_MIN_BYTES = 6,
@@ -59,7 +58,5 @@ enum err_code share_settings_parse_expires(const struct server *server, int64_t 
                                            struct err *err) MUST_USE;
 enum err_code share_settings_check_password(struct span password, struct err *err) MUST_USE;
 const char *share_visibility_name(enum share_visibility visibility);
-/* The last part of a path, without control characters; may be empty. */
-const char *share_settings_base_name(struct arena *arena, struct span path);
 
 #endif

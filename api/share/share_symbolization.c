@@ -1,10 +1,10 @@
 #include "api/share/share_symbolization.h"
 
+#include "api/core/memory_gate.h"
+#include "api/core/server.h"
 #include "api/debuginfo/symbol_tables.h"
-#include "api/report/memory_gate.h"
 #include "api/report/report.h"
 #include "api/report/symbolization_status.h"
-#include "api/server.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
@@ -52,7 +52,7 @@ enum err_code share_symbolization_describe(struct request *request, const struct
 enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
                                               struct flight_entry **ret_entry, struct err *err)
 {
-    struct memory_gate *gate = request->server->shares->gate;
+    struct memory_gate *gate = request->server->memory_gate;
     const struct share_cost cost = profile_cache_cost(share);
     const uint64_t place = cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
     enum err_code code = report_take_turn(request, share->id, err);

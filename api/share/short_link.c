@@ -1,10 +1,11 @@
 #include "api/share/short_link.h"
 
+#include "api/core/server.h"
+#include "api/core/server_key.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/rate_limiter.h"
-#include "api/server.h"
-#include "api/settings.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "api/share/viewer_path.h"
@@ -61,7 +62,7 @@ static enum err_code make_id(struct request *request, int attempt, struct link *
     uint8_t signature[DIGEST_BYTES];
     const char *message =
         arena_printf(request->arena, "short link %d %.*s", attempt, SPAN_PRINT(link->path));
-    enum err_code code = share_runtime_sign(request->server, span_text(message), signature, err);
+    enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
     if (!code)
         digest_base62(span_of(signature, ID_HASH_BYTES), SHORT_LINK_LENGTH, link->id);
     return code;

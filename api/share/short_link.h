@@ -12,7 +12,7 @@
 #ifndef API_SHARE_SHORT_LINK_H
 #define API_SHARE_SHORT_LINK_H
 
-#include "api/routes.h"
+#include "api/http/route.h"
 
 enum {
     SHORT_LINK_LENGTH = 22,

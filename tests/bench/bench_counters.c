@@ -177,8 +177,8 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "SERIES is from 10 to 10000\n");
         return 2;
     }
-    /* As api/http/http_server.c has it: what is large is given back to the system, and zeroed when
-     * it is asked for again. */
+    /* As api/server/http_server.c has it: what is large is given back to the system, and zeroed
+     * when it is asked for again. */
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
     const uint32_t most = (uint32_t)wanted, few = most / 10;
     const double of_few = time_rows(few), of_most = time_rows(most);

@@ -4,11 +4,11 @@
  */
 #include "tests/fuzz/fuzz.h"
 
+#include "api/core/server.h"
+#include "api/core/settings.h"
 #include "api/http/json_body.h"
 #include "api/http/request.h"
-#include "api/routes.h"
-#include "api/server.h"
-#include "api/settings.h"
+#include "api/server/routes.h"
 #include "api/share/share_settings.h"
 #include "lib/base/mem.h"
 

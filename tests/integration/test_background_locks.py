@@ -9,7 +9,7 @@ from conftest import PERFOLIOD
 from test_shares import new_tenant, query_one, wait_for
 from test_uploads import PART, begin
 
-SWEEP_LOCK = 0x50465357  # api/server.h
+SWEEP_LOCK = 0x50465357  # api/core/server.h
 
 
 class Held:

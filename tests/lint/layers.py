@@ -40,19 +40,23 @@ FOLDERS = {
     "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue",
     "store/maintain": "lib/base lib/io store/block store/catalogue store/query",
     "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query store/maintain",
-    "api/http": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope",
-    "api/ops": "lib/base lib/io api/http",
-    "api/identity": "lib/base lib/io api/http api/ops",
-    "api/debuginfo": "lib/base lib/io lib/symbols api/http api/ops api/identity",
-    "api/report": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report lib/profile/picture "
-                  "lib/symbols api/http api/ops api/identity api/debuginfo",
-    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/report lib/profile/picture lib/symbols "
-                 "api/http api/ops api/identity api/debuginfo api/report",
-    "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
-                 "api/http api/ops api/identity api/report api/share",
+    "api/core": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats",
+    "api/http": "lib/base lib/io api/core",
+    "api/identity": "lib/base lib/io api/core api/http",
+    "api/ops": "lib/base lib/io api/core api/http",
+    "api/upload": "lib/base lib/io api/core api/http api/identity",
+    "api/debuginfo": "lib/base lib/io lib/symbols api/core api/http api/identity api/upload",
+    "api/report": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report lib/profile/picture lib/symbols "
+                  "api/core api/http api/identity api/debuginfo",
+    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report "
+                 "lib/profile/picture lib/symbols api/core api/http api/identity api/upload api/debuginfo api/report",
     "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats lib/profile/otlp "
-                  "lib/profile/pyroscope api/http api/ops api/identity api/report api/share",
-    "api": "lib/base lib/io api/http api/ops api/identity api/debuginfo api/report api/share api/query api/ingest",
+                  "lib/profile/pyroscope api/core api/http api/identity api/report",
+    "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
+                 "api/core api/http api/identity api/report api/share",
+    "api/server": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope api/core api/http api/identity api/ops "
+                  "api/upload api/debuginfo api/report api/share api/ingest api/query",
+    "api/supervisor": "lib/base lib/io api/core api/http api/identity api/ops api/server",
     "debuginfod": "lib/base lib/symbols",
     "agent/process": "bpf lib/base",
     "agent/upload": "lib/base lib/io lib/symbols lib/profile/formats lib/profile/otlp agent/process",
@@ -77,30 +81,11 @@ FOLDERS = {
 PUBLIC_HEADERS = {"store": "store/store.h", "agent": "agent/agent.h"}
 MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 
-INTERFACES = {"store/store.h", "api/server.h", "api/settings.h", "api/routes.h"}
+INTERFACES = {"store/store.h"}
 
 CYCLES = {
-    ("api/debuginfo", "api"),
-    ("api/debuginfo", "api/report"),
-    ("api/debuginfo", "api/share"),
-    ("api/http", "api"),
-    ("api/http", "api/identity"),
-    ("api/http", "api/ingest"),
-    ("api/http", "api/ops"),
-    ("api/http", "api/query"),
-    ("api/identity", "api/debuginfo"),
-    ("api/identity", "api/ingest"),
-    ("api/identity", "api/share"),
-    ("api/ops", "api"),
-    ("api/ops", "api/identity"),
-    ("api/ops", "api/query"),
-    ("api/ops", "api/report"),
-    ("api/ops", "api/share"),
-    ("api/report", "api"),
     ("api/report", "api/query"),
     ("api/report", "api/share"),
-    ("api/share", "api"),
-    ("api/share", "api/query"),
     ("lib/profile/report", "lib/profile/picture"),
 }
 
@@ -109,12 +94,12 @@ PROGRAMS = ("api/main.c", "cli/main.c", "cli/help.c", "cli/completion.c", "debug
             "agent/settings.c", "agent/settings.h")
 
 WRAPPERS = {
-    "h2o": r"api/http/http_internal\.h",
+    "h2o": r"api/server/http_internal\.h",
     "libpq": r"lib/io/pg\.c",
     "postgresql/": r"lib/io/pg\.c",
     "curl/": r"lib/io/http_(client|url)\.c",
     "jansson": r"lib/profile/formats/json_tree\.h|api/[\w/]+\.c|cli/[\w/]+\.[ch]",
-    "openssl/": r"lib/base/digest\.c|api/http/(tls|tls_files)\.c",
+    "openssl/": r"lib/base/digest\.c|api/http/tls_files\.c|api/server/tls\.c",
     "zstd": r"lib/base/compress\.c",
     "libdeflate": r"lib/base/compress\.c",
     "zlib": r"lib/base/compress\.c",
@@ -122,7 +107,7 @@ WRAPPERS = {
     "ft2build": r"lib/profile/picture/picture\.c",
     "freetype/": r"lib/profile/picture/picture\.c",
     "png": r"lib/profile/picture/picture\.c",
-    "ini.h": r"api/settings\.c|lib/base/config\.c",
+    "ini.h": r"api/core/settings\.c|lib/base/config\.c",
     "gelf": r"debuginfod/elf_reader\.c",
     "libelf": r"debuginfod/elf_reader\.c",
     "libiberty/": r"debuginfod/demangle\.c",

@@ -1,7 +1,7 @@
 /*
  * served_rules: which rules the server applies where the page cannot: of a tree that was cut it would miss what was merged into
  * "other" boxes, of a frame that is in several files or binaries it knows the first.
- * Those at the chain's begin that mean the same to both; where the server draws a link it cuts the chain there, too (api/share/viewer_url_state.h).
+ * Those at the chain's begin that mean the same to both; where the server draws a link it cuts the chain there, too (api/report/viewer_url_state.h).
  * By file and binary a tree has no functions. There a rule that names nothing in it is of these, and the server's.
  */
 import type { Rule } from "./chain.ts";

@@ -1,5 +1,5 @@
 /*
- * source_link: from a frame's file and line to a page of a repository, by the rules of the team (api/report/source_links.h).
+ * source_link: from a frame's file and line to a page of a repository, by the rules of the team (api/share/source_links.h).
  *
  * A profile chooses the path alone: it cannot leave the page that the rule leads to, nor add a query to it.
  */

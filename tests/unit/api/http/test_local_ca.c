@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
+#include "api/core/settings.h"
 #include "api/http/local_ca.h"
-#include "api/settings.h"
 #include "lib/base/mem.h"
 
 /* As the server reads them: with the certificate that the supervisor names. */

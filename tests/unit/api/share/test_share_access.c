@@ -1,8 +1,8 @@
 #include "tests/unit/test.h"
 
+#include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/identity/password.h"
-#include "api/server.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "lib/base/clock.h"

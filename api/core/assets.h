@@ -1,0 +1,25 @@
+/*
+ * assets: files that travel inside the executable (api/embed.sh puts them there at build time).
+ *
+ * Names are "web/<path below web/dist>", "migrations/<file>.sql", "openapi.yaml" and
+ * "DejaVuSans.ttf". The bytes live as long as the process. Threads: any, read-only.
+ */
+#ifndef API_CORE_ASSETS_H
+#define API_CORE_ASSETS_H
+
+#include "lib/base/buf.h"
+
+struct asset {
+    const char *name;
+    struct span bytes;
+};
+
+/* NULL when there is none of that name. */
+const struct asset *asset_find(struct span name);
+/* All, in byte order of their names; *ret_count is never 0. */
+const struct asset *assets_all(size_t *ret_count);
+
+/* The media type that the name's ending stands for, "application/octet-stream" if unknown. */
+const char *asset_content_type(struct span name);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * process: child processes of the supervisor, which has one thread.
+ *
+ * A child works in "/" and gets its own session (a terminal's Ctrl-C reaches only the supervisor,
+ * which stops the others in order), the default signal handling, and a signal when the supervisor
+ * dies. That signal is asked for after the change of user, because the kernel forgets it there.
+ */
+#ifndef API_CORE_CHILD_PROCESS_H
+#define API_CORE_CHILD_PROCESS_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct os_user;
+
+enum { CHILD_PROCESS_MAX_KEPT_FDS = 16 };
+
+struct child_process_options {
+    const char *program;            /* path; NULL runs this executable again */
+    const char *const *arguments;   /* with the program's name, NULL-terminated */
+    const char *const *environment; /* NULL keeps ours */
+    const struct os_user *account;
+    int death_signal;    /* when the supervisor dies */
+    int log_fd;          /* standard error; 0: ours */
+    int stdin_fd;        /* -1: /dev/null */
+    int stdout_fd;       /* -1: our standard error */
+    const int *kept_fds; /* stay open under their numbers; all others close */
+    int kept_fd_count;
+};
+
+enum err_code child_process_start(const struct child_process_options *options, pid_t *ret_pid,
+                                  struct err *err) MUST_USE;
+
+/* Waits for the end of pid. *ret_is_success: exit status 0. */
+enum err_code child_process_wait(pid_t pid, bool *ret_is_success, struct err *err) MUST_USE;
+/* As child_process_wait for at most duration_ms. Handles: ERR_TIMEOUT. */
+enum err_code child_process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success,
+                                    struct err *err) MUST_USE;
+
+/* child_process_start and child_process_wait; a failure to succeed is ERR_INTERNAL. */
+enum err_code child_process_run(const struct child_process_options *options,
+                                struct err *err) MUST_USE;
+
+/* Has the (blocked) signal to stop come, SIGTERM or SIGINT? Asked while something takes long. */
+bool child_process_is_stop_wanted(void);
+
+#endif

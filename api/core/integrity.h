@@ -1,0 +1,117 @@
+/*
+ * integrity: compares stored objects with the size and the SHA-256 that their rows state.
+ *
+ * An object is damaged (ERR_CORRUPT) when its size or its digest differs from the row, and lost
+ * (ERR_LOST) when a row still names it and the store has no such object. An object whose row was
+ * deleted in the meantime is neither: integrity_open reports ERR_NOT_FOUND. Each damaged or lost
+ * object that is read is logged at error level and counted by kind
+ * (perfolio_objects_damaged_total, perfolio_objects_lost_total), and listed for operators
+ * (api/ops/scrub.h), at most once a minute per object.
+ *
+ * Segments and blocks of the store have no digest in their rows. Every byte of a block is covered
+ * by a CRC32C of the block itself, which every reader compares (store/block/block_format.h).
+ *
+ * Threads: a server's struct integrity is shared; an integrity_stream belongs to one thread at a
+ * time.
+ */
+#ifndef API_CORE_INTEGRITY_H
+#define API_CORE_INTEGRITY_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+struct integrity;
+struct integrity_stream;
+struct metrics;
+struct object_store;
+struct wait_limit;
+struct pg_pool;
+struct server;
+
+enum integrity_kind {
+    INTEGRITY_SHARE,
+    INTEGRITY_PART,
+    INTEGRITY_DEBUG_FILE,
+    INTEGRITY_TABLE,
+    INTEGRITY_TABLE_PUBLIC,
+    INTEGRITY_SEGMENT,
+    INTEGRITY_BLOCK,
+    INTEGRITY_KIND_COUNT
+};
+
+/* The value of the label kind: "share", "part", "debug_file", … */
+const char *integrity_kind_name(enum integrity_kind kind);
+
+/* What the row of an object states. All texts are borrowed. */
+struct integrity_object {
+    enum integrity_kind kind;
+    int64_t tenant_id; /* 0: of all tenants */
+    const char *row;   /* share: its id; part: the upload's; debug file and tables: the build id */
+    const char *key;
+    uint64_t bytes;
+    struct span sha256; /* empty: the row was written before digests of its kind were kept */
+    const char *cursor; /* of object_verify_page behind this row; NULL: not read by it */
+};
+
+struct integrity *integrity_create(struct metrics *metrics);
+void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
+
+/*
+ * A store that does not have this object: is it lost, or can the store not be used at all? Without
+ * its bucket, an S3 server has none of the objects. Handles: ERR_BUSY (the store cannot be used).
+ */
+enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
+
+/* Opens the object and compares its size. Handles: ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row
+ * is gone, too), what object_open does. The caller closes *ret_fd. */
+enum err_code integrity_open(struct server *server, const struct integrity_object *object,
+                             int *ret_fd, struct err *err) MUST_USE;
+/* The same with a deadline: ERR_CANCELLED once the patience is over. */
+enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
+                                    const struct wait_limit *wait_limit, int *ret_fd,
+                                    struct err *err) MUST_USE;
+
+/* Reads the whole file and compares its digest. Handles: ERR_CORRUPT, ERR_IO. */
+enum err_code integrity_verify(struct server *server, const struct integrity_object *object, int fd,
+                               struct err *err) MUST_USE;
+/* The same for bytes in memory, such as a mapping. Handles: ERR_CORRUPT. */
+enum err_code integrity_verify_bytes(struct server *server, const struct integrity_object *object,
+                                     struct span bytes, struct err *err) MUST_USE;
+
+/*
+ * As integrity_verify, for requests that read parts of a large object one after the other: the
+ * result is reused for ten minutes while the file is the same one (device, inode, size, times of
+ * its last change), so that only the first of these requests reads the whole object.
+ */
+enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,
+                                    int fd, struct err *err) MUST_USE;
+
+/* Compares an object while it is sent. Copies object; lives as long as the arena. */
+struct integrity_stream *integrity_stream_create(struct server *server, struct arena *arena,
+                                                 const struct integrity_object *object);
+void integrity_stream_append(struct integrity_stream *stream, struct span bytes);
+/* After the last byte, once. Handles: ERR_CORRUPT. */
+enum err_code integrity_stream_finish(struct integrity_stream *stream, struct err *err) MUST_USE;
+
+/* Does a row still name the object? The role of database sees the row. Not of segments and blocks.
+ */
+enum err_code integrity_row_exists(struct pg_pool *database, const struct integrity_object *object,
+                                   bool *ret_exists, struct err *err) MUST_USE;
+/* Called after each piece of bytes that was read; false: give up with ERR_CANCELLED. */
+typedef bool integrity_pace(void *context, uint64_t bytes);
+/* Reads the whole object and compares size and digest; nothing is logged or counted. pace may be
+ * NULL. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, ERR_CANCELLED, what
+ * object_open does. */
+enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
+                              integrity_pace *pace, void *context, struct err *err) MUST_USE;
+
+/* Logs and counts an object that was found damaged (ERR_CORRUPT) or lost (ERR_LOST) in another way.
+ */
+void integrity_report(struct server *server, const struct integrity_object *object,
+                      const struct err *err);
+
+#endif

@@ -1,0 +1,220 @@
+#include "api/core/memory_gate.h"
+
+#include "api/core/memory_info.h"
+#include "api/core/settings.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* More than that is no profile to look at: half a gigabyte of stacks, or more. */
+#define MEMORY_BYTES_MOST (UINT64_C(1) << 30)
+
+#define MIB (UINT64_C(1) << 20)
+
+/* One who waits; lies on the waiting thread's stack. */
+struct waiter {
+    struct waiter *next;
+};
+
+struct memory_gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t has_room;
+    uint64_t max_bytes;
+    uint64_t used_bytes;
+    struct waiter *first; /* whose turn it is */
+    int waiting_count;
+};
+
+struct memory_gate *memory_gate_create(uint64_t max_bytes)
+{
+    struct memory_gate *gate = mem_new(struct memory_gate, 1);
+    gate->max_bytes = max_bytes ? max_bytes : memory_info_share_bytes(2, 256 * MIB, 4096 * MIB);
+    pthread_mutex_init(&gate->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&gate->has_room, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return gate;
+}
+
+void memory_gate_destroy(struct memory_gate *gate)
+{
+    if (!gate)
+        return;
+    pthread_cond_destroy(&gate->has_room);
+    pthread_mutex_destroy(&gate->mutex);
+    mem_free(gate);
+}
+
+uint64_t memory_gate_max_bytes(const struct memory_gate *gate)
+{
+    return gate->max_bytes;
+}
+
+uint64_t memory_gate_used_bytes(struct memory_gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    uint64_t bytes = gate->used_bytes;
+    pthread_mutex_unlock(&gate->mutex);
+    return bytes;
+}
+
+static bool has_room(const struct memory_gate *gate, uint64_t bytes)
+{
+    return bytes <= gate->max_bytes - gate->used_bytes;
+}
+
+/* Called locked. */
+static bool wait_for_turn(struct memory_gate *gate, uint64_t bytes)
+{
+    struct waiter self = {0};
+    struct waiter **place = &gate->first;
+    while (*place)
+        place = &(*place)->next;
+    *place = &self;
+    gate->waiting_count++;
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += MEMORY_GATE_WAIT_S;
+    int failed = 0;
+    while ((gate->first != &self || !has_room(gate, bytes)) && failed != ETIMEDOUT)
+        failed = pthread_cond_timedwait(&gate->has_room, &gate->mutex, &deadline);
+    bool is_in = gate->first == &self && has_room(gate, bytes);
+    for (place = &gate->first; *place != &self;)
+        place = &(*place)->next;
+    *place = self.next;
+    gate->waiting_count--;
+    pthread_cond_broadcast(&gate->has_room); /* it may be the next one's turn */
+    return is_in;
+}
+
+enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const char *what,
+                                struct err *err)
+{
+    if (bytes == 0)
+        return ERR_NONE;
+    if (bytes > gate->max_bytes)
+        return err_set(err, ERR_TOO_LARGE,
+                       "%s needs about %" PRIu64 " MiB of memory, and this server has %" PRIu64
+                       " MiB for large profiles (--max-heavy-memory): record for a shorter time, "
+                       "or ask the operator for more",
+                       what, bytes / MIB + 1, gate->max_bytes / MIB);
+    pthread_mutex_lock(&gate->mutex);
+    bool is_in = !gate->first && has_room(gate, bytes);
+    if (!is_in && gate->waiting_count < MEMORY_GATE_WAITERS)
+        is_in = wait_for_turn(gate, bytes);
+    if (is_in)
+        gate->used_bytes += bytes;
+    pthread_mutex_unlock(&gate->mutex);
+    if (is_in)
+        return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "several large profiles are being read at the moment; try again in a few seconds");
+    err->retry_after_s = MEMORY_GATE_RETRY_S;
+    return ERR_BUSY;
+}
+
+void memory_gate_leave(struct memory_gate *gate, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    pthread_mutex_lock(&gate->mutex);
+    assert(bytes <= gate->used_bytes);
+    gate->used_bytes -= bytes;
+    pthread_cond_broadcast(&gate->has_room);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One attempt: how much there may be, and what it may take together. */
+struct attempt {
+    struct profile_limits limits;
+    uint64_t place;
+    bool is_last;
+};
+
+/*
+ * The limits that go with so many expanded bytes, never beyond those of the server and what the
+ * budget can hold. Uncompressed input needs no memory of its own: it is there already. A JSON tree
+ * takes about twelve times its text, and is gone before the profile is full.
+ */
+static struct attempt plan(const struct memory_gate *gate, const struct profile_limits *most,
+                           bool is_compressed, uint64_t raw_bytes)
+{
+    uint64_t budget = gate->max_bytes;
+    uint64_t raw_most = least(most->raw_bytes, is_compressed ? budget / 2 : UINT64_MAX);
+    uint64_t raw = least(raw_bytes, raw_most);
+    uint64_t memory_most = least(most->memory_bytes, budget - (is_compressed ? raw_most : 0));
+    uint64_t memory = least(raw_bytes * MEMORY_GATE_MEMORY_FACTOR, memory_most);
+    struct attempt attempt = {.limits = *most, .place = memory + (is_compressed ? raw : 0)};
+    attempt.limits.raw_bytes = (size_t)raw;
+    attempt.limits.memory_bytes = memory;
+    attempt.limits.json_bytes = (size_t)least(most->json_bytes, memory / 12);
+    attempt.is_last = raw == raw_most && memory == memory_most;
+    return attempt;
+}
+
+/* The profile stays in as much of the place as it takes. */
+static void shrink_place(struct memory_gate *gate, uint64_t place, const struct profile *profile,
+                         struct memory_gate_slot *ret_place)
+{
+    uint64_t kept = least(place, arena_bytes(profile->arena));
+    memory_gate_leave(gate, place - kept);
+    ret_place->held_bytes = kept;
+}
+
+enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
+                                 const struct profile_limits *limits, enum format *ret_format,
+                                 struct profile **ret_profile, struct memory_gate_slot *ret_place,
+                                 struct err *err)
+{
+    struct profile_limits most = profile_limits_resolve(limits);
+    bool is_compressed = compress_sniff(bytes) != COMPRESS_NONE;
+    /* Compressed profiles expand about three times, some ten times. */
+    uint64_t least_raw = is_compressed ? (uint64_t)bytes.size * 3 : bytes.size;
+    uint64_t raw = MEMORY_GATE_LIGHT_BYTES;
+    for (;; raw *= MEMORY_GATE_MEMORY_FACTOR) {
+        struct attempt attempt = plan(gate, &most, is_compressed, raw);
+        if (raw < least_raw && !attempt.is_last)
+            continue;
+        uint64_t place = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        enum err_code code = memory_gate_enter(gate, place, "this profile", err);
+        if (code)
+            return code;
+        code = format_decode(bytes, &attempt.limits, ret_format, ret_profile, err);
+        if (!code) {
+            shrink_place(gate, place, *ret_profile, ret_place);
+            ret_place->peak_bytes = attempt.place;
+        } else {
+            memory_gate_leave(gate, place);
+        }
+        if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
+            return code;
+    }
+}
+
+struct profile_limits memory_gate_profile_limits(const struct memory_gate *gate,
+                                                 const struct settings *settings)
+{
+    const uint64_t heavy_bytes = memory_gate_max_bytes(gate);
+    uint64_t samples = settings->max_profile_samples;
+    return (struct profile_limits){
+        .raw_bytes = (size_t)settings->max_profile_bytes,
+        .memory_bytes = heavy_bytes < MEMORY_BYTES_MOST ? heavy_bytes : MEMORY_BYTES_MOST,
+        .expansion_ratio = (uint32_t)settings->max_share_expansion_ratio,
+        .expansion_setting = "max-share-expansion-ratio",
+        .sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples,
+    };
+}

@@ -1,0 +1,17 @@
+/*
+ * machine: how much memory there is, for defaults that fit small and large machines.
+ * Threads: any.
+ */
+#ifndef API_CORE_MEMORY_INFO_H
+#define API_CORE_MEMORY_INFO_H
+
+#include <stdint.h>
+
+/* Physical memory, or what the control group (version 2) of this process may use if that is less.
+ */
+uint64_t memory_info_total_bytes(void);
+
+/* That memory divided by divisor, kept within low and high. */
+uint64_t memory_info_share_bytes(uint64_t divisor, uint64_t low, uint64_t high);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * account: the operating system users that perfoliod's processes run as.
+ *
+ * Started by root, PostgreSQL and the server run as two unprivileged users; started by anybody
+ * else, everything runs as that user. Threads: any; os_user_become is for a forked child.
+ */
+#ifndef API_CORE_OS_USER_H
+#define API_CORE_OS_USER_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { OS_USER_NAME_BYTES = 64 };
+
+struct os_user {
+    uid_t uid;
+    gid_t gid;
+    char name[OS_USER_NAME_BYTES];
+};
+
+/* Handles: ERR_NOT_FOUND, whose message says how to create the user. */
+enum err_code os_user_find(const char *name, struct os_user *ret_account, struct err *err) MUST_USE;
+enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err *err) MUST_USE;
+
+/* Takes on the account's groups and ids for good; nothing to do when they are ours already. */
+enum err_code os_user_become(const struct os_user *account, struct err *err) MUST_USE;
+
+/* May the account enter the folder path? Asked by trying, in a child process. */
+bool os_user_can_enter(const struct os_user *account, const char *path);
+
+#endif

@@ -1,0 +1,273 @@
+#include "api/core/query_memory.h"
+
+#include "api/core/memory_info.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <time.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum {
+    STEP_BYTES = 4 << 20, /* a place grows by as much at least */
+    LOOK_MS = 500         /* how often it is looked at whether anybody waits for the answer */
+};
+
+struct query_memory_slot {
+    struct query_memory *memory;
+    struct query_memory_slot *beside; /* of the same request */
+    struct query_memory_slot *next;   /* in one of the lists of memory */
+    int64_t tenant_id;
+    uint64_t held_bytes;   /* more than 0: it is in memory->held */
+    uint64_t needed_bytes; /* at least, of them: who waited holds more in advance */
+    struct wait_limit wait_limit;
+    struct store_memory calls; /* what the store calls */
+};
+
+struct query_memory {
+    pthread_mutex_t mutex; /* guards what follows, and places */
+    pthread_cond_t has_changed;
+    uint64_t max_bytes;
+    uint64_t used_bytes;
+    struct query_memory_slot *held;    /* few: each has a worker thread */
+    struct query_memory_slot *waiting; /* who came first is first */
+};
+
+struct query_memory *query_memory_create(uint64_t max_bytes)
+{
+    struct query_memory *memory = mem_new(struct query_memory, 1);
+    memory->max_bytes = max_bytes ? max_bytes : memory_info_share_bytes(4, 256 * MIB, 4096 * MIB);
+    pthread_mutex_init(&memory->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&memory->has_changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return memory;
+}
+
+void query_memory_destroy(struct query_memory *memory)
+{
+    if (!memory)
+        return;
+    assert(!memory->held && !memory->waiting);
+    pthread_cond_destroy(&memory->has_changed);
+    pthread_mutex_destroy(&memory->mutex);
+    mem_free(memory);
+}
+
+uint64_t query_memory_max_bytes(const struct query_memory *memory)
+{
+    return memory->max_bytes;
+}
+
+uint64_t query_memory_used_bytes(struct query_memory *memory)
+{
+    pthread_mutex_lock(&memory->mutex);
+    const uint64_t bytes = memory->used_bytes;
+    pthread_mutex_unlock(&memory->mutex);
+    return bytes;
+}
+
+int query_memory_waiting_count(struct query_memory *memory)
+{
+    int count = 0;
+    pthread_mutex_lock(&memory->mutex);
+    for (const struct query_memory_slot *place = memory->waiting; place; place = place->next)
+        count++;
+    pthread_mutex_unlock(&memory->mutex);
+    return count;
+}
+
+/* ---- called locked ---- */
+
+static void unlink_place(struct query_memory_slot **list, const struct query_memory_slot *place)
+{
+    while (*list != place)
+        list = &(*list)->next;
+    *list = place->next;
+}
+
+static void set_held(struct query_memory_slot *place, uint64_t bytes)
+{
+    struct query_memory *memory = place->memory;
+    memory->used_bytes += bytes - place->held_bytes;
+    if (bytes && !place->held_bytes) {
+        place->next = memory->held;
+        memory->held = place;
+    } else if (!bytes && place->held_bytes) {
+        unlink_place(&memory->held, place);
+    }
+    place->held_bytes = bytes;
+    pthread_cond_broadcast(&memory->has_changed);
+}
+
+static uint64_t held_by(const struct query_memory *memory, int64_t tenant_id)
+{
+    uint64_t bytes = 0;
+    for (const struct query_memory_slot *place = memory->held; place; place = place->next)
+        bytes += place->tenant_id == tenant_id ? place->held_bytes : 0;
+    return bytes;
+}
+
+/* Whose turn it is: of the tenant that holds least who came first; NULL: nobody waits. */
+static const struct query_memory_slot *find_next(const struct query_memory *memory)
+{
+    const struct query_memory_slot *next = NULL;
+    uint64_t least = UINT64_MAX;
+    for (const struct query_memory_slot *place = memory->waiting; place; place = place->next) {
+        const uint64_t bytes = held_by(memory, place->tenant_id);
+        next = bytes < least ? place : next;
+        least = bytes < least ? bytes : least;
+    }
+    return next;
+}
+
+static bool has_room(const struct query_memory_slot *place, uint64_t bytes)
+{
+    const struct query_memory *memory = place->memory;
+    return bytes <= memory->max_bytes - (memory->used_bytes - place->held_bytes);
+}
+
+static bool must_give_way(const struct query_memory_slot *place)
+{
+    const struct query_memory *memory = place->memory;
+    const struct query_memory_slot *next = find_next(memory);
+    return next && next->tenant_id != place->tenant_id &&
+           held_by(memory, next->tenant_id) < held_by(memory, place->tenant_id);
+}
+
+static bool wait_for_room(struct query_memory_slot *place, uint64_t bytes)
+{
+    struct query_memory *memory = place->memory;
+    struct query_memory_slot **last = &memory->waiting;
+    while (*last)
+        last = &(*last)->next;
+    *last = place;
+    place->next = NULL;
+    const int64_t end_ns = clock_monotonic_ns() + QUERY_MEMORY_WAIT_S * CLOCK_NS_PER_S;
+    bool is_in = false, is_over = false;
+    while (!is_over && !is_in) {
+        is_in = find_next(memory) == place && has_room(place, bytes);
+        const int64_t now_ns = clock_monotonic_ns();
+        const int64_t left_ms = wait_limit_left_ms(&place->wait_limit, LOOK_MS);
+        is_over = now_ns >= end_ns || !left_ms;
+        const int64_t until_ns = now_ns + left_ms * CLOCK_NS_PER_MS;
+        const struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
+        if (!is_in && !is_over)
+            pthread_cond_timedwait(&memory->has_changed, &memory->mutex, &until);
+    }
+    unlink_place(&memory->waiting, place);
+    pthread_cond_broadcast(&memory->has_changed); /* it may be the next one's turn */
+    return is_in;
+}
+
+/* What answers of the same request need, which are still wanted. */
+static uint64_t needed_beside(const struct query_memory_slot *place)
+{
+    uint64_t bytes = 0;
+    for (const struct query_memory_slot *other = place->beside; other; other = other->beside)
+        bytes += other->held_bytes ? other->needed_bytes : 0;
+    return bytes;
+}
+
+/* Beside such answers nobody waits: it takes what is free, or nothing. */
+static bool take_what_is_free(const struct query_memory_slot *place, size_t needed,
+                              uint64_t *wanted)
+{
+    const struct query_memory *memory = place->memory;
+    const uint64_t free_bytes = memory->max_bytes - memory->used_bytes;
+    if (needed > free_bytes || must_give_way(place))
+        return false;
+    *wanted = *wanted < free_bytes ? *wanted : free_bytes;
+    return true;
+}
+
+/* ---- what the store calls ---- */
+
+static size_t grow(void *context, size_t bytes)
+{
+    struct query_memory_slot *place = context;
+    struct query_memory *memory = place->memory;
+    if (bytes <= QUERY_MEMORY_LIGHT)
+        return QUERY_MEMORY_LIGHT;
+    uint64_t wanted = ((uint64_t)bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    pthread_mutex_lock(&memory->mutex);
+    wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
+    if (wanted > place->held_bytes && has_room(place, wanted) && !must_give_way(place)) {
+        set_held(place, wanted);
+        place->needed_bytes = bytes < wanted ? bytes : wanted;
+    }
+    const uint64_t held_bytes = place->held_bytes;
+    pthread_mutex_unlock(&memory->mutex);
+    return (size_t)held_bytes;
+}
+
+static enum err_code refuse_for_good(const struct query_memory *memory, struct err *err)
+{
+    return err_set(err, ERR_LIMIT,
+                   "this question needs more memory than this server has for questions (%" PRIu64
+                   " MiB, --max-query-memory): ask for fewer series or less time",
+                   memory->max_bytes / MIB);
+}
+
+static enum err_code wait_whole(void *context, size_t needed, size_t most, struct err *err)
+{
+    struct query_memory_slot *place = context;
+    struct query_memory *memory = place->memory;
+    if (needed > memory->max_bytes)
+        return refuse_for_good(memory, err);
+    uint64_t wanted = 2 * (uint64_t)needed < most ? 2 * (uint64_t)needed : most;
+    wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
+    pthread_mutex_lock(&memory->mutex);
+    set_held(place, 0);
+    const uint64_t beside = needed_beside(place);
+    const bool is_too_much = needed > memory->max_bytes - beside;
+    const bool is_in = !is_too_much && (beside ? take_what_is_free(place, needed, &wanted)
+                                               : wait_for_room(place, wanted));
+    if (is_in) {
+        set_held(place, wanted);
+        place->needed_bytes = needed;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    if (is_in)
+        return ERR_NONE;
+    if (is_too_much)
+        return refuse_for_good(memory, err);
+    if (wait_limit_is_cancelled(&place->wait_limit))
+        return err_set(err, ERR_CANCELLED, "nobody waits for the answer: ask again");
+    err_set(err, ERR_BUSY,
+            "questions of others need the memory for questions at the moment; try again in a few "
+            "seconds");
+    err->retry_after_s = QUERY_MEMORY_RETRY_S;
+    return ERR_BUSY;
+}
+
+/* ---- of a request ---- */
+
+void query_memory_enter(struct query_memory *memory, struct arena *arena,
+                        struct query_memory_slot **places, struct store_query *query)
+{
+    struct query_memory_slot *place = arena_new(arena, struct query_memory_slot, 1);
+    place->memory = memory;
+    place->beside = *places;
+    place->tenant_id = query->tenant_id;
+    place->wait_limit = query->wait_limit;
+    place->calls = (struct store_memory){.grow = grow, .wait = wait_whole, .context = place};
+    query->memory = &place->calls;
+    *places = place;
+}
+
+void query_memory_leave(struct query_memory_slot **places)
+{
+    for (struct query_memory_slot *place = *places; place; place = place->beside) {
+        pthread_mutex_lock(&place->memory->mutex);
+        set_held(place, 0);
+        pthread_mutex_unlock(&place->memory->mutex);
+    }
+    *places = NULL;
+}

@@ -1,0 +1,84 @@
+/*
+ * server: the parts of a running perfoliod, built once (api/server/server_run.h) and passed down;
+ * there are no globals. Each part is declared in the header that stands beside its member.
+ */
+#ifndef API_CORE_SERVER_H
+#define API_CORE_SERVER_H
+
+#include <stdint.h>
+
+struct ingest_limits_memory;
+struct auth;
+struct debuginfo_fetch;
+struct debuginfo_jobs;
+struct debuginfod_client;
+struct disk;
+struct gauges;
+struct integrity;
+struct http_server;
+struct rate_limiter;
+struct memory_gate;
+struct metrics;
+struct symbol_resolver;
+struct object_readiness;
+struct object_store;
+struct pg_pool;
+struct pg_watch;
+struct profile_cache;
+struct report_cache;
+struct sources;
+struct scrub;
+struct server_key;
+struct settings;
+struct share_runtime;
+struct store;
+struct store_damage_log;
+struct symbol_tables;
+struct tenant_limits_memory;
+struct query_memory;
+struct concurrency_limit;
+struct worker_pool;
+
+struct server {
+    const struct settings *settings; /* api/core/settings.h */
+    struct disk *disk;               /* api/core/disk.h: is there room to store anything? */
+    struct pg_watch *database_watch; /* lib/io/pg.h: does the database respond? */
+    struct pg_pool *database;        /* role perfolio_server: row-level security applies */
+    struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
+    struct object_store *objects;
+    struct integrity *integrity;           /* api/core/integrity.h: damaged and lost objects */
+    struct server_key *key;                /* api/core/server_key.h: signs cookies and tokens */
+    struct memory_gate *memory_gate;       /* api/core/memory_gate.h: budget of heavy work */
+    struct store *store;                   /* store/store.h: continuous profiles */
+    struct store_damage_log *store_damage; /* api/core/store_damage.h: blocks that cannot be read */
+    struct worker_pool
+        *writers;      /* api/core/object_writer_thread.h: threads that wait for the disk */
+    struct auth *auth; /* api/identity/auth.h: tokens seen lately */
+    struct ingest_limits_memory
+        *ingest_limits; /* api/ingest/ingest_limits.h: what tenants have sent lately */
+    struct rate_limiter
+        *rate_limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
+    struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
+    struct report_cache *report_cache;          /* api/query/report_cache.h: finished reports */
+    struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
+    struct symbol_resolver *symbol_resolver; /* api/report/symbol_resolver.h: names of addresses */
+    struct share_runtime *shares; /* api/share/share_runtime.h: counted views, finished answers */
+    struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
+    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds them */
+    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: nobody is asked */
+    struct scrub *scrub;                     /* api/ops/scrub.h; NULL: it is turned off */
+    struct sources *sources;           /* api/ingest/sources.h: who has sent profiles lately */
+    struct query_memory *query_memory; /* api/core/query_memory.h: of all questions together */
+    struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
+    struct concurrency_limit
+        *concurrency; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
+    struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: nobody is asked */
+    struct metrics *metrics;              /* api/core/metrics.h */
+    struct gauges *gauges;    /* api/server/gauges.h: what the parts hold, for metrics */
+    struct http_server *http; /* api/server/http_server.h */
+};
+
+/* pg_try_advisory_lock on it: whoever holds it may delete objects, or keeps others from it. */
+#define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */
+
+#endif

@@ -1,0 +1,325 @@
+#include "api/server/http_internal.h"
+
+#include "api/server/tcp_info.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+/* An upload that holds more than is free of charge. */
+struct upload {
+    struct http_connection *connection;
+    size_t age;  /* its place among the loop's connections, oldest first */
+    size_t rank; /* how many older uploads of the same address there are */
+};
+
+/* Uploads in the order in which they may go on. */
+struct line {
+    struct upload *uploads;
+    size_t count;
+};
+
+static struct http_connection *connection_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
+}
+
+/* An input buffer that http_request.c has taken over leaves an empty one behind that only claims
+ * the size which h2o will consume. */
+static size_t input_bytes(const struct http_connection *connection)
+{
+    return connection->is_body_taken ? 0 : connection->sock->input->size;
+}
+
+static size_t held_bytes(const struct http_connection *connection)
+{
+    return input_bytes(connection) + connection->stream_bytes;
+}
+
+/* A stream whose request has not been processed yet is still being received. */
+static int look_at_stream(h2o_req_t *req, void *unused)
+{
+    (void)unused;
+    struct http_connection *connection = http_connection_of(req);
+    connection->is_http2 = true;
+    connection->is_receiving |= req->pathconf == NULL;
+    return 0;
+}
+
+/*
+ * What HTTP/2 streams hold is not to be seen from outside (h2o's header for it needs files that the
+ * package lacks), so it is estimated: what came in while some stream was being received, less the
+ * bodies that were handed over. It counts framing and headers too, which errs on the safe side.
+ */
+static void estimate_stream_bytes(struct http_connection *connection)
+{
+    uint64_t received, acked;
+    connection->stream_bytes = 0;
+    if (!connection->is_receiving || !tcp_info_progress(connection->fd, &received, &acked)) {
+        connection->streams_base = 0;
+        return;
+    }
+    if (connection->streams_base == 0)
+        connection->streams_base = received;
+    if (received > connection->streams_base)
+        connection->stream_bytes = received - connection->streams_base;
+}
+
+static void look_at_streams(struct http_loop *loop)
+{
+    if (!loop->http->options.enable_http2)
+        return;
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next)
+        connection_at(link)->is_receiving = false;
+    loop->http->config.http2.callbacks.foreach_request(&loop->context, look_at_stream, NULL);
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next) {
+        if (connection_at(link)->is_http2)
+            estimate_stream_bytes(connection_at(link));
+    }
+}
+
+static size_t sum_buffered(struct http_loop *loop)
+{
+    size_t bytes = 0;
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next)
+        bytes += held_bytes(connection_at(link));
+    return bytes;
+}
+
+/*
+ * How long it waits counts from its first stop, also across short times in which it may go on while
+ * the buffers are just below the mark: unless it has got on since as fast as it must under
+ * pressure.
+ */
+static void pause_reading(struct http_connection *connection)
+{
+    size_t bytes = connection->sock->input->size;
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t passed_ms = (now_ns - connection->paused_ns) / CLOCK_NS_PER_MS;
+    size_t wanted = (size_t)passed_ms * HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE / 1000;
+    if (connection->paused_ns == 0 || bytes - connection->paused_bytes >= wanted) {
+        connection->paused_ns = now_ns;
+        connection->paused_bytes = bytes;
+    }
+    connection->paused_read = connection->sock->_cb.read;
+    connection->window_ns = 0;
+    h2o_socket_read_stop(connection->sock);
+}
+
+void http_buffers_resume(struct http_connection *connection)
+{
+    h2o_socket_cb on_read = connection->paused_read;
+    connection->paused_read = NULL;
+    connection->window_ns = 0;
+    h2o_socket_read_start(connection->sock, on_read);
+}
+
+/* Its request has begun and is still being read. */
+static bool is_pausable(const struct http_connection *connection)
+{
+    return !connection->is_http2 && !connection->is_cut &&
+           (connection->paused_read || connection->sock->_cb.read) &&
+           input_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
+}
+
+/* What HTTP/2 streams bring cannot be paused. */
+static bool is_upload(const struct http_connection *connection)
+{
+    if (connection->is_http2)
+        return !connection->is_cut && connection->stream_bytes > HTTP_PRESSURE_FREE_BYTES;
+    return is_pausable(connection);
+}
+
+static size_t may_grow_by(const struct http_connection *connection)
+{
+    if (connection->is_http2)
+        return HTTP_MAX_BODY_BYTES; /* there may always be another stream */
+    size_t held = input_bytes(connection);
+    return held < HTTP_MAX_BODY_BYTES ? HTTP_MAX_BODY_BYTES - held : 0;
+}
+
+static int compare_numbers(uint64_t left, uint64_t right)
+{
+    return (left > right) - (left < right);
+}
+
+static int compare_by_address(const void *left, const void *right)
+{
+    const struct upload *a = left, *b = right;
+    int order = compare_numbers(a->connection->subscriber, b->connection->subscriber);
+    return order ? order : compare_numbers(a->age, b->age);
+}
+
+static int compare_by_turn(const void *left, const void *right)
+{
+    const struct upload *a = left, *b = right;
+    int order = compare_numbers(a->rank, b->rank);
+    return order ? order : compare_numbers(a->age, b->age);
+}
+
+static size_t collect_uploads(struct http_loop *loop, struct upload *uploads)
+{
+    size_t count = 0;
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next) {
+        if (!is_upload(connection_at(link)))
+            continue;
+        if (uploads)
+            uploads[count] = (struct upload){.connection = connection_at(link), .age = count};
+        count++;
+    }
+    return count;
+}
+
+/* The oldest upload of each address, then the second of each that has two, and so on. */
+static struct line line_up(struct http_loop *loop)
+{
+    struct line line = {.count = collect_uploads(loop, NULL)};
+    line.uploads = mem_new(struct upload, line.count + 1);
+    collect_uploads(loop, line.uploads);
+    qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_address);
+    for (size_t i = 1; i < line.count; i++) {
+        struct upload *upload = &line.uploads[i];
+        if (upload->connection->subscriber == upload[-1].connection->subscriber)
+            upload->rank = upload[-1].rank + 1;
+    }
+    qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_turn);
+    return line;
+}
+
+/* Refuses the last in line; returns the bytes that it held. */
+static size_t refuse_last(struct line *line)
+{
+    struct http_connection *connection = line->uploads[--line->count].connection;
+    size_t bytes = held_bytes(connection);
+    http_connection_refuse(connection);
+    return bytes;
+}
+
+/* Refuses from the end of the line, where the address with the most uploads stands, in favour of
+ * another address that has fewer. Returns the bytes that are free then. */
+static size_t make_room(struct line *line, const struct upload *upload, size_t free_bytes)
+{
+    while (free_bytes < may_grow_by(upload->connection)) {
+        const struct upload *last = &line->uploads[line->count - 1];
+        if (last->rank <= upload->rank ||
+            last->connection->subscriber == upload->connection->subscriber)
+            break;
+        free_bytes += refuse_last(line);
+    }
+    return free_bytes;
+}
+
+/* The same for the first upload of an address that lacks room in another loop: what one address
+ * holds may all be in this one. */
+static void make_room_elsewhere(struct http_loop *loop, struct line *line)
+{
+    size_t freed_bytes = 0;
+    for (int i = 0; i < loop->http->options.loop_count; i++) {
+        struct http_loop *other = &loop->http->loops[i];
+        size_t wanted = other == loop ? 0 : atomic_exchange(&other->wanted_bytes, 0);
+        uint64_t wanted_by = atomic_load(&other->wanted_by);
+        while (wanted > 0 && line->count > 0) {
+            const struct upload *last = &line->uploads[line->count - 1];
+            if (last->rank == 0 || last->connection->subscriber == wanted_by)
+                break;
+            size_t bytes = refuse_last(line);
+            freed_bytes += bytes;
+            wanted = bytes < wanted ? wanted - bytes : 0;
+        }
+    }
+    atomic_fetch_sub_explicit(&loop->buffered_bytes, freed_bytes, memory_order_relaxed);
+}
+
+/* What is free is shared out among the loops, so each of them has to free as much. */
+static void ask_others(struct http_loop *loop, const struct upload *upload, size_t lacking_bytes)
+{
+    atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
+    atomic_store(&loop->wanted_bytes, lacking_bytes * (size_t)loop->http->options.loop_count);
+}
+
+static void set_going(struct http_connection *connection, bool may_go_on)
+{
+    if (connection->is_http2 && !may_go_on)
+        http_connection_cut(connection, REFUSED_BUFFERS);
+    else if (!may_go_on && !connection->paused_read)
+        pause_reading(connection);
+    else if (may_go_on && connection->paused_read)
+        http_buffers_resume(connection);
+}
+
+/*
+ * Stops the last uploads in line so that the others can end: each that goes on may grow to the
+ * largest body; the first of each loop always goes on, so that there is always progress (if it is
+ * too slow, the sweep cuts it and the next one is first).
+ */
+static void share_room(struct http_loop *loop, size_t free_bytes)
+{
+    struct line line = line_up(loop);
+    const struct upload *lacking = NULL;
+    size_t lacking_bytes = 0;
+    make_room_elsewhere(loop, &line);
+    for (size_t i = 0; i < line.count; i++) {
+        const struct upload *upload = &line.uploads[i];
+        size_t needed = may_grow_by(upload->connection);
+        free_bytes = make_room(&line, upload, free_bytes);
+        set_going(upload->connection, i == 0 || needed <= free_bytes);
+        if (!lacking && i > 0 && upload->rank == 0 && needed > free_bytes) {
+            lacking = upload;
+            lacking_bytes = needed - free_bytes;
+        }
+        free_bytes = needed < free_bytes ? free_bytes - needed : 0;
+    }
+    ask_others(loop, lacking, lacking_bytes);
+    mem_free(line.uploads);
+}
+
+static void resume_all(struct http_loop *loop)
+{
+    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
+         link = next) {
+        next = link->next;
+        if (connection_at(link)->paused_read)
+            http_buffers_resume(connection_at(link));
+    }
+}
+
+/* Above 3/4 of the cap uploads are admitted in turn, below it all go on. */
+static bool is_under_pressure(const struct http_server *http, size_t *ret_free_bytes)
+{
+    size_t total = 0;
+    for (int i = 0; i < http->options.loop_count; i++)
+        total += atomic_load_explicit(&http->loops[i].buffered_bytes, memory_order_relaxed);
+    size_t cap = http->options.max_buffered_bytes;
+    *ret_free_bytes = total < cap ? (cap - total) / (size_t)http->options.loop_count : 0;
+    return total > cap - cap / 4;
+}
+
+void http_buffers_look(struct http_loop *loop)
+{
+    look_at_streams(loop);
+    size_t bytes = sum_buffered(loop);
+    size_t before = atomic_exchange_explicit(&loop->buffered_bytes, bytes, memory_order_relaxed);
+    size_t free_bytes;
+    if (bytes == 0 && before == 0)
+        return; /* nothing can be paused */
+    bool is_pressed = is_under_pressure(loop->http, &free_bytes);
+    loop->is_filling = bytes > loop->http->options.max_buffered_bytes /
+                                   (2 * (size_t)loop->http->options.loop_count);
+    if (is_pressed) {
+        share_room(loop, free_bytes);
+    } else {
+        ask_others(loop, NULL, 0);
+        resume_all(loop);
+    }
+}
+
+bool http_buffers_are_wanted(const struct http_connection *connection)
+{
+    size_t free_bytes;
+    return held_bytes(connection) > HTTP_PRESSURE_FREE_BYTES &&
+           is_under_pressure(connection->loop->http, &free_bytes);
+}

@@ -1,0 +1,104 @@
+/*
+ * connection_table: counts open connections, in total and per address, and chooses which to close.
+ *
+ * A connection is waiting while no request of it is being handled: during the TLS handshake, while
+ * a request is being received, and between requests. Waiting connections are kept in the order in
+ * which they began to wait. A waiting connection is receiving while the body of a request arrives
+ * on it at a good rate. A connection is authenticated once a request on it carried a valid token or
+ * session.
+ *
+ * A new connection is decided upon in this order:
+ *   - Its address has per_address connections: of the address's waiting connections that are not
+ *     receiving, one that is not authenticated is evicted before one that is, and among equals the
+ *     one that has been waiting for longest; if there is none, the new connection is refused.
+ *   - All but the reserved places are taken: the connection that has been waiting for longest
+ *     without being authenticated is evicted. If there is none, the new connection takes a
+ *     reserved place, which is for authenticated clients and health checks.
+ *   - The reserved places are taken as well: the authenticated connection that has been waiting for
+ *     longest is evicted; if none is waiting, the new connection is refused.
+ *
+ * An evicted connection no longer counts. Its owner's thread finds it by connection_is_evicted and
+ * closes it; if a request has arrived on it meanwhile, it is counted again and stays open.
+ *
+ * The table knows an address as tcp_info_subscriber() numbers it. Memory: the entries are part of
+ * their owners' objects; each address with a connection has 72 bytes in the table.
+ * Threads: any for the functions; an entry belongs to one owner, which removes it before freeing.
+ */
+#ifndef API_SERVER_CONNECTION_TABLE_H
+#define API_SERVER_CONNECTION_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct connection_address;
+struct connection_table;
+
+struct connection_limits {
+    int total;
+    int per_address; /* 0: no limit */
+    int reserved;    /* of total */
+};
+
+struct connection_entry {
+    TAILQ_ENTRY(connection_entry) waiting_link;
+    TAILQ_ENTRY(connection_entry) address_link;
+    struct connection_address *address;
+    int owner; /* the caller's number for the thread that owns the connection */
+    bool is_waiting;
+    bool is_receiving;
+    bool is_authenticated;
+    atomic_bool is_evicted;
+};
+
+enum connection_verdict {
+    CONNECTION_ADMITTED,
+    CONNECTION_ON_RESERVED_PLACE,
+    CONNECTION_REFUSED_BY_TOTAL,
+    CONNECTION_REFUSED_BY_ADDRESS,
+};
+
+enum connection_eviction {
+    CONNECTION_EVICTED_NONE,
+    CONNECTION_EVICTED_BY_TOTAL,
+    CONNECTION_EVICTED_BY_ADDRESS,
+};
+
+struct connection_decision {
+    enum connection_verdict verdict;
+    enum connection_eviction eviction;
+    int evicted_owner; /* with an eviction */
+};
+
+struct connection_table *connection_table_create(const struct connection_limits *limits);
+/* All entries have been removed. NULL is a no-op. */
+void connection_table_destroy(struct connection_table *table);
+
+/* Decides about a new connection; unless it is refused, entry is filled, counted and waiting. */
+struct connection_decision connection_table_add(struct connection_table *table, uint64_t subscriber,
+                                                int owner, struct connection_entry *entry);
+void connection_table_remove(struct connection_table *table, struct connection_entry *entry);
+
+/* A request begins to be handled; the last one has ended. */
+void connection_table_begin(struct connection_table *table, struct connection_entry *entry);
+void connection_table_end(struct connection_table *table, struct connection_entry *entry);
+/*
+ * Whether a request is being received at a good rate now. A receiving connection is not evicted for
+ * its address, and counts as waiting only since the last call. No-op unless the entry is waiting;
+ * the beginning of a request ends it, too.
+ */
+void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
+                                    bool is_receiving);
+/* A request on it was authenticated. */
+void connection_table_authenticate(struct connection_table *table, struct connection_entry *entry);
+
+static inline bool connection_is_evicted(const struct connection_entry *entry)
+{
+    return atomic_load_explicit(&entry->is_evicted, memory_order_acquire);
+}
+
+/* Connections that count now. */
+int connection_table_count(struct connection_table *table);
+
+#endif

@@ -1,0 +1,441 @@
+#include "api/server/http_internal.h"
+
+#include "api/core/disk.h"
+#include "api/core/query_memory.h"
+#include "api/core/server.h"
+#include "api/core/settings.h"
+#include "api/http/concurrency_limit.h"
+#include "api/http/problem.h"
+#include "api/http/rate_limiter.h"
+#include "api/http/route.h"
+#include "api/identity/auth.h"
+#include "api/ingest/sources.h"
+#include "api/server/pages.h"
+#include "api/server/protocol_error.h"
+#include "api/server/server_run.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
+    LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
+    JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
+    QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after */
+    INGEST_MS = 15000,             /* for the queue and all statements of a request with profiles */
+    DATABASE_RETRIES = 4,
+    DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
+};
+
+/* Shared bytes are charged while anybody reads them: the first one adds them, the last one takes
+ * them off. Returns how much was added. */
+static size_t charge_shared(struct http_job *job)
+{
+    if (!job->reader_count || atomic_fetch_add(job->reader_count, 1) > 0)
+        return 0;
+    return job->shared_bytes;
+}
+
+void http_job_uncharge(struct http_job *job)
+{
+    size_t bytes = job->charged_bytes;
+    if (job->reader_count && atomic_fetch_sub(job->reader_count, 1) == 1)
+        bytes += job->shared_bytes;
+    atomic_fetch_sub(&job->loop->http->answer_bytes, bytes);
+    job->charged_bytes = job->shared_bytes = 0;
+    job->reader_count = NULL;
+}
+
+static void begin_response_again(struct http_job *job)
+{
+    if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
+        close(job->response.file_fd);
+    job->response = (struct response){.status = 200, .file_fd = -1};
+}
+
+void http_job_fail(struct http_job *job, int status, const struct err *err)
+{
+    begin_response_again(job);
+    struct err shell_err;
+    if (protocol_error_respond(&job->request, &job->response, err)) {
+        problem_log(&job->request, job->response.status, err);
+        return;
+    }
+    if (!pages_shows_error(&job->request, err) ||
+        pages_respond_no_page(&job->request, &job->response, &shell_err))
+        problem_respond(&job->request, &job->response, status, err);
+    problem_log(&job->request, job->response.status, err);
+}
+
+static const char *find_response_field(const struct response *response, const char *name)
+{
+    for (size_t i = 0; i < response->field_count; i++) {
+        if (span_equal_text(response->fields[i].name, name))
+            return (const char *)response->fields[i].value.data;
+    }
+    return NULL;
+}
+
+static void fini_buf(void *buf)
+{
+    buf_fini(buf);
+}
+
+/* An entity tag names the bytes before compression, so it compares weakly from now on. */
+static void weaken_etag(struct request *request, struct response *response)
+{
+    for (size_t i = 0; i < response->field_count; i++) {
+        struct http_field *field = &response->fields[i];
+        if (span_equal_text(field->name, "etag") && !span_starts_with(field->value, "W/"))
+            field->value =
+                span_text(arena_printf(request->arena, "W/%.*s", SPAN_PRINT(field->value)));
+    }
+}
+
+static void compress_answer(struct request *request, struct response *response)
+{
+    if (!response->may_compress || response->body_kind != RESPONSE_BYTES ||
+        response->bytes.size < MIN_COMPRESSED_BYTES ||
+        find_response_field(response, "content-encoding"))
+        return;
+    response_add(request, response, "vary", "accept-encoding");
+    bool is_zstd = request_accepts_encoding(request, "zstd");
+    if (!is_zstd && !request_accepts_encoding(request, "gzip"))
+        return;
+    struct buf *packed = arena_new(request->arena, struct buf, 1);
+    buf_init(packed, response->bytes.size - 1); /* larger is no gain: sent as it is then */
+    arena_on_destroy(request->arena, fini_buf, packed);
+    int gzip_level =
+        response->bytes.size > LARGE_ANSWER_BYTES ? COMPRESS_GZIP_FAST : COMPRESS_GZIP_DEFAULT;
+    struct err err;
+    enum err_code code = is_zstd
+                             ? compress_zstd(response->bytes, COMPRESS_ZSTD_DEFAULT, packed, &err)
+                             : compress_gzip(response->bytes, gzip_level, packed, &err);
+    if (code)
+        return;
+    response->bytes = buf_span(packed);
+    response_add(request, response, "content-encoding", is_zstd ? "zstd" : "gzip");
+    weaken_etag(request, response);
+}
+
+static void name_user(struct http_job *job)
+{
+    const struct principal *principal = &job->request.principal;
+    if (principal->kind == PRINCIPAL_USER)
+        snprintf(job->user, sizeof(job->user), "user-%lld@%lld", (long long)principal->user_id,
+                 (long long)principal->tenant_id);
+    else if (principal->kind == PRINCIPAL_TOKEN)
+        snprintf(job->user, sizeof(job->user), "token-%lld@%lld", (long long)principal->token_id,
+                 (long long)principal->tenant_id);
+}
+
+/*
+ * What a peer takes slowly stays in memory meanwhile: the body, the one it was packed from, which
+ * the request's arena may hold, and the piece that TLS has copied. What many answers read, a cached
+ * report, counts once. False past the cap; a single answer always passes.
+ */
+static bool charge_answer(struct http_job *job, size_t plain_bytes)
+{
+    const struct response *response = &job->response;
+    bool is_file = response->body_kind == RESPONSE_FILE;
+    size_t body = is_file ? (size_t)response->file_bytes : response->bytes.size;
+    size_t piece = body < HTTP_CHUNK_BYTES ? body : HTTP_CHUNK_BYTES;
+    size_t made = is_file ? 0 : plain_bytes; /* by the handler */
+    size_t packed = is_file ? piece : body != plain_bytes ? body : 0;
+    size_t held = piece + packed;
+    if (response->body_kind == RESPONSE_EMPTY || held + made <= HTTP_LARGE_ANSWER_BYTES)
+        return true;
+    struct http_server *http = job->loop->http;
+    job->reader_count = response->reader_count;
+    job->shared_bytes = response->reader_count ? made : 0;
+    job->charged_bytes = held + made - job->shared_bytes;
+    size_t added = job->charged_bytes + charge_shared(job);
+    size_t before = atomic_fetch_add(&http->answer_bytes, added);
+    if (before == 0 || before + added <= http->options.max_buffered_bytes)
+        return true;
+    http_job_uncharge(job);
+    return false;
+}
+
+static bool limits_misses(const struct request *request)
+{
+    return (request->route->flags & ROUTE_LIMIT_404) != 0;
+}
+
+/*
+ * Whoever is known here is let through whatever others behind the same address have missed; for
+ * everybody else the back-off comes first: without credentials nothing is looked up, and wrong ones
+ * tell no more than the back-off does.
+ */
+static enum err_code identify(struct request *request, struct err *err)
+{
+    enum err_code limit = ERR_NONE;
+    if (request->route->flags & ROUTE_NO_IDENTITY)
+        return ERR_NONE; /* it is anonymous from the start */
+    if (limits_misses(request))
+        limit = rate_limiter_check(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
+                                   span_text(request->address), err);
+    if (limit == ERR_NONE)
+        return auth_identify(request, err);
+    if (!auth_has_credentials(request))
+        return limit;
+    struct err identity_err = {0};
+    enum err_code code = auth_identify(request, &identity_err);
+    if (code == ERR_NONE && request->principal.kind != PRINCIPAL_ANONYMOUS)
+        return ERR_NONE;
+    if (code == ERR_NONE || code == ERR_UNAUTHENTICATED)
+        return limit;
+    *err = identity_err;
+    return code;
+}
+
+/* A guess is what nobody known asks for, and what does not exist. */
+static void count_miss(const struct http_job *job, enum err_code code)
+{
+    const struct request *request = &job->request;
+    bool is_missing = code == ERR_NOT_FOUND || job->response.status == 404;
+    if (limits_misses(request) && is_missing && !request->has_found &&
+        request->principal.kind == PRINCIPAL_ANONYMOUS)
+        rate_limiter_fail(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
+                          span_text(request->address));
+}
+
+static enum err_code identify_and_handle(struct http_job *job, struct err *err)
+{
+    struct request *request = &job->request;
+    request->has_found = false;
+    enum err_code code = identify(request, err);
+    if (code)
+        return code;
+    name_user(job);
+    code = auth_check_access(request, err);
+    if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
+        code = disk_check(request->server->disk, err);
+    if (code == ERR_NONE)
+        code = request->route->handle(request, &job->response, err);
+    query_memory_leave(&request->questions);
+    count_miss(job, code);
+    if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)
+        sources_note(request, code, err);
+    return code;
+}
+
+static bool is_cancelled(struct http_job *job)
+{
+    return atomic_load_explicit(&job->is_cancelled, memory_order_relaxed);
+}
+
+/* Nothing was done for it. libh2o still wants an answer for HTTP/1, which nobody will read. */
+static void answer_nobody(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_CANCELLED, "the client has gone: ask again");
+    begin_response_again(job);
+    problem_respond(&job->request, &job->response, 0, &err);
+}
+
+static void send_answer(struct http_job *job)
+{
+    h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+}
+
+void http_job_cancel(struct http_job *job)
+{
+    atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
+    if (!concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
+        return;
+    answer_nobody(job);
+    send_answer(job);
+}
+
+static void fail_stopping(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY, "the server is stopping; try again in a few seconds");
+    err.retry_after_s = 5;
+    http_job_fail(job, 0, &err);
+}
+
+/* Requests that wait for the same slow part, such as a locked table, keep all workers of a pool
+ * busy. The others would be handled long after their clients have gone, and each would wait again.
+ */
+static bool has_queued_too_long(const struct http_job *job)
+{
+    return !job->request.concurrency_slot.is_held &&
+           clock_monotonic_ns() - job->queued_ns > QUEUE_MAX_WAIT_MS * CLOCK_NS_PER_MS;
+}
+
+static void fail_queued(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY,
+            "the request has waited %d s for a worker of the server: try again in a few seconds",
+            QUEUE_MAX_WAIT_MS / 1000);
+    err.retry_after_s = 5;
+    http_job_fail(job, 0, &err);
+}
+
+static void fail_waiting(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY,
+            job->request.concurrency_slot.source
+                ? "this file has waited too long (report-wait): without credentials an address "
+                  "generates one at a time; sign in, or try again in a few seconds"
+                : "too many ask for reports that take long; try again in a few seconds");
+    err.retry_after_s = 5;
+    http_job_fail(job, 0, &err);
+}
+
+void http_job_check_waiting(struct http_job *job, int64_t now_ns)
+{
+    if (is_cancelled(job)) { /* just before it was put aside */
+        http_job_cancel(job);
+        return;
+    }
+    bool is_stopping = job->loop->is_draining;
+    int64_t max_ns = job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
+    bool is_long = now_ns - job->request.start_ns > max_ns;
+    if ((!is_stopping && !is_long) ||
+        !concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
+        return;
+    if (is_stopping)
+        fail_stopping(job);
+    else
+        fail_waiting(job);
+    send_answer(job);
+}
+
+static bool only_reads(const struct request *request)
+{
+    return request->method == HTTP_GET || request->method == HTTP_HEAD;
+}
+
+/*
+ * A connection that breaks under a statement leaves open whether it was carried out. For what only
+ * reads that does not matter: it is asked again, on fresh connections, while the database may be
+ * restarting. Waiting for the first connection is pg_take's, whatever the method: one that it
+ * could not get is not asked for again.
+ */
+static enum err_code handle_patiently(struct http_job *job, struct err *err)
+{
+    int64_t deadline_ns = clock_monotonic_ns() + SERVER_DATABASE_WAIT_MS * CLOCK_NS_PER_MS;
+    enum err_code code = identify_and_handle(job, err);
+    for (int i = 0; code == ERR_DATABASE && err->is_disconnect && only_reads(&job->request) &&
+                    i < DATABASE_RETRIES;
+         i++) {
+        if (clock_monotonic_ns() >= deadline_ns || is_cancelled(job))
+            break;
+        clock_sleep_ms(DATABASE_RETRY_MS);
+        begin_response_again(job);
+        *err = (struct err){0};
+        code = identify_and_handle(job, err);
+    }
+    return code;
+}
+
+void http_job_finish(struct http_job *job, enum err_code code, const struct err *err)
+{
+    if (code)
+        http_job_fail(job, 0, err);
+    size_t plain_bytes = job->response.bytes.size;
+    compress_answer(&job->request, &job->response);
+    if (!charge_answer(job, plain_bytes)) {
+        struct err busy;
+        err_set(&busy, ERR_BUSY,
+                "the server is sending as many large answers as it can hold; try again soon");
+        busy.retry_after_s = 5;
+        http_job_fail(job, 0, &busy);
+    }
+    if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
+        http_response_read_chunk(job);
+    /* Nothing has been sent yet, so the client can still get a problem instead. */
+    if (job->has_failed) {
+        job->has_failed = false;
+        http_job_fail(job, 0, &job->err);
+    }
+}
+
+/* False when the request waits for its turn. */
+static bool handle_in_turn(struct http_job *job)
+{
+    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
+    enum concurrency_limit_outcome outcome;
+    do {
+        struct err err = {0};
+        outcome = CONCURRENCY_LIMIT_REFUSED;
+        begin_response_again(job); /* it may hold what was added before there was no turn */
+        enum err_code code = handle_patiently(job, &err);
+        bool lacks_turn = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
+        if (lacks_turn && only_reads(&job->request))
+            outcome =
+                concurrency_limit_take_or_wait(job->request.server->concurrency, concurrency_slot);
+        if (outcome == CONCURRENCY_LIMIT_WAITING)
+            return false;
+        if (outcome == CONCURRENCY_LIMIT_REFUSED)
+            http_job_finish(job, code, &err);
+    } while (outcome == CONCURRENCY_LIMIT_TAKEN);
+    return true;
+}
+
+/* False when the request waits for its turn: another thread may have the job by now. */
+static bool run(struct http_job *job)
+{
+    struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
+    if (is_cancelled(job))
+        answer_nobody(job);
+    else if (concurrency_slot->is_held && http_server_is_stopping(job->loop->http))
+        fail_stopping(job); /* it begins no reports: a turn that was handed on is handed on again */
+    else if (has_queued_too_long(job))
+        fail_queued(job);
+    else if (!handle_in_turn(job))
+        return false;
+    if (concurrency_slot->is_held)
+        concurrency_limit_give(job->request.server->concurrency, concurrency_slot);
+    return true;
+}
+
+static void run_on_worker(struct worker_job *work)
+{
+    struct http_job *job = (struct http_job *)work;
+    if (run(job))
+        send_answer(job);
+}
+
+static void run_again(struct concurrency_slot *concurrency_slot)
+{
+    struct http_job *job =
+        (struct http_job *)(void *)((char *)concurrency_slot -
+                                    offsetof(struct http_job, request.concurrency_slot));
+    worker_submit_admitted(job->loop->http->workers, &job->work);
+}
+
+/* Senders wait for a flush, a slow bucket perhaps, and readers for processors: neither waits for
+ * the other. */
+static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
+{
+    const unsigned flags = request->route->flags;
+    return flags & ROUTE_PROBE   ? http->probes
+           : flags & ROUTE_AGENT ? http->ingest_body
+                                 : http->workers;
+}
+
+enum err_code http_job_submit(struct http_job *job, struct err *err)
+{
+    struct http_server *http = job->loop->http;
+    job->work.run = run_on_worker;
+    job->request.concurrency_slot.wake = run_again;
+    job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
+    job->queued_ns = clock_monotonic_ns();
+    if (job->request.route->flags & ROUTE_AGENT)
+        job->request.deadline_ns = job->queued_ns + INGEST_MS * CLOCK_NS_PER_MS;
+    job->reference_count++;
+    enum err_code code = worker_submit(pool_of(http, &job->request), &job->work, err);
+    if (code)
+        job->reference_count--;
+    return code;
+}

@@ -1,0 +1,452 @@
+#include "api/server/server_run.h"
+
+#include "api/core/disk.h"
+#include "api/core/integrity.h"
+#include "api/core/memory_gate.h"
+#include "api/core/metrics.h"
+#include "api/core/object_store_setup.h"
+#include "api/core/query_memory.h"
+#include "api/core/server.h"
+#include "api/core/server_key.h"
+#include "api/core/settings.h"
+#include "api/core/store_damage.h"
+#include "api/core/worker.h"
+#include "api/debuginfo/fetch_job.h"
+#include "api/debuginfo/job_queue.h"
+#include "api/debuginfo/symbol_tables.h"
+#include "api/debuginfo/upstreams.h"
+#include "api/http/concurrency_limit.h"
+#include "api/http/rate_limiter.h"
+#include "api/identity/auth.h"
+#include "api/identity/identity.h"
+#include "api/identity/tenant_limits.h"
+#include "api/ingest/ingest_limits.h"
+#include "api/ingest/sources.h"
+#include "api/ops/object_readiness.h"
+#include "api/ops/scrub.h"
+#include "api/query/report_cache.h"
+#include "api/report/symbol_resolver.h"
+#include "api/server/gauges.h"
+#include "api/server/http_server.h"
+#include "api/share/profile_cache.h"
+#include "api/share/share.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/object_s3.h"
+#include "lib/io/pg.h"
+#include "store/store.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    JOBS_CONNECTIONS = 4,
+    LIMITER_ENTRIES = 1 << 16,
+    AUTH_ENTRIES = 1 << 12,
+};
+
+/* Background work: one thread that wakes up every few seconds. */
+struct jobs {
+    struct server *server;
+    pthread_t thread;
+    bool has_more;         /* the last round left work behind; of the thread that does the rounds */
+    pthread_mutex_t mutex; /* guards should_stop */
+    pthread_cond_t wake;
+    bool should_stop;
+};
+
+static void run_job(struct jobs *jobs, const char *name,
+                    enum err_code (*run)(struct jobs *jobs, struct err *err))
+{
+    struct err err;
+    char text[ERR_MESSAGE_BYTES + 16];
+    if (run(jobs, &err))
+        log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", name,
+                  err_code_name(err.code), log_quote(err.message, text, sizeof(text)));
+}
+
+/*
+ * What deletes objects runs under a lock, which a backup holds while it copies them. The lock
+ * belongs to the session, so that the same session does the work: when it breaks, both end.
+ */
+static enum err_code sweep(struct jobs *jobs, struct err *err)
+{
+    struct server *server = jobs->server;
+    jobs->has_more = false;
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT, "SELECT pg_try_advisory_lock($1)", arena,
+                               &result, err, PG_I64(SERVER_SWEEP_LOCK));
+    if (code || !pg_get_bool(result, 0, 0))
+        return code;
+    code = share_jobs_run(server, connection, &jobs->has_more, err);
+    struct err unlock_err;
+    if (pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
+                        code ? &unlock_err : err, PG_I64(SERVER_SWEEP_LOCK)) &&
+        !code)
+        code = err_add(err, "unlocking the sweep");
+    return code;
+}
+
+static enum err_code write_views(struct jobs *jobs, struct err *err)
+{
+    return share_jobs_write_views(jobs->server, err);
+}
+
+static enum err_code clean_identity(struct jobs *jobs, struct err *err)
+{
+    return identity_jobs_run(jobs->server, err);
+}
+
+static enum err_code write_senders(struct jobs *jobs, struct err *err)
+{
+    return sources_jobs_run(jobs->server, err);
+}
+
+static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
+{
+    return gauges_refresh(jobs->server->gauges, err);
+}
+
+/* Sleeps for the interval, unless there is more to do; false when it is time to end. */
+static bool wait_for_round(struct jobs *jobs)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (!jobs->has_more)
+        until.tv_sec += jobs->server->settings->jobs_interval_s;
+    pthread_mutex_lock(&jobs->mutex);
+    while (!jobs->should_stop)
+        if (pthread_cond_timedwait(&jobs->wake, &jobs->mutex, &until) != 0)
+            break;
+    bool goes_on = !jobs->should_stop;
+    pthread_mutex_unlock(&jobs->mutex);
+    return goes_on;
+}
+
+static void *jobs_main(void *context)
+{
+    struct jobs *jobs = context;
+    while (wait_for_round(jobs)) {
+        run_job(jobs, "views", write_views);
+        run_job(jobs, "shares", sweep);
+        run_job(jobs, "identity", clean_identity);
+        run_job(jobs, "senders", write_senders);
+        run_job(jobs, "gauges", refresh_gauges);
+    }
+    return NULL;
+}
+
+static enum err_code jobs_start(struct jobs *jobs, struct server *server, struct err *err)
+{
+    pthread_condattr_t attributes;
+    *jobs = (struct jobs){.server = server};
+    pthread_mutex_init(&jobs->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&jobs->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&jobs->thread, NULL, jobs_main, jobs) != 0)
+        return err_set(err, ERR_INTERNAL, "cannot start the thread for background work");
+    return ERR_NONE;
+}
+
+static void jobs_stop(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->mutex);
+    jobs->should_stop = true;
+    pthread_cond_signal(&jobs->wake);
+    pthread_mutex_unlock(&jobs->mutex);
+    pthread_join(jobs->thread, NULL);
+    /* Once more, for what is counted in memory. */
+    run_job(jobs, "views", write_views);
+    run_job(jobs, "senders", write_senders);
+    pthread_cond_destroy(&jobs->wake);
+    pthread_mutex_destroy(&jobs->mutex);
+}
+
+static void report_bucket(bool is_responding)
+{
+    if (is_responding)
+        log_event(LOG_INFO, "the S3 server responds again", "pid=%d", (int)getpid());
+    else
+        log_event(LOG_ERROR,
+                  "the S3 server does not respond; requests that need it get 503 until it does",
+                  "pid=%d", (int)getpid());
+}
+
+static enum err_code open_objects(struct server *server, struct err *err)
+{
+    enum err_code code = object_store_setup_open(server->settings, &server->objects, err);
+    if (!code && object_store_setup_are_in_s3(server->settings))
+        code = object_s3_watch(server->objects, report_bucket, err);
+    return code ? code : object_sweep_temporary(server->objects, err);
+}
+
+/* That folder is there, also where the objects are in a bucket. */
+static enum err_code watch_disk(struct server *server, struct err *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/objects", server->settings->data_dir);
+    return disk_create(folder, server->settings->min_free_bytes, &server->disk, err);
+}
+
+static void report_store(void *context, const char *work, const struct err *err)
+{
+    (void)context;
+    char text[ERR_MESSAGE_BYTES + 16];
+    log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", work,
+              err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
+}
+
+static void note_damage(void *context, const struct store_damage *damage)
+{
+    (void)!store_damage_log_note(context, damage);
+}
+
+/* Each waiting request holds a thread: when nearly all do, nobody else can come. */
+static int flush_requests(const struct settings *settings)
+{
+    return settings->intake_threads > 4 ? settings->intake_threads - 2
+                                        : 1 + settings->intake_threads / 2;
+}
+
+static enum err_code open_store(struct server *server, struct err *err)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    char name[HOST_NAME_MAX + 32];
+    gethostname(host, sizeof(host) - 1);
+    snprintf(name, sizeof(name), "%s process %d", host, (int)getpid());
+    const struct store_options options = {
+        .objects = server->objects,
+        .database = server->database,
+        .jobs_database = server->jobs_database,
+        .name = name,
+        .flush_interval_ms =
+            object_store_setup_are_in_s3(server->settings) ? OBJECT_STORE_SETUP_S3_FLUSH_MS : 0,
+        .flush_requests =
+            object_store_setup_are_in_s3(server->settings) ? flush_requests(server->settings) : 0,
+        .retention_s = server->settings->tenant_profile_retention_s,
+        .query_time_s = (int64_t)server->settings->tenant_limits[TENANT_LIMIT_QUERY_TIME_S],
+        .report = report_store,
+        .damaged = note_damage,
+        .damaged_context = server->store_damage,
+        .cache_bytes = (size_t)server->settings->block_cache_bytes,
+        .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
+        .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
+    };
+    return store_open(&options, &server->store, err);
+}
+
+static enum err_code create_http(struct server *server, const struct server_start *start,
+                                 struct err *err)
+{
+    const struct settings *settings = server->settings;
+    struct http_listener listeners[SERVER_MAX_LISTENERS];
+    for (int i = 0; i < start->listener_count; i++)
+        listeners[i] = (struct http_listener){.fd = start->listeners[i], .is_tls = true};
+    const struct http_options options = {
+        .listeners = listeners,
+        .listener_count = (size_t)start->listener_count,
+        .certificate_path = settings->tls_cert,
+        .key_path = settings->tls_key,
+        .access_log_path = *settings->access_log ? settings->access_log : NULL,
+        .public_url = settings->public_url,
+        .enable_http2 = settings->http2,
+        .trust_forwarded_for = settings->trust_forwarded_for,
+        .loop_count = settings->loop_threads,
+        .worker_count = settings->worker_threads,
+        .intake_count = settings->intake_threads,
+        .max_queued_requests = settings->worker_queue,
+        .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
+        .max_connections = settings->max_connections,
+        .max_connections_per_address = settings->max_connections_per_address,
+        .reserved_connections = settings->reserved_connections,
+        .idle_timeout_s = settings->idle_timeout_s,
+        .slow_timeout_s = settings->request_timeout_s,
+        .send_timeout_s = settings->idle_timeout_s,
+    };
+    return http_server_create(server, &options, &server->http, err);
+}
+
+static void report_database(bool is_responding)
+{
+    if (is_responding)
+        log_event(LOG_INFO, "the database responds again", "pid=%d", (int)getpid());
+    else
+        log_event(LOG_ERROR, "the database does not respond; requests get 503 until it does",
+                  "pid=%d", (int)getpid());
+}
+
+/* Both pools go to the same database. */
+static enum err_code watch_database(struct server *server, const struct server_start *start,
+                                    struct err *err)
+{
+    enum err_code code =
+        pg_watch_create(start->conninfo, report_database, &server->database_watch, err);
+    if (code)
+        return code;
+    pg_pool_set_patience(server->database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_patience(server->jobs_database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_deadlines(server->database, SERVER_STATEMENT_MS, server->database_watch);
+    pg_pool_set_deadlines(server->jobs_database, SERVER_JOBS_STATEMENT_MS, server->database_watch);
+    return ERR_NONE;
+}
+
+static enum err_code build(struct server *server, const struct server_start *start, struct err *err)
+{
+    const struct settings *settings = server->settings;
+    enum err_code code = open_objects(server, err);
+    if (!code)
+        code = watch_disk(server, err);
+    if (!code)
+        code = object_readiness_create(server->objects, &server->object_readiness, err);
+    if (code)
+        return code;
+    /* One for each thread that may handle an upload. */
+    server->writers =
+        worker_pool_create(settings->worker_threads, settings->worker_threads, SIZE_MAX);
+    server->database = pg_pool_create(start->conninfo, start->set_roles ? "perfolio_server" : NULL,
+                                      settings->database_connections);
+    server->jobs_database = pg_pool_create(
+        start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
+    code = watch_database(server, start, err);
+    if (code)
+        return code;
+    server->metrics = metrics_create();
+    server->integrity = integrity_create(server->metrics);
+    server->key = server_key_create();
+    server->memory_gate = memory_gate_create(settings->max_heavy_memory);
+    server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
+    server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
+    server->auth = auth_create(AUTH_ENTRIES);
+    server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
+    server->sources = sources_create();
+    server->symbol_tables = symbol_tables_create();
+    server->ingest_limits = ingest_limits_memory_create(clock_monotonic_ns);
+    server->symbol_resolver = symbol_resolver_create(server, 0);
+    server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
+    server->shares = share_runtime_create();
+    server->query_memory = query_memory_create(settings->max_query_memory);
+    server->report_cache = report_cache_create((size_t)settings->query_cache_bytes / 2);
+    server->concurrency =
+        concurrency_limit_create(settings->worker_threads, settings->worker_queue);
+    server->gauges = gauges_create(server);
+    code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
+    if (!code)
+        code = open_store(server, err);
+    return code ? code : create_http(server, start, err);
+}
+
+static void tear_down(struct server *server)
+{
+    http_server_destroy(server->http);
+    scrub_stop(server->scrub);
+    debuginfo_fetch_stop(server->debuginfo_fetch);
+    debuginfo_jobs_stop(server->debuginfo_jobs);
+    store_close(server->store);
+    gauges_destroy(server->gauges);
+    report_cache_destroy(server->report_cache);
+    share_runtime_destroy(server->shares);
+    profile_cache_destroy(server->profiles);
+    symbol_resolver_destroy(server->symbol_resolver);
+    ingest_limits_memory_destroy(server->ingest_limits);
+    debuginfod_client_destroy(server->debuginfod);
+    symbol_tables_destroy(server->symbol_tables);
+    sources_destroy(server->sources);
+    tenant_limits_destroy(server->tenant_limits);
+    auth_destroy(server->auth);
+    rate_limiter_destroy(server->rate_limiter);
+    store_damage_log_destroy(server->store_damage);
+    memory_gate_destroy(server->memory_gate);
+    server_key_destroy(server->key);
+    integrity_destroy(server->integrity);
+    metrics_destroy(server->metrics);
+    concurrency_limit_destroy(server->concurrency);
+    query_memory_destroy(server->query_memory);
+    if (server->jobs_database)
+        pg_pool_destroy(server->jobs_database);
+    if (server->database)
+        pg_pool_destroy(server->database);
+    pg_watch_destroy(server->database_watch);
+    worker_pool_destroy(server->writers);
+    disk_destroy(server->disk);
+    object_readiness_destroy(server->object_readiness);
+    object_store_close(server->objects);
+}
+
+static void reload(struct server *server)
+{
+    struct err err;
+    char text[ERR_MESSAGE_BYTES + 16];
+    if (http_server_reload(server->http, &err))
+        log_event(LOG_ERROR, "reload failed, the old settings stay in use", "error=%s",
+                  log_quote(err.message, text, sizeof(text)));
+    else
+        log_event(LOG_INFO, "reloaded certificate and access log", "pid=%d", (int)getpid());
+}
+
+static void serve_until_stopped(struct server *server, const sigset_t *signals)
+{
+    for (;;) {
+        int number = sigwaitinfo(signals, NULL);
+        if (number == SIGHUP)
+            reload(server);
+        else if (number == SIGTERM || number == SIGINT)
+            return;
+    }
+}
+
+static void report_ready(int fd)
+{
+    if (fd < 0)
+        return;
+    ssize_t written = write(fd, "R", 1);
+    (void)written; /* a supervisor that is gone takes us with it */
+    close(fd);
+}
+
+enum err_code server_run(const struct settings *settings, const struct server_start *start,
+                         struct err *err)
+{
+    struct server server = {.settings = settings};
+    struct jobs jobs;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    /* Before the first thread, so that all inherit it and only sigwaitinfo below sees them. */
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    enum err_code code = build(&server, start, err);
+    if (!code)
+        code = http_server_start(server.http, err);
+    if (!code)
+        code = debuginfo_jobs_start(&server, &server.debuginfo_jobs, err);
+    if (!code)
+        code = debuginfo_fetch_start(&server, &server.debuginfo_fetch, err);
+    if (!code)
+        code = scrub_start(&server, &server.scrub, err);
+    if (!code)
+        code = jobs_start(&jobs, &server, err);
+    if (!code) {
+        report_ready(start->ready_fd);
+        serve_until_stopped(&server, &signals);
+        bool was_quiet = http_server_stop(server.http, settings->shutdown_timeout_s * 1000);
+        jobs_stop(&jobs);
+        log_event(LOG_INFO, "stopped", "requests_cut_off=%s", was_quiet ? "none" : "some");
+    }
+    tear_down(&server);
+    return code;
+}

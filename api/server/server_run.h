@@ -1,0 +1,43 @@
+/*
+ * server_run: the process that serves: builds all parts (api/core/server.h), runs background work,
+ * and ends them in order.
+ */
+#ifndef API_SERVER_SERVER_RUN_H
+#define API_SERVER_SERVER_RUN_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+
+struct settings;
+
+enum { SERVER_MAX_LISTENERS = 16 };
+
+enum {
+    /* How long a request waits for a database that restarts, before it is answered 503. */
+    SERVER_DATABASE_WAIT_MS = 1500,
+    /* Deadlines of statements while the database responds: of requests, and of background work and
+     * operator routes, which delete and count much at once. */
+    SERVER_STATEMENT_MS = 15000,
+    SERVER_JOBS_STATEMENT_MS = 60000,
+};
+
+/* What the supervisor hands to the process that serves. */
+struct server_start {
+    const char *conninfo;      /* of perfolio_server, or of an external database */
+    const char *jobs_conninfo; /* of perfolio_jobs, or of the same external database */
+    bool set_roles;            /* SET ROLE to those two after connecting (external database) */
+    int listeners[SERVER_MAX_LISTENERS]; /* bound and listening */
+    int listener_count;
+    int ready_fd; /* gets one byte when requests are answered; -1: nobody waits */
+};
+
+/*
+ * Builds all parts, serves until SIGTERM or SIGINT, then lets requests in flight finish. SIGHUP
+ * reads the certificate again and reopens the access log. settings name the certificate, the key
+ * and the data folder as this process sees them. Called once, by main.
+ */
+enum err_code server_run(const struct settings *settings, const struct server_start *start,
+                         struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,459 @@
+#include "api/share/source_links.h"
+
+#include "api/core/server.h"
+#include "api/debuginfo/symbol_tables.h"
+#include "api/http/json_body.h"
+#include "api/http/json_response.h"
+#include "api/identity/audit.h"
+#include "api/identity/tenant.h"
+#include "api/share/profile_cache.h"
+#include "api/share/share.h"
+#include "api/share/share_access.h"
+#include "api/share/share_symbolization.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    RULES_MAX = 100,
+    PREFIX_MAX_BYTES = 1024,
+    BUILD_ID_MAX_BYTES = 256,
+    LABEL_MAX_BYTES = 1024,
+    URL_MAX_BYTES = 2048,
+    REVISION_MAX_BYTES = 256,
+    AUDIENCE_MAX_BYTES = 16,
+    BODY_MAX_BYTES = 16 << 10
+};
+
+static const char scheme[] = "https://";
+
+/* ---- urls ---- */
+
+static bool is_host_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == ':';
+}
+
+/* Of RFC 3986; braces are of what is filled in. */
+static bool is_url_byte(char byte)
+{
+    return byte > ' ' && byte < 0x7f && !strchr("\"<>\\^`|{}", byte);
+}
+
+static enum err_code check_placeholder(const char *brace, size_t *ret_size, struct err *err)
+{
+    static const char *const known[] = {"{path}", "{line}", "{revision}"};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        *ret_size = strlen(known[i]);
+        if (strncmp(brace, known[i], *ret_size) == 0)
+            return ERR_NONE;
+    }
+    return err_set(err, ERR_INVALID,
+                   "url: braces are of {path}, {line} and {revision}; others are written %%7B and "
+                   "%%7D");
+}
+
+enum err_code source_links_check_url(const char *url, struct err *err)
+{
+    bool has_path = false;
+    if (strncmp(url, scheme, strlen(scheme)) != 0)
+        return err_set(err, ERR_INVALID, "url: it begins with https://");
+    const char *at = url + strlen(scheme), *host = at;
+    while (is_host_byte(*at))
+        at++;
+    if (at == host || *at != '/')
+        return err_set(err, ERR_INVALID,
+                       "url: after https:// comes a host's name and a path, as in "
+                       "https://example.com/shop/blob/{revision}/{path}#L{line}");
+    for (size_t size = 1; *at; at += size, size = 1) {
+        if (*at == '{') {
+            enum err_code code = check_placeholder(at, &size, err);
+            if (code)
+                return code;
+            has_path |= size == strlen("{path}") && at[1] == 'p';
+        } else if (!is_url_byte(*at)) {
+            return err_set(err, ERR_INVALID,
+                           "url: it has a character that must be written with %%, at byte %zu",
+                           (size_t)(at - url));
+        }
+    }
+    return has_path ? ERR_NONE
+                    : err_set(err, ERR_INVALID,
+                              "url: {path} must be in it, or all files would lead to one page");
+}
+
+bool source_links_match(struct span pattern, struct span text)
+{
+    size_t at = 0, in = 0, star = SIZE_MAX, resume = 0;
+    while (in < text.size) {
+        if (at < pattern.size && pattern.data[at] == '*') {
+            star = at++;
+            resume = in;
+        } else if (at < pattern.size &&
+                   (pattern.data[at] == '?' || pattern.data[at] == text.data[in])) {
+            at++;
+            in++;
+        } else if (star != SIZE_MAX) { /* the last star takes one more */
+            at = star + 1;
+            in = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (at < pattern.size && pattern.data[at] == '*')
+        at++;
+    return at == pattern.size;
+}
+
+/* ---- a team's rules ---- */
+
+/* In the order in which they count. */
+#define RULE_SELECT                                                                                \
+    "SELECT id, path_prefix, build_id, label, url, revision, audience, rfc3339(created_at)"        \
+    " FROM source_link WHERE tenant_id = $1"
+#define RULE_ORDER " ORDER BY (build_id = ''), (label = ''), length(path_prefix) DESC, id DESC"
+
+static void write_rule(struct json_response *answer, const struct pg_result *rows, int row)
+{
+    json_response_open(answer, NULL, '{');
+    json_response_cell_i64(answer, "id", rows, row, 0);
+    json_response_cell_text(answer, "path_prefix", rows, row, 1);
+    json_response_cell_text(answer, "build_id", rows, row, 2);
+    json_response_cell_text(answer, "label", rows, row, 3);
+    json_response_cell_text(answer, "url", rows, row, 4);
+    json_response_cell_text(answer, "revision", rows, row, 5);
+    json_response_cell_text(answer, "audience", rows, row, 6);
+    json_response_cell_text(answer, "created_at", rows, row, 7);
+    json_response_close(answer, '}');
+}
+
+static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {NULL};
+    const int64_t tenant_id = request->principal.tenant_id;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id, RULE_SELECT RULE_ORDER, request->arena, &rows,
+                               err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    json_response_auto answer;
+    json_response_init(&answer);
+    json_response_open(&answer, NULL, '{');
+    json_response_open(&answer, "links", '[');
+    for (int row = 0; row < pg_row_count(rows); row++)
+        write_rule(&answer, rows, row);
+    json_response_close(&answer, ']');
+    json_response_close(&answer, '}');
+    return json_response_send(&answer, request, response, 200, err);
+}
+
+struct wish {
+    const char *path_prefix;
+    const char *build_id;
+    const char *label;
+    const char *url;
+    const char *revision;
+    const char *audience;
+};
+
+static const char *text_or(const char *text, const char *fallback)
+{
+    return text ? text : fallback;
+}
+
+static enum err_code check_wish(const struct wish *wish, struct err *err)
+{
+    const char *equals = strchr(wish->label, '=');
+    if (*wish->label && (!equals || equals == wish->label || !equals[1]))
+        return err_set(err, ERR_INVALID, "label: it is written key=value, as in service=shop");
+    if (strcmp(wish->audience, "team") != 0 && strcmp(wish->audience, "everyone") != 0)
+        return err_set(err, ERR_INVALID, "audience is team or everyone");
+    if (strstr(wish->url, "{revision}") && !*wish->revision)
+        return err_set(err, ERR_INVALID,
+                       "revision: the url asks for one, which may be a branch, as in main");
+    return source_links_check_url(wish->url, err);
+}
+
+static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+{
+    static const char *const known[] = {"path_prefix", "build_id", "label", "url",
+                                        "revision",    "audience", NULL};
+    struct json_body *body = NULL;
+    *wish = (struct wish){0};
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "path_prefix", 0, PREFIX_MAX_BYTES, &wish->path_prefix, err);
+    if (!code)
+        code = json_body_text(body, "build_id", 0, BUILD_ID_MAX_BYTES, &wish->build_id, err);
+    if (!code)
+        code = json_body_text(body, "label", 0, LABEL_MAX_BYTES, &wish->label, err);
+    if (!code)
+        code = json_body_text(body, "url", 1, URL_MAX_BYTES, &wish->url, err);
+    if (!code)
+        code = json_body_text(body, "revision", 0, REVISION_MAX_BYTES, &wish->revision, err);
+    if (!code)
+        code = json_body_text(body, "audience", 0, AUDIENCE_MAX_BYTES, &wish->audience, err);
+    if (code)
+        return code;
+    wish->path_prefix = text_or(wish->path_prefix, "");
+    wish->build_id = text_or(wish->build_id, "");
+    wish->label = text_or(wish->label, "");
+    wish->revision = text_or(wish->revision, "");
+    wish->audience = text_or(wish->audience, "team");
+    return check_wish(wish, err);
+}
+
+static enum err_code insert(struct pg_connection *connection, struct request *request,
+                            const struct wish *wish, struct pg_result **ret_rows, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    return pg_query_values(
+        connection, tenant_id,
+        "INSERT INTO source_link (tenant_id, path_prefix, build_id, label, url, revision, audience)"
+        " SELECT $1, $2, $3, $4, $5, $6, $7"
+        " WHERE (SELECT count(*) FROM source_link WHERE tenant_id = $1) < $8"
+        " RETURNING id, path_prefix, build_id, label, url, revision, audience, rfc3339(created_at)",
+        request->arena, ret_rows, err, PG_I64(tenant_id), PG_TEXT(wish->path_prefix),
+        PG_TEXT(wish->build_id), PG_TEXT(wish->label), PG_TEXT(wish->url), PG_TEXT(wish->revision),
+        PG_TEXT(wish->audience), PG_I64(RULES_MAX));
+}
+
+static enum err_code begin_change(struct request *request, struct pg_connection **connection,
+                                  struct err *err)
+{
+    enum err_code code = pg_take(request->server->database, connection, err);
+    if (!code)
+        code = tenant_begin(*connection, request->principal.tenant_id, request->arena, err);
+    if (!code) /* or two at once would both be the hundredth */
+        code = pg_queue_values(
+            *connection, request->principal.tenant_id,
+            "SELECT pg_advisory_xact_lock(hashtextextended('source link ' || $1::text, 0))",
+            request->arena, err, PG_I64(request->principal.tenant_id));
+    return code;
+}
+
+static enum err_code add_rule(struct request *request, struct response *response, struct err *err)
+{
+    struct wish wish;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = read_wish(request, &wish, err);
+    if (!code)
+        code = begin_change(request, &connection, err);
+    if (!code)
+        code = insert(connection, request, &wish, &rows, err);
+    if (!code && pg_row_count(rows) == 0)
+        code =
+            err_set(err, ERR_INVALID,
+                    "A team has at most %d source links: remove one, or let one prefix lead more",
+                    RULES_MAX);
+    if (!code)
+        code = audit_record(
+            connection, request, "source_link.add",
+            arena_printf(request->arena, "%.200s -> %.250s", wish.path_prefix, wish.url), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    json_response_auto answer;
+    json_response_init(&answer);
+    write_rule(&answer, rows, 0);
+    return json_response_send(&answer, request, response, 200, err);
+}
+
+static enum err_code remove_rule(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    int64_t id;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = json_response_path_id(request, 0, &id, err);
+    if (!code)
+        code = begin_change(request, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               "DELETE FROM source_link WHERE tenant_id = $1 AND id = $2"
+                               " RETURNING url",
+                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
+                               PG_I64(id));
+    if (!code && pg_row_count(rows) == 0)
+        code = err_set(err, ERR_NOT_FOUND, "There is no source link %" PRId64, id);
+    if (!code)
+        code = audit_record(connection, request, "source_link.remove",
+                            arena_printf(request->arena, "%.400s", pg_get_text(rows, 0, 0)), err);
+    if (!code)
+        code = pg_commit(connection, err);
+    return code ? code : json_response_nothing(request, response);
+}
+
+/* ---- of a share ---- */
+
+/* Who is not of the share's team sees what the team shows to everyone. */
+static bool is_of_team(const struct request *request, const struct share *share)
+{
+    return request->principal.kind != PRINCIPAL_ANONYMOUS &&
+           request->principal.tenant_id == share->tenant_id &&
+           principal_has(&request->principal, SCOPE_READ);
+}
+
+static enum err_code find_rules(struct request *request, const struct share *share,
+                                struct pg_result **ret_rows, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code
+                : pg_query_values(connection, share->tenant_id,
+                                  RULE_SELECT " AND ($2 OR audience = 'everyone')" RULE_ORDER,
+                                  request->arena, ret_rows, err, PG_I64(share->tenant_id),
+                                  PG_BOOL(is_of_team(request, share)));
+}
+
+static bool has_label(const struct profile *profile, struct span label)
+{
+    const uint8_t *equals = memchr(label.data, '=', label.size);
+    const size_t key_size = (size_t)(equals - label.data);
+    const struct span key = span_of(label.data, key_size),
+                      text = span_of(equals + 1, label.size - key_size - 1);
+    const uint32_t count = profile->sample_count ? profile->label_start[profile->sample_count] : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct profile_label *found = &profile->labels[i];
+        if (!found->is_numeric && span_equal(profile_string(profile, found->key), key) &&
+            span_equal(profile_string(profile, found->text), text))
+            return true;
+    }
+    return false;
+}
+
+static bool is_chosen(const struct profile *profile, const struct profile_mapping *mapping,
+                      struct span pattern)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    const struct span build_id = profile_string(profile, mapping->build_id);
+    if (build_id.size == 0 || mapping->filename == 0)
+        return false;
+    return source_links_match(pattern, build_id) ||
+           (symbol_tables_id(build_id, id) && source_links_match(pattern, span_text(id)));
+}
+
+static const char *copy_text(struct arena *arena, struct span text)
+{
+    return arena_strndup(arena, text.data, text.size);
+}
+
+/* The files of the binaries that the build id chooses; false where it chooses none. */
+static bool write_binaries(struct arena *arena, struct json_response *answer,
+                           const struct profile *profile, struct span pattern)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < profile->mapping_count && !has_any; i++)
+        has_any = is_chosen(profile, &profile->mappings[i], pattern);
+    if (!has_any)
+        return false;
+    json_response_open(answer, NULL, '{');
+    json_response_open(answer, "binaries", '[');
+    for (uint32_t i = 0; i < profile->mapping_count; i++)
+        if (is_chosen(profile, &profile->mappings[i], pattern))
+            json_response_text(
+                answer, NULL,
+                copy_text(arena, profile_string(profile, profile->mappings[i].filename)));
+    json_response_close(answer, ']');
+    return true;
+}
+
+/* A revision is one part of a path or more: all else is escaped. */
+static const char *fill_in_revision(struct arena *arena, const char *url, const char *revision)
+{
+    static const char placeholder[] = "{revision}";
+    buf_auto text;
+    buf_init(&text, URL_MAX_BYTES * (3 * REVISION_MAX_BYTES));
+    for (const char *found; (found = strstr(url, placeholder)); url = found + strlen(placeholder)) {
+        buf_append(&text, url, (size_t)(found - url));
+        for (const char *at = revision; *at; at++) {
+            const unsigned char byte = (unsigned char)*at;
+            const bool is_plain = (is_host_byte(*at) && byte != ':') || strchr("/_~", byte);
+            buf_printf(&text, is_plain ? "%c" : "%%%02X", byte);
+        }
+    }
+    buf_append_text(&text, url);
+    return arena_strndup(arena, text.data, text.size);
+}
+
+/* profile NULL: no rule asks for it. */
+static void write_links(struct request *request, struct json_response *answer,
+                        const struct pg_result *rows, const struct profile *profile)
+{
+    json_response_open(answer, NULL, '{');
+    json_response_open(answer, "links", '[');
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        const struct span build_id = span_text(pg_get_text(rows, row, 2)),
+                          label = span_text(pg_get_text(rows, row, 3));
+        if (label.size && !has_label(profile, label))
+            continue;
+        if (!build_id.size) {
+            json_response_open(answer, NULL, '{');
+            json_response_null(answer, "binaries");
+        } else if (!write_binaries(request->arena, answer, profile, build_id)) {
+            continue;
+        }
+        json_response_cell_text(answer, "path_prefix", rows, row, 1);
+        json_response_text(
+            answer, "url",
+            fill_in_revision(request->arena, pg_get_text(rows, row, 4), pg_get_text(rows, row, 5)));
+        json_response_close(answer, '}');
+    }
+    json_response_close(answer, ']');
+    json_response_close(answer, '}');
+}
+
+static bool asks_for_profile(const struct pg_result *rows)
+{
+    for (int row = 0; row < pg_row_count(rows); row++)
+        if (*pg_get_text(rows, row, 2) || *pg_get_text(rows, row, 3))
+            return true;
+    return false;
+}
+
+static enum err_code list_of_share(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    static const char *const known[] = {NULL};
+    struct share share;
+    struct pg_result *rows;
+    profile_cache_auto entry = NULL;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = share_access_find(request, request->path_params[0], &share, err);
+    if (!code)
+        code = find_rules(request, &share, &rows, err);
+    if (!code && asks_for_profile(rows))
+        code = share_symbolization_ref_profile(request, &share, &entry, err);
+    if (code)
+        return code;
+    json_response_auto answer;
+    json_response_init(&answer);
+    write_links(request, &answer, rows, entry ? profile_cache_get(entry) : NULL);
+    share_access_add_robots(request, response, &share);
+    return json_response_send(&answer, request, response, 200, err);
+}
+
+#define SOURCE_LINKS "/api/v1/source-links"
+
+static const struct route routes[] = {
+    {HTTP_GET, SOURCE_LINKS, ACCESS_SCOPES, SCOPE_READ, 0, 0, list_rules},
+    {HTTP_POST, SOURCE_LINKS, ACCESS_SCOPES, SCOPE_ADMIN, 0, BODY_MAX_BYTES, add_rule},
+    {HTTP_DELETE, SOURCE_LINKS "/{id}", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, remove_rule},
+    {HTTP_GET, "/api/v1/shares/{id}/source-links", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0,
+     list_of_share},
+};
+
+const struct route_table source_link_routes = {routes, sizeof(routes) / sizeof(*routes)};

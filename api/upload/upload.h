@@ -1,0 +1,28 @@
+/*
+ * upload: large files in parts: begin, put parts in any order, look what is there, complete.
+ *
+ * POST /api/v1/uploads gives an id, a token for those without an account, and the part size
+ * (UPLOAD_PART_BYTES). Each part is durable when its PUT is answered, and putting it again replaces
+ * it, so that a broken upload goes on where it stopped, for settings->upload_lifetime_s after the
+ * last part (anonymous_upload_lifetime_s without an account). api/share/share_upload.h completes
+ * uploads of profiles. Debug files come the same way, below UPLOAD_DEBUGINFO_PATH, with the scope
+ * debuginfo; api/debuginfo/routes.h completes them. Threads: any.
+ */
+#ifndef API_UPLOAD_UPLOAD_H
+#define API_UPLOAD_UPLOAD_H
+
+#include "api/http/route.h"
+
+struct arena;
+
+#define UPLOAD_PART_BYTES INT64_C(4194304)
+#define UPLOAD_DEBUGINFO_PATH "/api/v1/debuginfo/uploads"
+
+enum { UPLOAD_FILENAME_CHARACTERS = 255 };
+
+extern const struct route_table upload_routes;
+
+/* The last part of a path, without control characters; may be empty. */
+const char *upload_base_name(struct arena *arena, struct span path);
+
+#endif

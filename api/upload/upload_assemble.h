@@ -1,0 +1,55 @@
+/*
+ * upload_assemble: the parts of an upload, and how they become one object.
+ */
+#ifndef API_UPLOAD_UPLOAD_ASSEMBLE_H
+#define API_UPLOAD_UPLOAD_ASSEMBLE_H
+
+#include "api/core/integrity.h"
+#include "api/http/request.h"
+#include "lib/base/digest.h"
+
+/* One row of the table upload; texts are never NULL and live in the request's arena. */
+struct upload {
+    const char *id;
+    int64_t tenant_id;
+    struct span token_hash;
+    int64_t size_bytes;
+    int64_t part_bytes;
+    int64_t part_count;
+    const char *filename;
+    struct span sha256;   /* empty when the client did not say */
+    const char *share_id; /* "" until it is complete */
+    int64_t expires_ms;   /* since 1970 */
+};
+
+/* objects[n] is part n, its key is NULL while it is missing; part_count entries. */
+struct upload_parts {
+    struct integrity_object *objects;
+};
+
+/* The upload of an id that the request's principal may go on with. Handles: ERR_NOT_FOUND. */
+enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
+                               struct err *err) MUST_USE;
+
+enum err_code upload_parts_read(struct request *request, const struct upload *upload,
+                                struct upload_parts *ret_parts, struct err *err) MUST_USE;
+
+/*
+ * Claims the upload, streams its parts into the object of that key (1 MiB of memory at a time) and
+ * checks the SHA-256 if the client gave one. The claim lasts for two minutes, in which the caller
+ * deletes the upload's row or gives the claim back (upload_unclaim). After a failure neither claim
+ * nor object is left, and the parts are as they were, except for stored parts that are damaged,
+ * lost or unreadable: they are logged, counted and dropped, so that they are missing from then on
+ * and the client sends them again. Handles: ERR_CONFLICT (parts are missing or were dropped, or
+ * another request completes it), ERR_INVALID (SHA-256 differs).
+ */
+enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
+                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
+
+/* Opens the object that upload_join has just made. One that is not there is ERR_BUSY: the client
+ * has nothing to do with it, and its parts are still stored. Handles: as object_open. */
+enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err) MUST_USE;
+void upload_unclaim(struct request *request, const struct upload *upload);
+
+#endif

@@ -1,0 +1,59 @@
+#include "tests/unit/test.h"
+
+#include "api/core/assets.h"
+
+static void all_stand_in_order_and_are_found(void **state)
+{
+    (void)state;
+    size_t count;
+    const struct asset *assets = assets_all(&count);
+    assert_true(count > 5);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            assert_true(span_compare(span_text(assets[i - 1].name), span_text(assets[i].name)) < 0);
+        assert_ptr_equal(asset_find(span_text(assets[i].name)), &assets[i]);
+    }
+}
+
+static void what_the_server_needs_is_there(void **state)
+{
+    (void)state;
+    static const char *const needed[] = {"web/index.html", "web/favicon.svg", "openapi.yaml",
+                                         "DejaVuSans.ttf", "migrations/0001_identity.sql"};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+        const struct asset *asset = asset_find(span_text(needed[i]));
+        assert_non_null(asset);
+        assert_true(asset->bytes.size > 100);
+    }
+    const struct asset *shell = asset_find(SPAN_LITERAL("web/index.html"));
+    assert_non_null(memmem(shell->bytes.data, shell->bytes.size, "<!--perfolio:head-->", 20));
+}
+
+static void nothing_else_is_found(void **state)
+{
+    (void)state;
+    assert_null(asset_find(SPAN_LITERAL("")));
+    assert_null(asset_find(SPAN_LITERAL("web/index.htm")));
+    assert_null(asset_find(SPAN_LITERAL("web/index.htmlx")));
+    assert_null(asset_find(SPAN_LITERAL("web/../openapi.yaml")));
+    assert_null(asset_find(SPAN_LITERAL("zzz")));
+}
+
+static void endings_have_types(void **state)
+{
+    (void)state;
+    assert_string_equal(asset_content_type(SPAN_LITERAL("a.js")), "text/javascript; charset=utf-8");
+    assert_string_equal(asset_content_type(SPAN_LITERAL("a.svg")), "image/svg+xml");
+    assert_string_equal(asset_content_type(SPAN_LITERAL("a")), "application/octet-stream");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_stand_in_order_and_are_found),
+        cmocka_unit_test(what_the_server_needs_is_there),
+        cmocka_unit_test(nothing_else_is_found),
+        cmocka_unit_test(endings_have_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

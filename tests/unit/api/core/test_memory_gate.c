@@ -1,0 +1,153 @@
+#include "tests/unit/test.h"
+
+#include "api/core/memory_gate.h"
+#include "api/core/memory_info.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/profile/profile.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static void decodes_what_is_light_outside_the_gate(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct profile *profile;
+    struct memory_gate_slot place;
+    enum format format;
+    struct memory_gate *gate = memory_gate_create(64 * MIB);
+    assert_int_equal(memory_gate_enter(gate, 64 * MIB, "all", &err), ERR_NONE);
+    assert_int_equal(
+        memory_gate_decode(gate, SPAN_LITERAL("main;f 1\n"), NULL, &format, &profile, &place, &err),
+        ERR_NONE);
+    assert_int_equal(format, FORMAT_FOLDED);
+    assert_int_equal(place.held_bytes, 0);
+    assert_true(place.peak_bytes <= MEMORY_GATE_LIGHT_PEAK);
+    profile_destroy(profile);
+    memory_gate_leave(gate, 64 * MIB);
+    memory_gate_destroy(gate);
+}
+
+static void expands_a_heavy_profile_behind_the_gate(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct profile *profile;
+    struct profile_limits limits = {0};
+    struct memory_gate_slot place;
+    struct buf text, packed;
+    buf_init(&text, (size_t)MEMORY_GATE_LIGHT_BYTES * 2);
+    buf_init(&packed, 1 << 20);
+    while (text.size <= MEMORY_GATE_LIGHT_BYTES)
+        buf_append_text(&text, "main;parse;read 1\n");
+    assert_int_equal(compress_gzip(buf_span(&text), COMPRESS_GZIP_FAST, &packed, &err), ERR_NONE);
+    struct memory_gate *gate = memory_gate_create(256 * MIB);
+    assert_int_equal(
+        memory_gate_decode(gate, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        ERR_NONE);
+    assert_int_equal(profile->sample_count, 1);
+    /* As large as it is, no longer as large as it might have been. */
+    assert_true(place.held_bytes > 0 && place.held_bytes < MIB);
+    assert_true(place.peak_bytes > MEMORY_GATE_LIGHT_PEAK);
+    assert_int_equal(memory_gate_used_bytes(gate), place.held_bytes);
+    profile_destroy(profile);
+    memory_gate_leave(gate, place.held_bytes);
+    limits.raw_bytes = MEMORY_GATE_LIGHT_BYTES;
+    assert_int_equal(
+        memory_gate_decode(gate, buf_span(&packed), &limits, NULL, &profile, &place, &err),
+        ERR_TOO_LARGE);
+    assert_int_equal(memory_gate_used_bytes(gate), 0);
+    memory_gate_destroy(gate);
+    buf_fini(&text);
+    buf_fini(&packed);
+}
+
+static void refuses_what_can_never_fit_and_says_what_to_set(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct memory_gate *gate = memory_gate_create(64 * MIB);
+    assert_int_equal(memory_gate_enter(gate, 65 * MIB, "this report", &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, "this report needs about 66 MiB"));
+    assert_non_null(strstr(err.message, "64 MiB"));
+    assert_non_null(strstr(err.message, "--max-heavy-memory"));
+    memory_gate_destroy(gate);
+}
+
+static void takes_half_of_the_machine_unless_told(void **state)
+{
+    (void)state;
+    struct memory_gate *gate = memory_gate_create(0);
+    assert_true(memory_gate_max_bytes(gate) >= 256 * MIB);
+    assert_true(memory_gate_max_bytes(gate) <= 4096 * MIB);
+    memory_gate_destroy(gate);
+    assert_true(memory_info_total_bytes() > 0);
+    assert_int_equal(memory_info_share_bytes(1 << 30, 7 * MIB, 8 * MIB), 7 * MIB);
+}
+
+enum { HEAVY_COUNT = 2 }; /* fit at the same time */
+
+struct visitor {
+    struct memory_gate *gate;
+    uint64_t bytes;
+    atomic_ullong *inside;
+    atomic_ullong *most_inside;
+    enum err_code code;
+};
+
+static void *visit(void *context)
+{
+    struct visitor *visitor = context;
+    struct err err = {0};
+    visitor->code = memory_gate_enter(visitor->gate, visitor->bytes, "a visit", &err);
+    if (visitor->code)
+        return NULL;
+    uint64_t now = atomic_fetch_add(visitor->inside, visitor->bytes) + visitor->bytes;
+    if (now > *visitor->most_inside)
+        *visitor->most_inside = now;
+    clock_sleep_ms(100);
+    atomic_fetch_sub(visitor->inside, visitor->bytes);
+    memory_gate_leave(visitor->gate, visitor->bytes);
+    return NULL;
+}
+
+static void lets_in_what_fits_some_wait_and_the_rest_is_refused(void **state)
+{
+    (void)state;
+    enum { VISITORS = HEAVY_COUNT + MEMORY_GATE_WAITERS + 6 };
+    struct visitor visitors[VISITORS];
+    pthread_t threads[VISITORS];
+    atomic_ullong inside = 0, most_inside = 0;
+    struct memory_gate *gate = memory_gate_create(100 * MIB);
+    for (unsigned i = 0; i < VISITORS; i++) {
+        visitors[i] = (struct visitor){.gate = gate,
+                                       .bytes = (40 + i % 3 * 5) * MIB,
+                                       .inside = &inside,
+                                       .most_inside = &most_inside};
+        assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
+    }
+    int refused_count = 0;
+    for (int i = 0; i < VISITORS; i++) {
+        pthread_join(threads[i], NULL);
+        refused_count += visitors[i].code == ERR_BUSY;
+    }
+    assert_true(most_inside > 40 * MIB && most_inside <= 100 * MIB);
+    assert_true(refused_count > 0 && refused_count <= 6);
+    assert_int_equal(memory_gate_used_bytes(gate), 0);
+    memory_gate_destroy(gate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_what_is_light_outside_the_gate),
+        cmocka_unit_test(expands_a_heavy_profile_behind_the_gate),
+        cmocka_unit_test(refuses_what_can_never_fit_and_says_what_to_set),
+        cmocka_unit_test(takes_half_of_the_machine_unless_told),
+        cmocka_unit_test(lets_in_what_fits_some_wait_and_the_rest_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+#include "tests/unit/test.h"
+
+#include "api/core/query_memory.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+enum { MIB = 1 << 20, BUDGET = 100 * MIB };
+
+/* A question of a tenant, and the places of its request. */
+struct asker {
+    struct store_query query;
+    struct query_memory_slot *places;
+    size_t needed; /* by the one that waits */
+    enum err_code code;
+    struct err err;
+    pthread_t thread;
+};
+
+struct fixture {
+    struct query_memory *memory;
+    struct arena *arena;
+};
+
+static int start(void **state)
+{
+    struct fixture *fixture = mem_new(struct fixture, 1);
+    fixture->memory = query_memory_create(BUDGET);
+    fixture->arena = arena_create();
+    *state = fixture;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct fixture *fixture = *state;
+    query_memory_destroy(fixture->memory);
+    arena_destroy(fixture->arena);
+    mem_free(fixture);
+    return 0;
+}
+
+static void enter(struct fixture *fixture, struct asker *asker, int64_t tenant_id)
+{
+    asker->query.tenant_id = tenant_id;
+    query_memory_enter(fixture->memory, fixture->arena, &asker->places, &asker->query);
+}
+
+static size_t grow(const struct asker *asker, size_t bytes)
+{
+    return asker->query.memory->grow(asker->query.memory->context, bytes);
+}
+
+static enum err_code wait_for(struct asker *asker, size_t needed)
+{
+    return asker->query.memory->wait(asker->query.memory->context, needed, needed, &asker->err);
+}
+
+static void *wait_on_thread(void *context)
+{
+    struct asker *asker = context;
+    asker->code = wait_for(asker, asker->needed);
+    return NULL;
+}
+
+/* Returns when it waits. */
+static void begin_to_wait(struct fixture *fixture, struct asker *asker, size_t needed)
+{
+    const int count = query_memory_waiting_count(fixture->memory);
+    asker->needed = needed;
+    assert_int_equal(pthread_create(&asker->thread, NULL, wait_on_thread, asker), 0);
+    while (query_memory_waiting_count(fixture->memory) == count)
+        clock_sleep_ms(1);
+}
+
+static void small_questions_are_free_and_larger_ones_grow(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker one = {0}, other = {0};
+    enter(fixture, &one, 1);
+    enter(fixture, &other, 1);
+    assert_true(grow(&one, 1) >= 1);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
+    assert_true(grow(&one, 60 * MIB) >= (size_t)60 * MIB);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 60 * MIB);
+    assert_true(grow(&other, 41 * MIB) < (size_t)41 * MIB);
+    assert_true(grow(&other, 20 * MIB) >= (size_t)20 * MIB); /* light */
+    assert_true(grow(&other, 40 * MIB) >= (size_t)40 * MIB);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), BUDGET);
+    query_memory_leave(&one.places);
+    query_memory_leave(&other.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
+}
+
+static void who_finds_no_room_lets_go_and_waits_for_twice_as_much(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker one = {0}, other = {0};
+    enter(fixture, &one, 1);
+    enter(fixture, &other, 1);
+    assert_true(grow(&one, 60 * MIB) >= (size_t)60 * MIB);
+    assert_true(grow(&other, 36 * MIB) >= (size_t)36 * MIB);
+    begin_to_wait(fixture, &other, 80 * MIB);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 60 * MIB);
+    query_memory_leave(&one.places);
+    pthread_join(other.thread, NULL);
+    assert_int_equal(other.code, ERR_NONE);
+    assert_true(grow(&other, 80 * MIB) >= (size_t)80 * MIB);
+    const struct store_memory *memory = other.query.memory;
+    assert_int_equal(memory->wait(memory->context, 40 * MIB, SIZE_MAX, &other.err), ERR_NONE);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 80 * MIB);
+    query_memory_leave(&other.places);
+}
+
+static void more_than_there_is_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker asker = {0};
+    enter(fixture, &asker, 1);
+    assert_true(grow(&asker, BUDGET + 1) <= (size_t)BUDGET);
+    assert_int_equal(wait_for(&asker, BUDGET + 1), ERR_LIMIT);
+    assert_non_null(strstr(asker.err.message, "--max-query-memory"));
+    query_memory_leave(&asker.places);
+}
+
+static void the_tenant_that_holds_least_is_next(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker large = {0}, other = {0}, more = {0}, poor = {0};
+    enter(fixture, &large, 1);
+    enter(fixture, &other, 3);
+    enter(fixture, &more, 1);
+    enter(fixture, &poor, 2);
+    assert_true(grow(&large, 48 * MIB) >= (size_t)48 * MIB);
+    assert_true(grow(&other, 44 * MIB) >= (size_t)44 * MIB);
+    begin_to_wait(fixture, &more, 40 * MIB); /* came first, of the tenant that holds most */
+    begin_to_wait(fixture, &poor, 40 * MIB);
+    assert_true(grow(&large, 52 * MIB) < (size_t)52 * MIB); /* there is room, for who waits */
+    query_memory_leave(&other.places);
+    pthread_join(poor.thread, NULL);
+    assert_int_equal(poor.code, ERR_NONE);
+    assert_int_equal(query_memory_waiting_count(fixture->memory), 1);
+    query_memory_leave(&large.places);
+    pthread_join(more.thread, NULL);
+    assert_int_equal(more.code, ERR_NONE);
+    query_memory_leave(&more.places);
+    query_memory_leave(&poor.places);
+}
+
+static void who_still_needs_another_answer_does_not_wait(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker both = {0}, other = {0};
+    enter(fixture, &both, 1);
+    assert_true(grow(&both, 40 * MIB) >= (size_t)40 * MIB);
+    enter(fixture, &both, 1); /* the other side of a diff */
+    enter(fixture, &other, 2);
+    assert_true(grow(&other, 60 * MIB) >= (size_t)60 * MIB);
+    assert_true(grow(&both, 40 * MIB) < (size_t)40 * MIB);
+    assert_int_equal(wait_for(&both, 40 * MIB), ERR_BUSY);
+    assert_int_equal(both.err.retry_after_s, QUERY_MEMORY_RETRY_S);
+    query_memory_leave(&both.places);
+    query_memory_leave(&other.places);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
+}
+
+static void answers_that_need_more_together_are_refused_for_good(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker both = {0};
+    enter(fixture, &both, 1);
+    assert_true(grow(&both, 60 * MIB) >= (size_t)60 * MIB);
+    enter(fixture, &both, 1);
+    assert_int_equal(wait_for(&both, 41 * MIB), ERR_LIMIT);
+    assert_int_equal(wait_for(&both, 40 * MIB), ERR_NONE); /* what is free */
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 100 * MIB);
+    query_memory_leave(&both.places);
+}
+
+static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker both = {0};
+    enter(fixture, &both, 1);
+    const struct store_memory *calls = both.query.memory;
+    assert_int_equal(calls->wait(calls->context, 40 * MIB, BUDGET, &both.err), ERR_NONE);
+    assert_int_equal(query_memory_used_bytes(fixture->memory), 80 * MIB);
+    enter(fixture, &both, 1);
+    assert_int_equal(wait_for(&both, 60 * MIB), ERR_BUSY);
+    assert_int_equal(wait_for(&both, 61 * MIB), ERR_LIMIT);
+    query_memory_leave(&both.places);
+}
+
+static void who_has_no_patience_does_not_wait(void **state)
+{
+    struct fixture *fixture = *state;
+    atomic_bool is_cancelled = true;
+    struct asker other = {0}, late = {.query.wait_limit.deadline_ns = 1},
+                 gone = {.query.wait_limit.is_cancelled = &is_cancelled};
+    enter(fixture, &other, 1);
+    enter(fixture, &late, 2);
+    enter(fixture, &gone, 2);
+    assert_true(grow(&other, BUDGET) >= (size_t)BUDGET);
+    assert_int_equal(wait_for(&late, 40 * MIB), ERR_BUSY);
+    assert_int_equal(wait_for(&gone, 40 * MIB), ERR_CANCELLED);
+    query_memory_leave(&other.places);
+    query_memory_leave(&late.places);
+    query_memory_leave(&gone.places);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(small_questions_are_free_and_larger_ones_grow, start, stop),
+        cmocka_unit_test_setup_teardown(who_finds_no_room_lets_go_and_waits_for_twice_as_much,
+                                        start, stop),
+        cmocka_unit_test_setup_teardown(more_than_there_is_is_refused, start, stop),
+        cmocka_unit_test_setup_teardown(the_tenant_that_holds_least_is_next, start, stop),
+        cmocka_unit_test_setup_teardown(who_still_needs_another_answer_does_not_wait, start, stop),
+        cmocka_unit_test_setup_teardown(answers_that_need_more_together_are_refused_for_good, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(what_was_taken_in_advance_refuses_nothing_for_good, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+#include "tests/unit/test.h"
+
+#include "api/server/connection_table.h"
+
+enum { TOTAL = 10, PER_ADDRESS = 4, RESERVED = 2, OPEN = TOTAL - RESERVED };
+
+static struct connection_entry entries[64];
+
+static int start(void **state)
+{
+    const struct connection_limits limits = {TOTAL, PER_ADDRESS, RESERVED};
+    *state = connection_table_create(&limits);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    connection_table_destroy(*state);
+    return 0;
+}
+
+static struct connection_decision add(void *table, uint64_t subscriber, int number)
+{
+    return connection_table_add(table, subscriber, number, &entries[number]);
+}
+
+static void remove_all(void *table, int first, int past)
+{
+    for (int i = first; i < past; i++)
+        connection_table_remove(table, &entries[i]);
+    assert_int_equal(connection_table_count(table), 0);
+}
+
+static void an_address_at_its_limit_loses_its_longest_waiting(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++)
+        assert_int_equal(add(*state, 1, i).verdict, CONNECTION_ADMITTED);
+    connection_table_begin(*state, &entries[0]);
+    struct connection_decision decision = add(*state, 1, PER_ADDRESS);
+    assert_int_equal(decision.verdict, CONNECTION_ADMITTED);
+    assert_int_equal(decision.eviction, CONNECTION_EVICTED_BY_ADDRESS);
+    assert_int_equal(decision.evicted_owner, 1);
+    assert_true(connection_is_evicted(&entries[1]));
+    assert_false(connection_is_evicted(&entries[0]));
+    assert_int_equal(connection_table_count(*state), PER_ADDRESS);
+    remove_all(*state, 0, PER_ADDRESS + 1);
+}
+
+static void at_the_limit_of_an_address_authenticated_connections_go_last(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++) {
+        add(*state, 1, i);
+        if (i != 2)
+            connection_table_authenticate(*state, &entries[i]);
+    }
+    int i = PER_ADDRESS;
+    assert_int_equal(add(*state, 1, i).evicted_owner, 2);
+    for (int round = 0; round < 3; round++, i++)
+        assert_int_equal(add(*state, 1, i + 1).evicted_owner, i);
+    connection_table_authenticate(*state, &entries[i]);
+    assert_int_equal(add(*state, 1, i + 1).evicted_owner, 0);
+    remove_all(*state, 0, i + 2);
+}
+
+static void a_receiving_connection_is_not_closed_for_its_address(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++) {
+        add(*state, 1, i);
+        connection_table_set_receiving(*state, &entries[i], true);
+    }
+    assert_int_equal(add(*state, 1, PER_ADDRESS).verdict, CONNECTION_REFUSED_BY_ADDRESS);
+    connection_table_authenticate(*state, &entries[0]);
+    assert_int_equal(add(*state, 1, PER_ADDRESS).verdict, CONNECTION_REFUSED_BY_ADDRESS);
+    connection_table_set_receiving(*state, &entries[0], false);
+    assert_int_equal(add(*state, 1, PER_ADDRESS).evicted_owner, 0);
+    connection_table_begin(*state, &entries[1]);
+    connection_table_end(*state, &entries[1]);
+    connection_table_begin(*state, &entries[PER_ADDRESS]);
+    assert_int_equal(add(*state, 1, PER_ADDRESS + 1).evicted_owner, 1);
+    remove_all(*state, 0, PER_ADDRESS + 2);
+}
+
+static void
+an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS; i++) {
+        add(*state, 1, i);
+        connection_table_begin(*state, &entries[i]);
+    }
+    assert_int_equal(add(*state, 1, PER_ADDRESS).verdict, CONNECTION_REFUSED_BY_ADDRESS);
+    assert_int_equal(add(*state, 2, PER_ADDRESS).verdict, CONNECTION_ADMITTED);
+    remove_all(*state, 0, PER_ADDRESS + 1);
+}
+
+static void when_full_the_longest_waiting_without_authentication_goes(void **state)
+{
+    for (int i = 0; i < OPEN; i++)
+        assert_int_equal(add(*state, (uint64_t)i, i).eviction, CONNECTION_EVICTED_NONE);
+    connection_table_authenticate(*state, &entries[0]);
+    connection_table_begin(*state, &entries[1]);
+    connection_table_set_receiving(*state, &entries[2], true);
+    for (int i = 0; i < OPEN - 3; i++) {
+        struct connection_decision decision = add(*state, (uint64_t)(100 + i), OPEN + i);
+        assert_int_equal(decision.verdict, CONNECTION_ADMITTED);
+        assert_int_equal(decision.eviction, CONNECTION_EVICTED_BY_TOTAL);
+        assert_int_equal(decision.evicted_owner, 3 + i);
+    }
+    assert_int_equal(add(*state, 200, 2 * OPEN).evicted_owner, 2);
+    assert_int_equal(connection_table_count(*state), OPEN);
+    for (int i = 0; i < 2 * OPEN - 3; i++)
+        connection_table_remove(*state, &entries[i]);
+    connection_table_remove(*state, &entries[2 * OPEN]);
+}
+
+static void reserved_places_are_left_when_all_others_are_in_use(void **state)
+{
+    int i = 0;
+    for (; i < OPEN; i++) {
+        add(*state, (uint64_t)i, i);
+        connection_table_begin(*state, &entries[i]);
+    }
+    for (; i < TOTAL; i++) {
+        assert_int_equal(add(*state, (uint64_t)i, i).verdict, CONNECTION_ON_RESERVED_PLACE);
+        connection_table_begin(*state, &entries[i]);
+        connection_table_authenticate(*state, &entries[i]);
+    }
+    assert_int_equal(add(*state, 100, i).verdict, CONNECTION_REFUSED_BY_TOTAL);
+    connection_table_end(*state, &entries[OPEN]);
+    struct connection_decision decision = add(*state, 100, i);
+    assert_int_equal(decision.verdict, CONNECTION_ON_RESERVED_PLACE);
+    assert_int_equal(decision.evicted_owner, OPEN);
+    remove_all(*state, 0, TOTAL + 1);
+}
+
+static void a_request_on_an_evicted_connection_keeps_it(void **state)
+{
+    for (int i = 0; i < PER_ADDRESS + 1; i++)
+        add(*state, 1, i);
+    assert_true(connection_is_evicted(&entries[0]));
+    connection_table_begin(*state, &entries[0]);
+    assert_false(connection_is_evicted(&entries[0]));
+    assert_int_equal(connection_table_count(*state), PER_ADDRESS + 1);
+    connection_table_end(*state, &entries[0]);
+    remove_all(*state, 0, PER_ADDRESS + 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_address_at_its_limit_loses_its_longest_waiting),
+        TEST(at_the_limit_of_an_address_authenticated_connections_go_last),
+        TEST(a_receiving_connection_is_not_closed_for_its_address),
+        TEST(an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not),
+        TEST(when_full_the_longest_waiting_without_authentication_goes),
+        TEST(reserved_places_are_left_when_all_others_are_in_use),
+        TEST(a_request_on_an_evicted_connection_keeps_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+#include "tests/unit/test.h"
+
+#include "api/server/tcp_info.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static uint64_t subscriber(const char *text)
+{
+    struct sockaddr_storage address = {0};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
+    bool is_v4 = strchr(text, ':') == NULL;
+    address.ss_family = is_v4 ? AF_INET : AF_INET6;
+    if (is_v4)
+        assert_int_equal(inet_pton(AF_INET, text, &v4->sin_addr), 1);
+    else
+        assert_int_equal(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
+    return tcp_info_subscriber(&address);
+}
+
+static void counts_ipv6_by_its_first_64_bits(void **state)
+{
+    (void)state;
+    assert_true(subscriber("2001:db8:1:2::1") == subscriber("2001:db8:1:2:ffff::9"));
+    assert_true(subscriber("2001:db8:1:2::1") != subscriber("2001:db8:1:3::1"));
+    assert_true(subscriber("2001:db8::1") != subscriber("2001:db9::1"));
+}
+
+static void counts_ipv4_by_the_whole_address_in_either_form(void **state)
+{
+    (void)state;
+    assert_true(subscriber("192.0.2.1") != subscriber("192.0.2.2"));
+    assert_true(subscriber("192.0.2.1") != subscriber("1.2.0.192"));
+    assert_true(subscriber("192.0.2.1") == subscriber("::ffff:192.0.2.1"));
+}
+
+static void tells_the_two_families_apart(void **state)
+{
+    (void)state;
+    assert_true(subscriber("32.1.13.184") != subscriber("2001:db8::"));
+    assert_true(subscriber("184.13.1.32") != subscriber("2001:db8::"));
+    assert_true(subscriber("127.0.0.1") != subscriber("::1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_ipv6_by_its_first_64_bits),
+        cmocka_unit_test(counts_ipv4_by_the_whole_address_in_either_form),
+        cmocka_unit_test(tells_the_two_families_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
