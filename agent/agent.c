@@ -289,7 +289,7 @@ static void note_change(void *context, struct process *process)
 {
     struct agent *agent = context;
     if (agent->publisher && (process->is_target || !agent->options.has_targets))
-        unwind_publisher_note(agent->publisher, process);
+        unwind_publisher_enqueue(agent->publisher, process);
 }
 
 static void note_end(void *context, struct process *process)
@@ -687,7 +687,7 @@ static void watch_memory(struct agent *agent)
     if (agent->is_short)
         mem_trim();
     if (agent->publisher)
-        unwind_publisher_close(agent->publisher, agent->is_short);
+        unwind_publisher_pause(agent->publisher, agent->is_short);
 }
 
 enum err_code agent_start(struct agent *agent, struct err *err)

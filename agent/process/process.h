@@ -73,10 +73,10 @@ struct process {
     struct unwind_run run; /* the mappings as the kernel program has them */
     bool has_run;
     int64_t published_ns; /* when the run was published */
-    bool is_waiting;      /* in the list of processes to publish */
-    bool is_refused;      /* there was no room for its run */
-    bool is_starved;      /* in the list of processes to publish again within a second */
-    struct process *next_waiting;
+    bool is_queued;       /* in the queue of processes to publish */
+    bool is_run_refused;  /* there was no room for its run */
+    bool is_retry_queued; /* in the queue of processes to publish again within a second */
+    struct process *next_queued;
 };
 
 /* The index of the first mapping that ends above address; mapping_count: there is none. */

@@ -22,65 +22,106 @@
 enum {
     OWN_MAPS_MAX_BYTES = 4 << 20,
     VDSO_MAX_BYTES = 64 << 10,
-    PLANNED_MAX = 64, /* files that are open at a time */
+    PLANNED_MAX = 64, /* each holds an open file */
 };
 
-#define RETRY_NS (CLOCK_NS_PER_S / 10) /* the first time, then twice as long each time */
+/*
+ * The state of a table. The events are: table_of(), while a process that maps the binary is
+ * published; build_planned(), for one planned table at a time; make_room(), once a second.
+ *
+ *   state    event                                                  next state
+ *   -------  -----------------------------------------------------  ----------------------------
+ *   UNKNOWN  table_of: before the retry time (may_try)              UNKNOWN
+ *            table_of: the file does not open                       UNKNOWN, failures + 1
+ *            table_of: no room for a place, or above the quota      UNKNOWN, failures + 1, refused
+ *            table_of: no call frame information                    NONE
+ *            table_of: a place is reserved                          PLANNED, holds fd
+ *   PLANNED  build_planned: paused, or the agent is about to stop   PLANNED
+ *            build_planned: no room for the rows                    UNKNOWN, failures + 1, refused;
+ *                                                                   the place stays reserved
+ *            build_planned: the file turns out to be unreadable     NONE; the place stays reserved
+ *            build_planned: filled                                  READY; refused if rules or
+ *                                                                   build time were short
+ *   READY    table_of: rules were missing and fit now               PLANNED with the old place;
+ *                                                                   READY if the file does not open
+ *   NONE     -                                                      NONE
+ *   any      the number has another binary (serial) by now          UNKNOWN, place removed
+ *            make_room: unmapped for 60 s (5 s if room is short)    UNKNOWN, place removed
+ *
+ * The retry time doubles with each failure from 0.1 s to 6.4 s, or to 51.2 s once the table was
+ * refused.
+ *
+ * The state of a process: idle, queued, or retry queued.
+ *
+ *   state         event                                             next state
+ *   ------------  ------------------------------------------------  ----------------------------
+ *   idle          unwind_publisher_enqueue: mappings have changed   queued
+ *   queued        must_pause: many mappings, published just before  retry queued
+ *                 publish: no room for the run, or may_improve()    retry queued
+ *                   holds for a table of a process that runs
+ *                 publish: otherwise                                idle
+ *   retry queued  unwind_publisher_enqueue                          queued
+ *                 sweep, once a second                              queued
+ */
+enum table_state {
+    TABLE_UNKNOWN,
+    TABLE_PLANNED, /* its place is reserved; rows will follow */
+    TABLE_READY,
+    TABLE_NONE, /* the file has no readable call frame information */
+};
+
+#define RETRY_NS (CLOCK_NS_PER_S / 10) /* after the first failure */
 enum { RETRY_DOUBLINGS_MAX = 6, REFUSED_DOUBLINGS_MAX = 9, FAILURES_MAX = 10 };
-/* Of a process with so many mappings a publication is large, and the one before is kept for a
- * while: together they shall not take much, however often it maps something. */
-enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
+/* The run of a process with many mappings is large, and the previous one stays allocated for a
+ * while. A pause in proportion to the size bounds both together, however often the process maps
+ * something: a program that mapped 50,000 pieces one by one took 427 MB without it. */
+enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* per mapping */ };
 #define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
-/* Of processor time: libLLVM's takes 27 ms, the largest browser's some 150. */
+/* Processor time: libLLVM's table takes 27 ms, that of the largest browser about 150. */
 #define BUILD_MAX_NS CLOCK_NS_PER_S
-#define BUILD_MAX_WALL_NS (3 * CLOCK_NS_PER_S) /* with what its disk takes */
+#define BUILD_MAX_WALL_NS (3 * CLOCK_NS_PER_S) /* includes waiting for the disk */
 #define LARGE_TABLE_BYTES (UINT64_C(1) << 20)
-/* The last samples may lack a table or two when the agent is to stop. */
+/* When the agent is about to stop, the last samples do without tables that are not built by then.
+ */
 #define ENDING_NS (CLOCK_NS_PER_S / 2)
-/* Of tables that nobody has: programs start again. Whose runs may still name one is published anew
- * by the shorter time. */
+/* Unused tables are kept because programs are often started again. The shorter time applies while
+ * room is short; it is still longer than the second after which a process whose run may refer to
+ * the table is published again. */
 #define KEPT_UNUSED_NS (60 * CLOCK_NS_PER_S)
 #define KEPT_UNUSED_SHORT_NS (5 * CLOCK_NS_PER_S)
 
-enum table_state {
-    TABLE_UNKNOWN,
-    TABLE_PLANNED, /* has its place, and will have rows */
-    TABLE_READY,
-    TABLE_NONE, /* the file has no call frame information that can be read */
-};
-
-/* Of the binary of the same number, as long as it has the same serial. */
+/* The table of the binary with the same number, as long as that has the same serial. */
 struct table {
     uint64_t serial;
     enum table_state state;
     struct unwind_table_ref ref;
-    int fd;            /* PLANNED: its file, which its process may not live long enough to show */
-    int64_t failed_ns; /* UNKNOWN: when it could not be opened */
-    uint32_t failures; /* UNKNOWN: how often */
-    uint64_t owner;    /* who brought it when it was counted (fair_quota.h); 0: it was not */
-    bool is_refused;   /* there was no room for all of it, which is counted */
+    int fd; /* PLANNED: the file, kept open because its process may end before the build */
+    int64_t failed_ns; /* time of the last failure */
+    uint32_t failures;
+    uint64_t owner;  /* the quota (fair_quota.h) that its chunks count against; 0: none */
+    bool is_refused; /* there was no room for all of it; counted once */
 };
 
 struct unwind_publisher {
     struct kernel_program *program;
     const struct binaries *binaries;
     struct interpreters *interpreters;
-    struct unwind_maps *space;
+    struct unwind_maps *maps;
     struct table *tables;
     uint32_t table_count;
-    uint32_t planned[PLANNED_MAX]; /* numbers of their binaries, in the order of building */
+    uint32_t planned[PLANNED_MAX]; /* binaries of planned tables, in the order of building */
     uint32_t planned_count;
     struct table vdso;
-    struct process *waiting;
-    bool is_closed; /* too little memory to build tables */
+    struct process *queue;       /* to be published */
+    struct process *retry_queue; /* to be queued again by the next sweep */
+    bool needs_retry;            /* of the process that is being published */
+    bool is_paused;              /* too little memory to build tables */
+    bool is_room_short;          /* something had no room since the last sweep */
     uint64_t refused_tables;
-    struct process *starved; /* to be tried again: no room, too soon, or a file that did not open */
-    bool is_wanting;         /* so is the one that is being published */
-    bool is_short;           /* something was without room in this second */
     uint64_t failed_tables;
     uint64_t refused_processes;
     struct unwind_publisher_host host;
-    int64_t ending_ns; /* since when it is to end; 0: it is not */
+    int64_t ending_ns; /* when the agent was first seen to be about to stop; 0: it is not */
 };
 
 /* ---- tables ---- */
@@ -98,7 +139,7 @@ static bool may_try(const struct table *table)
     return table->failures == 0 || clock_monotonic_ns() - table->failed_ns >= RETRY_NS << doublings;
 }
 
-/* Once for each table, however often it is tried. */
+/* Counts and reports a table once, however often it is tried. */
 static void note_refusal(struct unwind_publisher *publisher, struct table *table, const char *path)
 {
     if (table->is_refused)
@@ -109,7 +150,7 @@ static void note_refusal(struct unwind_publisher *publisher, struct table *table
         publisher->host.on_refusal(publisher->host.context, path);
 }
 
-static uint32_t held_by(const struct unwind_publisher *publisher, uint64_t owner)
+static uint32_t count_held_chunks(const struct unwind_publisher *publisher, uint64_t owner)
 {
     uint32_t held = 0;
     for (uint32_t i = 0; owner && i < publisher->table_count; i++)
@@ -117,40 +158,40 @@ static uint32_t held_by(const struct unwind_publisher *publisher, uint64_t owner
     return held;
 }
 
-/* A place of so many chunks, as far as the owner of the process that brings the file may take them.
- */
-static enum err_code reserve(struct unwind_publisher *publisher, uint64_t owner, uint64_t start,
-                             uint32_t chunk_count, struct table *table, struct err *err)
+/* Reserves the place of a table, if the owner's quota of chunks allows it. */
+static enum err_code reserve_place(struct unwind_publisher *publisher, uint64_t owner,
+                                   uint64_t start, uint32_t chunk_count, struct table *table,
+                                   struct err *err)
 {
     struct unwind_maps_stats stats;
-    unwind_maps_stats_get(publisher->space, &stats);
+    unwind_maps_stats_get(publisher->maps, &stats);
     const bool is_counted = fair_quota_is_counted(stats.chunk_count, UNWIND_CHUNK_COUNT);
     table->owner = is_counted ? owner : 0;
-    if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT, held_by(publisher, table->owner),
-                           chunk_count))
+    if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT,
+                           count_held_chunks(publisher, table->owner), chunk_count))
         return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
                        stats.chunk_count);
-    return unwind_maps_reserve(publisher->space, owner, start, chunk_count, &table->ref, err);
+    return unwind_maps_reserve(publisher->maps, owner, start, chunk_count, &table->ref, err);
 }
 
-/* Its place, from the file's headers alone; takes fd. */
-static void plan(struct unwind_publisher *publisher, uint64_t owner, int fd, const char *path,
-                 struct table *table)
+/* Reserves the place of a table, whose size follows from the file's headers. Takes fd over. */
+static void plan_table(struct unwind_publisher *publisher, uint64_t owner, int fd, const char *path,
+                       struct table *table)
 {
     uint64_t start;
     uint32_t chunk_count;
     struct err ignored;
     enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
     if (!code && table->ref.chunk_count == 0)
-        code = reserve(publisher, owner, start, chunk_count, table, &ignored);
+        code = reserve_place(publisher, owner, start, chunk_count, table, &ignored);
     if (!code) {
         table->fd = fd;
         table->state = TABLE_PLANNED;
         return;
     }
     os_close(fd);
-    if (code == ERR_LIMIT) { /* room may come */
-        publisher->is_short = true;
+    if (code == ERR_LIMIT) { /* there may be room later */
+        publisher->is_room_short = true;
         note_refusal(publisher, table, path);
         note_failure(table);
         return;
@@ -170,10 +211,10 @@ static bool must_end(void *context)
     return now_ns - publisher->ending_ns >= ENDING_NS;
 }
 
-/* All processes that were told its place have it from then on. Handles: ERR_LIMIT (it stays
- * planned). */
-static enum err_code build(struct unwind_publisher *publisher, const char *path,
-                           struct table *table)
+/* Builds a planned table in its place, so that all runs that refer to the place have it. Handles:
+ * ERR_LIMIT (no room; the state and the file stay as they are). */
+static enum err_code build_table(struct unwind_publisher *publisher, const char *path,
+                                 struct table *table)
 {
     struct unwind_table *built = NULL;
     struct err ignored;
@@ -184,18 +225,19 @@ static enum err_code build(struct unwind_publisher *publisher, const char *path,
     enum err_code code = unwind_table_build(table->fd, path, &budget, &built, &ignored);
     if (!code)
         code =
-            unwind_maps_fill(publisher->space, &table->ref, built, clock_monotonic_ns(), &ignored);
+            unwind_maps_fill(publisher->maps, &table->ref, built, clock_monotonic_ns(), &ignored);
     const bool is_large = built && built->facts.bytes > LARGE_TABLE_BYTES;
     unwind_table_destroy(built);
-    if (is_large) /* what building took is not needed soon, and counts against the memory limit */
+    if (is_large) /* the memory that the build used counts against the memory limit */
         mem_trim();
     if (code == ERR_LIMIT) {
         note_refusal(publisher, table, path);
         return code;
     }
-    if (!code && (budget.is_spent || unwind_maps_lack(publisher->space, &table->ref)))
+    if (!code && (budget.is_spent ||
+                  unwind_maps_rules_state(publisher->maps, &table->ref) != UNWIND_RULES_COMPLETE))
         note_refusal(publisher, table, path);
-    /* Without rows its place stays as it is: mappings name it. */
+    /* A place without rows stays reserved, because runs refer to it. */
     table->state = code ? TABLE_NONE : TABLE_READY;
     publisher->failed_tables += code ? 1 : 0;
     os_close(table->fd);
@@ -203,7 +245,7 @@ static enum err_code build(struct unwind_publisher *publisher, const char *path,
     return ERR_NONE;
 }
 
-static void unplan(struct unwind_publisher *publisher, uint32_t binary)
+static void remove_planned(struct unwind_publisher *publisher, uint32_t binary)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < publisher->planned_count; i++) {
@@ -213,36 +255,37 @@ static void unplan(struct unwind_publisher *publisher, uint32_t binary)
     publisher->planned_count = kept;
 }
 
-/* Its binary is forgotten, and no mapping names it any more. */
+/* The binary was freed, so no mapping refers to the table any more. */
 static void drop_table(struct unwind_publisher *publisher, uint32_t binary)
 {
     struct table *table = &publisher->tables[binary];
     if (table->state == TABLE_PLANNED) {
-        unplan(publisher, binary);
+        remove_planned(publisher, binary);
         os_close(table->fd);
     }
-    unwind_maps_remove_table(publisher->space, &table->ref, clock_monotonic_ns());
+    unwind_maps_remove_table(publisher->maps, &table->ref, clock_monotonic_ns());
     *table = (struct table){.fd = -1};
 }
 
-/* One that is planned; false when that is not to be now. */
+/* Builds a planned table. False: no table may be built now. */
 static bool build_planned(struct unwind_publisher *publisher, uint32_t number)
 {
-    if (publisher->is_closed || must_end(publisher))
+    if (publisher->is_paused || must_end(publisher))
         return false;
     const struct binary *binary = binaries_get(publisher->binaries, number);
     struct table *table = &publisher->tables[number];
     if (table->serial != binary->serial) {
-        drop_table(publisher, number); /* it was forgotten meanwhile */
+        drop_table(publisher, number); /* the number has another binary by now */
         return true;
     }
-    unplan(publisher, number);
-    if (build(publisher, binary->path, table)) {
-        /* Others, or those of others, may have room: it comes again later and later. */
+    remove_planned(publisher, number);
+    if (build_table(publisher, binary->path, table)) {
+        /* Other tables may fit, so this one leaves the list of planned ones and is tried again
+         * later. */
         os_close(table->fd);
         table->fd = -1;
         table->state = TABLE_UNKNOWN;
-        publisher->is_short = true;
+        publisher->is_room_short = true;
         note_failure(table);
     }
     return true;
@@ -253,7 +296,7 @@ static bool build_next(struct unwind_publisher *publisher)
     return publisher->planned_count && build_planned(publisher, publisher->planned[0]);
 }
 
-static struct table *place_of(struct unwind_publisher *publisher, uint32_t binary)
+static struct table *get_slot(struct unwind_publisher *publisher, uint32_t binary)
 {
     if (binary >= publisher->table_count) {
         const uint32_t grown = binary < 64 ? 64 : 2 * binary;
@@ -269,37 +312,43 @@ static void open_and_plan(struct unwind_publisher *publisher, struct process *pr
                           const struct process_mapping *mapping, struct table *table)
 {
     const struct binary *binary = binaries_get(publisher->binaries, mapping->binary);
-    /* Where its code lies is not known before the file was read. */
+    /* The addresses of the code are not known before the file was read. */
     if (binary->file.segment_count == 0 || !may_try(table) ||
         (publisher->planned_count == PLANNED_MAX && !build_next(publisher)))
         return;
     const int fd = binaries_open(publisher->binaries, mapping->binary, process->shown_id,
                                  mapping->start, mapping->limit);
     if (fd >= 0)
-        plan(publisher, process_owner(process), fd, binary->path, table);
-    else if (!process_file_has_ended(process->shown_id)) /* the next one can show it */
+        plan_table(publisher, process_owner(process), fd, binary->path, table);
+    else if (!process_file_has_ended(process->shown_id)) /* another process may still show it */
         note_failure(table);
     if (table->state != TABLE_PLANNED)
         return;
     publisher->planned[publisher->planned_count++] = mapping->binary;
-    publisher->refused_tables += publisher->is_closed && !table->is_refused;
-    table->is_refused |= publisher->is_closed;
+    publisher->refused_tables += publisher->is_paused && !table->is_refused;
+    table->is_refused |= publisher->is_paused;
 }
 
-/* Shall a process that names it be published again in a second? Walks remember, so that it is
- * behind each filling of a table that lacks rules; of one that is planned it is not known if it
- * will. */
-static bool is_wanted_again(const struct unwind_publisher *publisher, const struct table *table,
-                            enum unwind_lack lack)
+/*
+ * Whether a process that maps the table is to be published again in a second, because the table may
+ * change until then.
+ *
+ * Filling a reserved place reaches all runs that refer to it, but the unwinder remembers rules of
+ * callers by the number of the run (struct unwind_memo). After a table with missing rules was
+ * filled again, only a new run gets the new rules. Whether a planned table will miss rules is not
+ * known, so it counts as one that may.
+ */
+static bool may_improve(const struct unwind_publisher *publisher, const struct table *table,
+                        enum unwind_rules_state rules)
 {
-    const bool is_lacking = lack == UNWIND_LACKS_NOW || lack == UNWIND_LACKS_NO_MORE;
+    const bool are_rules_missing = rules == UNWIND_RULES_NO_ROOM || rules == UNWIND_RULES_FIT_NOW;
     switch (table->state) {
     case TABLE_UNKNOWN:
         return table->is_refused || table->failures < FAILURES_MAX;
     case TABLE_PLANNED:
-        return is_lacking || !publisher->is_closed;
+        return are_rules_missing || !publisher->is_paused;
     case TABLE_READY:
-        return is_lacking && table->failures < FAILURES_MAX;
+        return are_rules_missing && table->failures < FAILURES_MAX;
     case TABLE_NONE:
         break;
     }
@@ -310,21 +359,21 @@ static const struct table *table_of(struct unwind_publisher *publisher, struct p
                                     const struct process_mapping *mapping)
 {
     const struct binary *binary = binaries_get(publisher->binaries, mapping->binary);
-    struct table *table = place_of(publisher, mapping->binary);
+    struct table *table = get_slot(publisher, mapping->binary);
     if (table->serial != binary->serial)
         drop_table(publisher, mapping->binary);
     table->serial = binary->serial;
-    const enum unwind_lack lack = unwind_maps_lack(publisher->space, &table->ref);
+    const enum unwind_rules_state rules = unwind_maps_rules_state(publisher->maps, &table->ref);
     if (table->state == TABLE_UNKNOWN ||
-        (table->state == TABLE_READY && lack == UNWIND_LACKS_NO_MORE))
+        (table->state == TABLE_READY && rules == UNWIND_RULES_FIT_NOW))
         open_and_plan(publisher, process, mapping, table);
-    publisher->is_short |= lack == UNWIND_LACKS_NOW;
-    publisher->is_wanting |=
-        is_wanted_again(publisher, table, lack) && binary->file.segment_count > 0;
+    publisher->is_room_short |= rules == UNWIND_RULES_NO_ROOM;
+    publisher->needs_retry |=
+        may_improve(publisher, table, rules) && binary->file.segment_count > 0;
     return table;
 }
 
-/* ---- the vdso: one for all processes, and it has no file but our own memory ---- */
+/* ---- the vDSO: all processes have the same, and it is read from our own memory ---- */
 
 static bool find_own_vdso(struct proc_mapping *ret_mapping)
 {
@@ -351,8 +400,9 @@ static void build_vdso(struct unwind_publisher *publisher)
         os_close(fd);
         return;
     }
-    plan(publisher, process_file_owner((uint32_t)getpid()), fd, "[vdso]", &publisher->vdso);
-    if (publisher->vdso.state == TABLE_PLANNED && build(publisher, "[vdso]", &publisher->vdso))
+    plan_table(publisher, process_file_owner((uint32_t)getpid()), fd, "[vdso]", &publisher->vdso);
+    if (publisher->vdso.state == TABLE_PLANNED &&
+        build_table(publisher, "[vdso]", &publisher->vdso))
         os_close(publisher->vdso.fd);
 }
 
@@ -367,7 +417,7 @@ struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
     publisher->program = program;
     publisher->binaries = binaries;
     publisher->interpreters = interpreters;
-    publisher->space = unwind_maps_create(memory);
+    publisher->maps = unwind_maps_create(memory);
     build_vdso(publisher);
     return publisher;
 }
@@ -384,58 +434,58 @@ void unwind_publisher_destroy(struct unwind_publisher *publisher)
         return;
     for (uint32_t i = 0; i < publisher->planned_count; i++)
         os_close(publisher->tables[publisher->planned[i]].fd);
-    unwind_maps_destroy(publisher->space);
+    unwind_maps_destroy(publisher->maps);
     mem_free(publisher->tables);
     mem_free(publisher);
 }
 
 /* ---- processes ---- */
 
-static void put_first(struct process **list, struct process *process)
+static void push(struct process **queue, struct process *process)
 {
-    process->next_waiting = *list;
-    *list = process;
+    process->next_queued = *queue;
+    *queue = process;
 }
 
-static struct process *take_first(struct process **list)
+static struct process *pop(struct process **queue)
 {
-    struct process *process = *list;
-    *list = process->next_waiting;
-    process->next_waiting = NULL;
+    struct process *process = *queue;
+    *queue = process->next_queued;
+    process->next_queued = NULL;
     return process;
 }
 
-static void take_out(struct process **place, const struct process *process)
+static void remove_from_queue(struct process **place, const struct process *process)
 {
     while (*place && *place != process)
-        place = &(*place)->next_waiting;
+        place = &(*place)->next_queued;
     if (*place)
-        *place = process->next_waiting;
+        *place = process->next_queued;
 }
 
-void unwind_publisher_note(struct unwind_publisher *publisher, struct process *process)
+void unwind_publisher_enqueue(struct unwind_publisher *publisher, struct process *process)
 {
-    if (process->is_waiting)
+    if (process->is_queued)
         return;
-    if (process->is_starved)
-        take_out(&publisher->starved, process);
-    process->is_starved = false;
-    process->is_waiting = true;
-    put_first(&publisher->waiting, process);
+    if (process->is_retry_queued)
+        remove_from_queue(&publisher->retry_queue, process);
+    process->is_retry_queued = false;
+    process->is_queued = true;
+    push(&publisher->queue, process);
 }
 
-static void starve(struct unwind_publisher *publisher, struct process *process)
+static void queue_retry(struct unwind_publisher *publisher, struct process *process)
 {
-    if (process->is_starved || process->is_waiting)
+    if (process->is_retry_queued || process->is_queued)
         return;
-    process->is_starved = true;
-    put_first(&publisher->starved, process);
+    process->is_retry_queued = true;
+    push(&publisher->retry_queue, process);
 }
 
 static void drop_run(struct unwind_publisher *publisher, struct process *process)
 {
     if (process->has_run)
-        unwind_maps_drop_run(publisher->space, process->run_owner, &process->run,
+        unwind_maps_drop_run(publisher->maps, process->run_owner, &process->run,
                              clock_monotonic_ns());
     process->has_run = false;
     process->run = (struct unwind_run){0};
@@ -443,18 +493,19 @@ static void drop_run(struct unwind_publisher *publisher, struct process *process
 
 void unwind_publisher_forget(struct unwind_publisher *publisher, struct process *process)
 {
-    if (process->is_waiting)
-        take_out(&publisher->waiting, process);
-    if (process->is_starved)
-        take_out(&publisher->starved, process);
+    if (process->is_queued)
+        remove_from_queue(&publisher->queue, process);
+    if (process->is_retry_queued)
+        remove_from_queue(&publisher->retry_queue, process);
     if (publisher->program)
         kernel_program_remove_process(publisher->program, process->process_id, &process->run);
     drop_run(publisher, process);
 }
 
-/* How the walk is to go through one mapping. */
-static struct unwind_mapping describe(struct unwind_publisher *publisher, struct process *process,
-                                      const struct process_mapping *mapping)
+/* How the unwinder treats one mapping: by which table, or by frame pointers. */
+static struct unwind_mapping describe_mapping(struct unwind_publisher *publisher,
+                                              struct process *process,
+                                              const struct process_mapping *mapping)
 {
     struct unwind_mapping described = {.end = mapping->limit};
     const struct table *table = mapping->is_vdso ? &publisher->vdso : NULL;
@@ -474,7 +525,7 @@ static struct unwind_mapping describe(struct unwind_publisher *publisher, struct
     return described;
 }
 
-static void publish(struct unwind_publisher *publisher, struct process *process)
+static void publish_process(struct unwind_publisher *publisher, struct process *process)
 {
     arena_auto arena = arena_create();
     const uint32_t count = process->mapping_count;
@@ -482,38 +533,39 @@ static void publish(struct unwind_publisher *publisher, struct process *process)
     struct unwind_mapping *mappings = arena_new(arena, struct unwind_mapping, count);
     struct unwind_run run = {0};
     struct err ignored;
-    publisher->is_wanting = false;
+    publisher->needs_retry = false;
     interpreters_note(publisher->interpreters, process);
     for (uint32_t i = 0; i < count; i++) {
         starts[i] = process->mappings[i].start;
-        mappings[i] = describe(publisher, process, &process->mappings[i]);
+        mappings[i] = describe_mapping(publisher, process, &process->mappings[i]);
     }
     const struct interpreter_process interpreter = interpreter_get(process->interpreter);
     const uint64_t owner =
-        count && unwind_maps_is_counted(publisher->space) ? process_owner(process) : 0;
+        count && unwind_maps_is_counted(publisher->maps) ? process_owner(process) : 0;
     const uint32_t dropped =
         process->has_run && process->run_owner == owner ? process->run.count : 0;
-    /* Where there is no room, frame pointers are followed unchecked. */
-    const enum err_code code = count ? unwind_maps_put_run(publisher->space, owner, dropped, starts,
+    /* Without a run the unwinder follows frame pointers without checking them. */
+    const enum err_code code = count ? unwind_maps_put_run(publisher->maps, owner, dropped, starts,
                                                            mappings, count, &run, &ignored)
                                      : ERR_NONE;
     const bool has_run = count && !code;
     if (!has_run)
         run = (struct unwind_run){0};
-    const bool is_told = !publisher->program ||
-                         kernel_program_put_process(
-                             publisher->program, process->process_id,
-                             process->is_start_exact ? process->started_ns : 0, &run, &interpreter);
-    const bool is_refused = code == ERR_LIMIT || !is_told;
-    publisher->refused_processes += is_refused && !process->is_refused;
-    process->is_refused = is_refused;
+    const bool is_published =
+        !publisher->program ||
+        kernel_program_put_process(publisher->program, process->process_id,
+                                   process->is_start_exact ? process->started_ns : 0, &run,
+                                   &interpreter);
+    const bool is_refused = code == ERR_LIMIT || !is_published;
+    publisher->refused_processes += is_refused && !process->is_run_refused;
+    process->is_run_refused = is_refused;
     drop_run(publisher, process);
     process->run = run;
     process->run_owner = owner;
     process->has_run = has_run;
     process->published_ns = clock_monotonic_ns();
-    if (is_refused || (publisher->is_wanting && !process_has_ended(process)))
-        starve(publisher, process);
+    if (is_refused || (publisher->needs_retry && !process_has_ended(process)))
+        queue_retry(publisher, process);
 }
 
 static bool must_pause(const struct unwind_publisher *publisher, const struct process *process)
@@ -522,36 +574,36 @@ static bool must_pause(const struct unwind_publisher *publisher, const struct pr
     const int64_t pause_ns = (int64_t)process->mapping_count * LARGE_PAUSE_NS;
     if (process->mapping_count < LARGE_RUN)
         return false;
-    unwind_maps_stats_get(publisher->space, &stats);
+    unwind_maps_stats_get(publisher->maps, &stats);
     return stats.waiting_bytes > LARGE_WAITING_MAX_BYTES ||
            clock_monotonic_ns() - process->published_ns < pause_ns;
 }
 
-static void publish_noted(struct unwind_publisher *publisher, struct process *process)
+static void publish_unless_paused(struct unwind_publisher *publisher, struct process *process)
 {
-    process->is_waiting = false;
-    /* A thread of the kernel has no mappings and needs none. */
+    process->is_queued = false;
+    /* A kernel thread has no mappings and needs no run. */
     if (must_pause(publisher, process))
-        starve(publisher, process);
+        queue_retry(publisher, process);
     else if (process->mapping_count || process->has_run)
-        publish(publisher, process);
+        publish_process(publisher, process);
 }
 
 bool unwind_publisher_publish(struct unwind_publisher *publisher)
 {
-    if (!publisher->waiting)
+    if (!publisher->queue)
         return build_next(publisher);
-    publish_noted(publisher, take_first(&publisher->waiting));
+    publish_unless_paused(publisher, pop(&publisher->queue));
     return true;
 }
 
 void unwind_publisher_publish_process(struct unwind_publisher *publisher, struct process *process)
 {
-    if (!process->is_waiting)
+    if (!process->is_queued)
         return;
-    take_out(&publisher->waiting, process);
-    process->next_waiting = NULL;
-    publish_noted(publisher, process);
+    remove_from_queue(&publisher->queue, process);
+    process->next_queued = NULL;
+    publish_unless_paused(publisher, process);
 }
 
 void unwind_publisher_build_process(struct unwind_publisher *publisher,
@@ -567,7 +619,7 @@ void unwind_publisher_build_process(struct unwind_publisher *publisher,
 
 static void make_room(struct unwind_publisher *publisher, int64_t now_ns)
 {
-    const bool is_short = publisher->is_short || unwind_maps_is_counted(publisher->space);
+    const bool is_short = publisher->is_room_short || unwind_maps_is_counted(publisher->maps);
     const int64_t kept_ns = is_short ? KEPT_UNUSED_SHORT_NS : KEPT_UNUSED_NS;
     for (uint32_t i = 0; i < publisher->table_count; i++) {
         const struct table *table = &publisher->tables[i];
@@ -577,30 +629,30 @@ static void make_room(struct unwind_publisher *publisher, int64_t now_ns)
         if (unused_ns && now_ns - unused_ns > kept_ns)
             drop_table(publisher, i);
     }
-    publisher->is_short = false;
+    publisher->is_room_short = false;
 }
 
 void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns)
 {
     make_room(publisher, now_ns);
-    unwind_maps_reclaim(publisher->space, now_ns);
-    while (publisher->starved) {
-        struct process *process = take_first(&publisher->starved);
-        process->is_starved = false;
-        unwind_publisher_note(publisher, process);
+    unwind_maps_reclaim(publisher->maps, now_ns);
+    while (publisher->retry_queue) {
+        struct process *process = pop(&publisher->retry_queue);
+        process->is_retry_queued = false;
+        unwind_publisher_enqueue(publisher, process);
     }
 }
 
-void unwind_publisher_close(struct unwind_publisher *publisher, bool is_closed)
+void unwind_publisher_pause(struct unwind_publisher *publisher, bool is_paused)
 {
-    publisher->is_closed = is_closed;
+    publisher->is_paused = is_paused;
 }
 
 void unwind_publisher_limit(struct unwind_publisher *publisher, uint64_t bytes)
 {
     const uint64_t shards = bytes / UNWIND_SHARD_BYTES;
     const uint32_t limit = shards < UNWIND_SHARD_COUNT ? (uint32_t)shards : UNWIND_SHARD_COUNT;
-    unwind_maps_limit_shards(publisher->space, limit ? limit : 1);
+    unwind_maps_limit_shards(publisher->maps, limit ? limit : 1);
 }
 
 void unwind_publisher_count(const struct unwind_publisher *publisher,
@@ -608,7 +660,7 @@ void unwind_publisher_count(const struct unwind_publisher *publisher,
 {
     struct unwind_maps_stats stats;
     struct unwind_publisher_counts counts = {.failed_tables = publisher->failed_tables};
-    unwind_maps_stats_get(publisher->space, &stats);
+    unwind_maps_stats_get(publisher->maps, &stats);
     for (uint32_t i = 0; i < publisher->table_count; i++)
         counts.tables += publisher->tables[i].state == TABLE_READY;
     counts.table_bytes = stats.used_bytes;

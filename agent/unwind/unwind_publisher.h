@@ -1,12 +1,16 @@
 /*
- * unwinding: gives the walk in the kernel what it needs: a table of each binary that is mapped
- * somewhere, and the mappings of each process, with how an interpreter's frames lie in it.
+ * unwind_publisher: gives the unwinder what it needs: an unwind table for each mapped binary, and
+ * for each process its mappings (a "run", bpf/unwind_format.h) and the memory layout of its
+ * interpreter. The unwinder is the kernel program, or user_unwinder in this process.
  *
- * A process that changed waits until unwind_publisher_publish, so that the mappings of a program
- * that starts are published once. Mappings go first and name the place of a table that is built
- * afterwards: what is common, as libc, is walked by tables from a program's first sample on, also
- * while the table of a large library that is new is made. What has no table (yet, or JIT code, no
- * room, an unreadable file) is walked by frame pointers. Threads: one.
+ * A changed process is queued, so that the many mappings of a starting program are published once.
+ * A process is published before its missing tables are built: its run refers to the reserved place
+ * of each such table. Code of common libraries, whose tables exist, can therefore be unwound from
+ * the program's first sample on, also while the table of a large new library is being built. Code
+ * without a table (not built yet, JIT code, no room, an unreadable file) is unwound by frame
+ * pointers.
+ *
+ * Failed attempts are repeated; unwind_publisher.c has the state tables. Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_PUBLISHER_H
 #define AGENT_UNWIND_UNWIND_PUBLISHER_H
@@ -22,14 +26,15 @@ struct unwind_publisher;
 
 struct unwind_publisher_counts {
     uint32_t tables;
-    uint64_t failed_tables;  /* binaries without: no call frame information */
-    uint64_t table_bytes;    /* of rows and runs */
-    uint64_t shard_bytes;    /* memory taken for them */
-    uint64_t refused;        /* processes without room, each once */
-    uint64_t refused_tables; /* that had no room, each once, or were not built for want of memory */
+    uint64_t failed_tables;  /* of binaries without call frame information */
+    uint64_t table_bytes;    /* of table rows and runs */
+    uint64_t shard_bytes;    /* memory of the shards that hold them */
+    uint64_t refused;        /* processes for which there was no room, each once */
+    uint64_t refused_tables; /* without room, or not built for lack of memory; each once */
 };
 
-/* program NULL: the walk is in this process, in that memory, and by the runs of struct process. */
+/* program NULL: the unwinder is in this process; it reads memory and the runs in struct process.
+ * All arguments are borrowed and outlive the publisher. */
 struct unwind_memory;
 struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
                                                  const struct unwind_memory *memory,
@@ -39,34 +44,36 @@ void unwind_publisher_destroy(
     struct unwind_publisher *publisher); /* NULL is a no-op; before the program */
 
 struct unwind_publisher_host {
-    /* There was no room, or no time, for all of a file's table; once for each. NULL: nobody asks.
-     */
+    /* There was no room, or no time, for the whole table of a file; called once per file. May be
+     * NULL. */
     void (*on_refusal)(void *context, const char *path);
-    /* The agent is to stop: a moment later no more tables are built. NULL: it is not. */
+    /* Whether the agent is about to stop: 0.5 s later no more tables are built. May be NULL. */
     bool (*is_ending)(void *context);
     void *context;
 };
 void unwind_publisher_set_host(struct unwind_publisher *publisher,
                                const struct unwind_publisher_host *host);
 
-/* It has other mappings now. */
-void unwind_publisher_note(struct unwind_publisher *publisher, struct process *process);
-/* It is about to be freed. */
+/* Queues a process whose mappings have changed. */
+void unwind_publisher_enqueue(struct unwind_publisher *publisher, struct process *process);
+/* The process is about to be freed. */
 void unwind_publisher_forget(struct unwind_publisher *publisher, struct process *process);
-/* What was noted of one process becomes true for the walk, or, when none waits, one table is built;
- * false when there is nothing to do. One at a time, since meanwhile events want to be read. */
+/* Publishes one queued process or, if the queue is empty, builds one table. False: there was
+ * nothing to do. One step at a time, so that the caller can read events in between. */
 bool unwind_publisher_publish(struct unwind_publisher *publisher);
-/* What was noted of this one, before its turn. */
+/* Publishes this process now if it is queued. */
 void unwind_publisher_publish_process(struct unwind_publisher *publisher, struct process *process);
-/* Its tables that are not built yet: a stack that came with a sample is walked once. */
+/* Builds the planned tables of this process now. A copied stack is unwound only once, so its tables
+ * cannot wait for their turn. */
 void unwind_publisher_build_process(struct unwind_publisher *publisher,
                                     const struct process *process);
-/* Once a second: frees what nobody reads any more. */
+/* To be called once a second: frees unused tables and queues the processes that are to be published
+ * again. */
 void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns);
 
-/* While it is closed no table is built: there is too little memory. They are afterwards. */
-void unwind_publisher_close(struct unwind_publisher *publisher, bool is_closed);
-/* Tables and mappings shall take so much memory at most; a shard they have always. */
+/* While it is paused, for lack of memory, no table is built. */
+void unwind_publisher_pause(struct unwind_publisher *publisher, bool is_paused);
+/* Limits the memory of tables and runs; one shard is always allowed. */
 void unwind_publisher_limit(struct unwind_publisher *publisher, uint64_t bytes);
 
 void unwind_publisher_count(const struct unwind_publisher *publisher,

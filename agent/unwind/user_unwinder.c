@@ -32,7 +32,7 @@ static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *sour
 static struct unwind_memo *unwind_source_memo(struct unwind_source *source, __u32 index)
 {
     (void)source, (void)index;
-    return NULL; /* few stacks are walked here */
+    return NULL; /* not worth it: few stacks are unwound here */
 }
 
 static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
@@ -48,7 +48,7 @@ static int unwind_source_read(struct unwind_source *source, void *to, __u32 size
 
 #ifdef __aarch64__
 enum { FRAME_POINTER = 29 };
-#define SIGNATURE_MASK (~((UINT64_C(1) << 48) - 1)) /* addresses of programs have 48 bits */
+#define SIGNATURE_MASK (~((UINT64_C(1) << 48) - 1)) /* user addresses have 48 bits */
 #else
 enum { FRAME_POINTER = 6 }; /* rbp */
 #define SIGNATURE_MASK UINT64_C(0)
@@ -56,7 +56,7 @@ enum { FRAME_POINTER = 6 }; /* rbp */
 
 struct user_unwinder {
     struct unwind_source source;
-    /* Its own tables; NULL where they are another's. */
+    /* Its own tables; NULL if source.tables belong to another module. */
     struct unwind_rule *rules;
     struct unwind_chunk *chunks;
     uint8_t *shards[UNWIND_SHARD_COUNT];
@@ -66,78 +66,80 @@ struct user_unwinder {
 
 static const uint8_t *own_shard(void *context, uint32_t index)
 {
-    const struct user_unwinder *walk = context;
-    return index < UNWIND_SHARD_COUNT ? walk->shards[index] : NULL;
+    const struct user_unwinder *unwinder = context;
+    return index < UNWIND_SHARD_COUNT ? unwinder->shards[index] : NULL;
 }
 
 struct user_unwinder *user_unwinder_create(const struct unwind_memory_reader *tables)
 {
-    struct user_unwinder *walk = mem_new(struct user_unwinder, 1);
+    struct user_unwinder *unwinder = mem_new(struct user_unwinder, 1);
     if (tables) {
-        walk->source.tables = *tables;
-        return walk;
+        unwinder->source.tables = *tables;
+        return unwinder;
     }
-    walk->rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
-    walk->chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
-    walk->source.tables = (struct unwind_memory_reader){
-        .rules = walk->rules, .chunks = walk->chunks, .shard = own_shard, .context = walk};
-    return walk;
+    unwinder->rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
+    unwinder->chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    unwinder->source.tables = (struct unwind_memory_reader){.rules = unwinder->rules,
+                                                            .chunks = unwinder->chunks,
+                                                            .shard = own_shard,
+                                                            .context = unwinder};
+    return unwinder;
 }
 
-void user_unwinder_destroy(struct user_unwinder *walk)
+void user_unwinder_destroy(struct user_unwinder *unwinder)
 {
-    if (!walk)
+    if (!unwinder)
         return;
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
-        mem_free(walk->shards[i]);
-    mem_free(walk->rules);
-    mem_free(walk->chunks);
-    mem_free(walk);
+        mem_free(unwinder->shards[i]);
+    mem_free(unwinder->rules);
+    mem_free(unwinder->chunks);
+    mem_free(unwinder);
 }
 
 static bool create_shard(void *context, uint32_t index)
 {
-    struct user_unwinder *walk = context;
-    walk->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
+    struct user_unwinder *unwinder = context;
+    unwinder->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
     return true;
 }
 
 static void destroy_shard(void *context, uint32_t index)
 {
-    struct user_unwinder *walk = context;
-    mem_free(walk->shards[index]);
-    walk->shards[index] = NULL;
+    struct user_unwinder *unwinder = context;
+    mem_free(unwinder->shards[index]);
+    unwinder->shards[index] = NULL;
 }
 
 static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
                         size_t size)
 {
-    struct user_unwinder *walk = context;
-    memcpy(walk->shards[index] + offset, bytes, size);
+    struct user_unwinder *unwinder = context;
+    memcpy(unwinder->shards[index] + offset, bytes, size);
     return true;
 }
 
-void user_unwinder_memory(struct user_unwinder *walk, struct unwind_memory *ret_memory)
+void user_unwinder_memory(struct user_unwinder *unwinder, struct unwind_memory *ret_memory)
 {
-    *ret_memory = (struct unwind_memory){.rules = walk->rules,
-                                         .chunks = walk->chunks,
+    *ret_memory = (struct unwind_memory){.rules = unwinder->rules,
+                                         .chunks = unwinder->chunks,
                                          .shard_create = create_shard,
                                          .shard_destroy = destroy_shard,
                                          .shard_write = write_shard,
-                                         .context = walk,
+                                         .context = unwinder,
                                          .shard_limit = UNWIND_SHARD_COUNT};
 }
 
-static enum unwind_stop go(struct user_unwinder *walk, uint32_t *ret_count)
+static enum unwind_stop unwind_stack(struct user_unwinder *unwinder, uint32_t *ret_count)
 {
-    struct unwind_state *state = &walk->state;
+    struct unwind_state *state = &unwinder->state;
     enum unwind_stop stop = UNWIND_GO_ON;
     uint32_t count = 0;
     while (!stop && count < SAMPLE_USER_FRAMES_MAX) {
-        walk->addresses[count++] = unwind_address(state);
-        stop = (enum unwind_stop)unwind_step(&walk->source, state);
+        unwinder->addresses[count++] = unwind_address(state);
+        stop = (enum unwind_stop)unwind_step(&unwinder->source, state);
         if (!stop && state->was_signal)
-            walk->addresses[count - 1]++;
+            unwinder->addresses[count - 1]++;
     }
     if (!stop)
         stop = UNWIND_STOP_FRAME_LIMIT;
@@ -146,23 +148,23 @@ static enum unwind_stop go(struct user_unwinder *walk, uint32_t *ret_count)
     return stop;
 }
 
-void user_unwinder_event(struct user_unwinder *walk, const struct unwind_run *run,
+void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run *run,
                          const struct stack_copy *copy, struct sample_event *event)
 {
     uint32_t count;
     static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS, "all that are read");
-    walk->source.stack = copy->bytes;
-    walk->source.stack_start = copy->start;
-    walk->state = (struct unwind_state){.pc = copy->pc,
-                                        .sp = copy->registers[STACK_REGISTER_SP],
-                                        .fp = copy->registers[FRAME_POINTER],
-                                        .pac_mask = SIGNATURE_MASK};
-    memcpy(walk->state.leaf, copy->registers, sizeof(walk->state.leaf));
-    unwind_begin(&walk->state, run, 0);
-    const enum unwind_stop stop = go(walk, &count);
+    unwinder->source.stack = copy->bytes;
+    unwinder->source.stack_start = copy->start;
+    unwinder->state = (struct unwind_state){.pc = copy->pc,
+                                            .sp = copy->registers[STACK_REGISTER_SP],
+                                            .fp = copy->registers[FRAME_POINTER],
+                                            .pac_mask = SIGNATURE_MASK};
+    memcpy(unwinder->state.leaf, copy->registers, sizeof(unwinder->state.leaf));
+    unwind_begin(&unwinder->state, run, 0);
+    const enum unwind_stop stop = unwind_stack(unwinder, &count);
     if (!unwind_stop_is_complete(stop) && count < event->user_count)
         return;
     event->stop = stop;
     event->user_count = count;
-    memcpy(event->addresses, walk->addresses, count * sizeof(*event->addresses));
+    memcpy(event->addresses, unwinder->addresses, count * sizeof(*event->addresses));
 }

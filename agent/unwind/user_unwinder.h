@@ -1,7 +1,9 @@
 /*
- * stack_walk: walks a copy of a program's stack by tables here, as the kernel program walks the
- * stack itself: for users who may load none, and for samples of programs whose mappings were not
- * known yet when they were taken. Threads: one.
+ * user_unwinder: unwinds a copied stack in this process, with the tables and the code
+ * (bpf/unwind_core.h) of the kernel program.
+ *
+ * Used for users who may not load BPF programs, and for samples of programs whose mappings were not
+ * published yet when the sample was taken. Threads: one.
  */
 #ifndef AGENT_UNWIND_USER_UNWINDER_H
 #define AGENT_UNWIND_USER_UNWINDER_H
@@ -13,15 +15,15 @@
 struct sample_event;
 struct user_unwinder;
 
-/* tables are kept elsewhere and outlive the walk; NULL: they will be in its own memory. */
+/* tables: memory that another module owns and that outlives the unwinder; NULL: the unwinder has
+ * its own, see user_unwinder_memory. */
 struct user_unwinder *user_unwinder_create(const struct unwind_memory_reader *tables);
-void user_unwinder_destroy(struct user_unwinder *walk); /* NULL is a no-op */
-/* Its own: where tables and runs go, for unwind_publisher_create. */
-void user_unwinder_memory(struct user_unwinder *walk, struct unwind_memory *ret_memory);
+void user_unwinder_destroy(struct user_unwinder *unwinder); /* NULL is a no-op */
+/* The unwinder's own memory, for unwind_publisher_create. */
+void user_unwinder_memory(struct user_unwinder *unwinder, struct unwind_memory *ret_memory);
 
-/* Puts the program's frames in place of those that the event has, where they come to the root of
- * the stack or are more. */
-void user_unwinder_event(struct user_unwinder *walk, const struct unwind_run *run,
+/* Unwinds copy and replaces the user frames of the event if the result is complete or longer. */
+void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run *run,
                          const struct stack_copy *copy, struct sample_event *event);
 
 #endif

@@ -699,10 +699,10 @@ static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **
     struct walk *walk = create_walk(4);
     for (uint32_t i = 1; i <= 5; i++) {
         const struct unwind_table_ref strange = add_strange_table(walk, i, 16000);
-        assert_int_equal(unwind_maps_lack(walk->space, &strange), UNWIND_LACKS_FOR_GOOD);
+        assert_int_equal(unwind_maps_rules_state(walk->space, &strange), UNWIND_RULES_TOO_MANY);
     }
     const struct unwind_table_ref usual = add_strange_table(walk, 6, 585);
-    assert_int_equal(unwind_maps_lack(walk->space, &usual), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &usual), UNWIND_RULES_COMPLETE);
     destroy_walk(walk);
 }
 
@@ -729,10 +729,10 @@ static void many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_oth
     }
     unwind_maps_stats_get(walk->space, &stats);
     assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
-    assert_int_equal(unwind_maps_lack(walk->space, &refs[69]), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &refs[69]), UNWIND_RULES_NO_ROOM);
     struct unwind_table *other = make_strange_table(100, 585);
     assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
     unwind_table_destroy(other);
     destroy_walk(walk);
 }
@@ -767,13 +767,13 @@ static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void *
         unwind_maps_remove_table(walk->space, &refs[i], 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
     for (uint32_t i = 0; i < PAIRS; i++)
         unwind_maps_remove_table(walk->space, &refs[101 + 2 * i], 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
     unwind_table_destroy(table);
     mem_free(refs);
     destroy_walk(walk);
@@ -791,16 +791,16 @@ static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void 
     struct unwind_table *table = make_strange_table(100, 585);
     struct unwind_table_ref ref;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
     for (uint32_t i = 0; i < 40; i++)
         unwind_maps_remove_table(walk->space, &refs[i], 1000);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOW);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NO_MORE);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
     /* It is filled once more; what it had is free a while later. */
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
-    assert_int_equal(unwind_maps_lack(walk->space, &ref), UNWIND_LACKS_NOTHING);
+    assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
     unwind_maps_remove_table(walk->space, &ref, 0);
     unwind_maps_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
     unwind_maps_stats_get(walk->space, &stats);

@@ -80,7 +80,7 @@ static uint32_t count_tables(const struct host *host)
 
 static void publish_all(struct host *host, pid_t child)
 {
-    unwind_publisher_note(host->publisher, find(host->processes, child));
+    unwind_publisher_enqueue(host->publisher, find(host->processes, child));
     while (unwind_publisher_publish(host->publisher))
         ;
 }
@@ -101,7 +101,7 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
         host.publisher, &(struct unwind_publisher_host){.is_ending = say, .context = &is_ending});
     (void)unwind_publisher_publish(host.publisher);
     processes_make_target(host.processes, (uint32_t)child);
-    unwind_publisher_note(host.publisher, find(host.processes, child));
+    unwind_publisher_enqueue(host.publisher, find(host.processes, child));
     unwind_publisher_publish_process(host.publisher, find(host.processes, child));
     assert_true(unwind_publisher_publish(host.publisher));
     const uint32_t before = count_tables(&host);
@@ -129,8 +129,8 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
     processes_make_target(host.processes, (uint32_t)ended);
     processes_make_target(host.processes, (uint32_t)running);
     end_child(ended);
-    unwind_publisher_note(host.publisher, find(host.processes, running));
-    unwind_publisher_note(host.publisher, find(host.processes, ended));
+    unwind_publisher_enqueue(host.publisher, find(host.processes, running));
+    unwind_publisher_enqueue(host.publisher, find(host.processes, ended));
     unwind_publisher_publish_process(host.publisher, find(host.processes, ended));
     while (unwind_publisher_publish(host.publisher))
         ;
