@@ -24,12 +24,12 @@ struct build {
     struct dwarf_file *dwarf_alternate;
     struct dwarf_file *split_files[BUILD_MAX_SPLIT];
     uint32_t split_count;
-    struct buf mini_bytes; /* what .gnu_debugdata holds; names are borrowed from it */
+    struct buf mini_bytes; /* the content of .gnu_debugdata; names are borrowed from it */
     struct code_map code;
     struct symbol_table_writer *writer;
     enum demangle_names names;
     struct go_result go;
-    enum err_code dwarf_code; /* why there is nothing of it */
+    enum err_code dwarf_code; /* the error that made DWARF unreadable */
     struct build_report *report;
 };
 
@@ -39,7 +39,7 @@ static void begin(const struct build *build, enum build_phase phase)
         build->inputs->begin(phase);
 }
 
-static void say(struct build *build, const char *text)
+static void add_problem(struct build *build, const char *text)
 {
     size_t length = strlen(build->report->problem);
     snprintf(build->report->problem + length, sizeof(build->report->problem) - length, "%s%s",
@@ -61,9 +61,9 @@ static void take_id(struct build *build)
     facts->builder_version = BUILD_VERSION;
 }
 
-/* Tools that take the code out of a Go program cut its segment to what is left; the table says how
- * far the code went. */
-static void widen_to_go(const struct go_result *go, struct symbol_segment *segment)
+/* Tools that remove the code of a Go program shorten its segment. Restores the segment to the
+ * end of the code according to Go's table. */
+static void extend_to_go_code(const struct go_result *go, struct symbol_segment *segment)
 {
     uint64_t end = segment->address + segment->memory_bytes;
     if (!(segment->flags & PF_X) || segment->address > go->code_begin || end >= go->code_end)
@@ -85,7 +85,7 @@ static void take_segments(struct build *build)
                                          .memory_bytes = header->memory_bytes,
                                          .alignment = header->alignment,
                                          .flags = header->flags};
-        widen_to_go(&build->go, &segment);
+        extend_to_go_code(&build->go, &segment);
         symbol_table_writer_segment(build->writer, &segment);
     }
 }
@@ -113,8 +113,8 @@ static enum err_code open_inputs(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
-/* A name, which ends with 0, and the build id of dwz's shared file. */
-static bool find_alternate(struct build *build, struct span *ret_name, struct span *ret_id)
+/* Reads the name (which ends with NUL) and the build id of dwz's shared file. */
+static bool read_alternate_link(struct build *build, struct span *ret_name, struct span *ret_id)
 {
     struct span bytes;
     struct err ignored;
@@ -126,8 +126,9 @@ static bool find_alternate(struct build *build, struct span *ret_name, struct sp
     return true;
 }
 
-/* A name, which ends with 0, and a checksum that is left to build ids. */
-static void take_debug_link(struct build *build)
+/* Reads .gnu_debuglink: a name that ends with NUL, and a checksum, which is ignored in favour of
+ * build ids. */
+static void read_debug_link(struct build *build)
 {
     struct span bytes;
     struct err ignored;
@@ -135,22 +136,23 @@ static void take_debug_link(struct build *build)
         return;
     struct cursor cursor = cursor_at(bytes, 0);
     const struct span name = cursor_text(&cursor);
-    /* The report is lines. */
+    /* The report consists of lines. */
     if (name.size < sizeof(build->report->debug_link) && !memchr(name.data, '\n', name.size) &&
         !memchr(name.data, '/', name.size))
         memcpy(build->report->debug_link, name.data, name.size);
 }
 
-/* Offsets into another file than the one that is meant would be names all the same. A stripped file
- * may name one still, of which it lacks nothing. */
+/* Checks that the shared file is the right one: offsets into a wrong file would give wrong
+ * names. A stripped file may still refer to a shared file without needing it. */
 static void check_alternate(struct build *build)
 {
     struct span name, id;
-    if (!build->dwarf->sections[DWARF_INFO].size || !find_alternate(build, &name, &id))
+    if (!build->dwarf->sections[DWARF_INFO].size || !read_alternate_link(build, &name, &id))
         return;
     if (!build->alternate) {
-        say(build, "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
-        /* The report is lines. */
+        add_problem(build,
+                    "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
+        /* The report consists of lines. */
         if (name.size < sizeof(build->report->alternate) && !memchr(name.data, '\n', name.size))
             memcpy(build->report->alternate, name.data, name.size);
         if (id.size && id.size <= sizeof(build->report->alternate_id)) {
@@ -158,8 +160,9 @@ static void check_alternate(struct build *build)
             build->report->alternate_id_bytes = (uint32_t)id.size;
         }
     } else if (!span_equal(span_of(build->alternate->id.bytes, build->alternate->id.size), id)) {
-        say(build, "names are in another shared file of dwz than the one that was given, whose "
-                   "build id is not that of .gnu_debugaltlink");
+        add_problem(build,
+                    "names are in another shared file of dwz than the one that was given, whose "
+                    "build id is not that of .gnu_debugaltlink");
         elf_input_close(build->alternate);
         build->alternate = NULL;
     }
@@ -180,7 +183,8 @@ static enum err_code open_dwarf(struct build *build, struct err *err)
         code =
             dwarf_file_open(build->arena, build->split_elfs[i], true, &build->split_files[i], err);
         if (!code && build->split_files[i]->has_broken_index)
-            say(build, "the index of a package of split files (.debug_cu_index) is damaged");
+            add_problem(build,
+                        "the index of a package of split files (.debug_cu_index) is damaged");
     }
     return code;
 }
@@ -191,7 +195,7 @@ static void say_dwarf_problems(struct build *build, const struct dwarf_result *r
     if (result->broken_units) {
         snprintf(text, sizeof(text), "%u of %u units of its DWARF %s broken", result->broken_units,
                  result->unit_count, result->broken_units == 1 ? "is" : "are");
-        say(build, text);
+        add_problem(build, text);
     }
     if (result->missing_split_units) {
         snprintf(text, sizeof(text),
@@ -201,7 +205,7 @@ static void say_dwarf_problems(struct build *build, const struct dwarf_result *r
                  result->missing_split_units,
                  result->missing_split_name.size > 200 ? 200 : (int)result->missing_split_name.size,
                  (const char *)result->missing_split_name.data);
-        say(build, text);
+        add_problem(build, text);
     }
 }
 
@@ -226,20 +230,20 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
     say_dwarf_problems(build, &result);
     if ((build->dwarf->sections[DWARF_INFO].size || build->dwarf->sections[DWARF_LINE].size) &&
         !result.function_ranges && !result.line_ranges)
-        say(build, "it has DWARF, but nothing could be read of it");
+        add_problem(build, "it has DWARF, but nothing could be read of it");
     return ERR_NONE;
 }
 
-/* What cannot be read leaves the program to its symbols, with a reason. */
-static void add_what_dwarf_has(struct build *build)
+/* If DWARF cannot be read, the table has only symbols, and the report the reason. */
+static void add_dwarf_or_problem(struct build *build)
 {
     struct err err;
     build->dwarf_code = add_dwarf(build, &err);
     if (build->dwarf_code)
-        say(build, err.message);
+        add_problem(build, err.message);
 }
 
-/* A table that cannot be read leaves the program to DWARF and symbols. */
+/* If Go's table cannot be read, DWARF and symbols are used. */
 static void add_go(struct build *build)
 {
     struct symbol_table_facts *facts = &build->report->facts;
@@ -248,7 +252,7 @@ static void add_go(struct build *build)
     char text[ERR_MESSAGE_BYTES];
     enum err_code code = go_table_add(build->elf, build->writer, result, &err);
     if (code)
-        say(build, err.message);
+        add_problem(build, err.message);
     if (code || !result->function_count)
         return;
     build->names = DEMANGLE_GO;
@@ -256,18 +260,18 @@ static void add_go(struct build *build)
     if (!result->has_unknown_calls)
         facts->quality |= SYMBOL_HAS_INLINES;
     else
-        say(build, "what is inlined is not in the file: its data was taken out");
+        add_problem(build, "what is inlined is not in the file: its data was taken out");
     if (result->broken_functions) {
         snprintf(text, sizeof(text),
                  result->broken_functions == 1 ? "%u function of Go's table is broken"
                                                : "%u functions of Go's table are broken",
                  result->broken_functions);
-        say(build, text);
+        add_problem(build, text);
     }
 }
 
-/* A file within the file, with symbols of the same addresses. */
-static enum err_code add_mini(struct build *build, struct err *err)
+/* An ELF file within the file, with symbols of the same addresses. */
+static enum err_code add_mini_debuginfo(struct build *build, struct err *err)
 {
     struct span packed;
     struct elf_input *mini;
@@ -295,8 +299,8 @@ static enum err_code add_symbols(struct build *build, struct err *err)
         return code;
     if (count)
         build->report->facts.quality |= SYMBOL_HAS_SYMTAB;
-    if (add_mini(build, &mini_err))
-        say(build, mini_err.message);
+    if (add_mini_debuginfo(build, &mini_err))
+        add_problem(build, mini_err.message);
     code = elf_symbols_add(build->elf, ".dynsym", &build->code, build->writer, &count, err);
     if (!code && count)
         build->report->facts.quality |= SYMBOL_HAS_DYNSYM;
@@ -311,13 +315,13 @@ static enum err_code add_all(struct build *build, struct err *err)
         return code;
     code_map_init(&build->code, build->elf);
     take_id(build);
-    take_debug_link(build);
+    read_debug_link(build);
     begin(build, BUILD_GO);
     add_go(build);
     take_segments(build);
     begin(build, BUILD_DWARF);
     if (!build->inputs->is_first_names)
-        add_what_dwarf_has(build);
+        add_dwarf_or_problem(build);
     begin(build, BUILD_SYMBOLS);
     code = add_symbols(build, err);
     if (code)

@@ -20,7 +20,7 @@ static int compare_ranges(const void *a, const void *b)
     return (left->begin > right->begin) - (left->begin < right->begin);
 }
 
-/* Neighbours become one: functions may reach over the end of a section into the next. */
+/* Merges adjacent ranges: functions may extend over the end of a section into the next one. */
 static void join_ranges(struct code_map *code)
 {
     uint32_t kept = 0;

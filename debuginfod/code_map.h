@@ -1,8 +1,10 @@
 /*
- * code_map: where a file has code, so that what a linker threw away is not taken for some.
+ * code_map: the addresses at which a file has code, to recognize functions that the linker
+ * discarded.
  *
- * Debug information of discarded functions stays, at address 0 or near the end of the address
- * space. Code lies in executable sections, or where a file names none, in executable segments.
+ * The debug information of discarded functions remains in the file, at address 0 or near the end of
+ * the address space. Code is in executable sections or, in a file without sections, in executable
+ * segments.
  */
 #ifndef DEBUGINFOD_CODE_MAP_H
 #define DEBUGINFOD_CODE_MAP_H
@@ -18,12 +20,13 @@ struct code_range {
 };
 
 struct code_map {
-    struct code_range *ranges; /* ascending, without overlaps; the arena's of the ELF file */
+    struct code_range *ranges; /* ascending, without overlaps; in the arena of the ELF file */
     uint32_t count;
 };
 
 void code_map_init(struct code_map *code, struct elf_input *elf);
-/* Is there code at begin? Then *end is moved to where that code ends, if it lies behind. */
+/* Whether there is code at begin. If so, *end is reduced to the end of that code if it lies
+ * beyond. */
 bool code_map_clip(const struct code_map *code, uint64_t begin, uint64_t *end);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * cursor: reads little-endian numbers from bytes that may be hostile.
  *
- * A read past the end gives 0, moves to the end and sets has_failed, which a caller looks at once
- * after a series of reads. Never reads outside of its bytes. Threads: an object belongs to one.
+ * A read past the end returns 0, moves to the end and sets has_failed, so that a caller checks once
+ * after a series of reads. Never reads outside of its bytes. Threads: a cursor belongs to one
+ * thread.
  */
 #ifndef DEBUGINFOD_CURSOR_H
 #define DEBUGINFOD_CURSOR_H
@@ -25,7 +26,7 @@ static inline struct cursor cursor_of(struct span bytes)
                            .end = bytes.size ? bytes.data + bytes.size : bytes.data};
 }
 
-/* From offset to the end of bytes; failed at once when offset lies behind that. */
+/* A cursor from offset to the end of bytes. It has failed already if offset is past the end. */
 static inline struct cursor cursor_at(struct span bytes, uint64_t offset)
 {
     struct cursor cursor = cursor_of(bytes);
@@ -65,7 +66,7 @@ static inline uint8_t cursor_u8(struct cursor *cursor)
     return *cursor->next++;
 }
 
-/* An unsigned number of 1 to 8 bytes. */
+/* Reads an unsigned number of 1 to 8 bytes. */
 static inline uint64_t cursor_uint(struct cursor *cursor, unsigned bytes)
 {
     uint64_t number = 0;
@@ -91,7 +92,7 @@ static inline uint64_t cursor_u64(struct cursor *cursor)
     return cursor_uint(cursor, 8);
 }
 
-/* LEB128; bits past 64 are dropped, as every reader does. */
+/* Read LEB128 numbers; bits past 64 are dropped, as all readers do. */
 static inline uint64_t cursor_uleb(struct cursor *cursor)
 {
     uint64_t number = 0;
@@ -124,7 +125,7 @@ static inline int64_t cursor_sleb(struct cursor *cursor)
     return 0;
 }
 
-/* A text that ends with NUL, without it. */
+/* Reads a text that ends with NUL; the result excludes the NUL. */
 static inline struct span cursor_text(struct cursor *cursor)
 {
     size_t left = cursor_left(cursor);
@@ -138,7 +139,7 @@ static inline struct span cursor_text(struct cursor *cursor)
     return text;
 }
 
-/* The next size bytes; empty when there are not that many. */
+/* Reads the next size bytes; empty if there are fewer. */
 static inline struct span cursor_bytes(struct cursor *cursor, uint64_t size)
 {
     const uint8_t *data = cursor->next;

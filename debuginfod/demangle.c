@@ -3,7 +3,7 @@
 #include <libiberty/demangle.h>
 #include <stdbool.h>
 
-/* Words that compilers put behind a name; numbers may follow each. */
+/* Words that compilers append to a name; a number may follow each. */
 static const char *const clone_words[] = {
     "cold",       "constprop", "isra",     "part",    "llvm",        "lto_priv",
     "localalias", "clone",     "unlikely", "__uniq",  "simdclone",   "resolver",
@@ -34,11 +34,11 @@ static size_t last_dot(struct span name)
     size_t at = name.size;
     while (at > 0 && name.data[at - 1] != '.')
         at--;
-    return at; /* behind the dot; 0: none */
+    return at; /* after the dot; 0: none */
 }
 
-/* Go's and Ada's names have dots too: only what is known goes, from the end. Numbers go with the
- * word before them, and alone behind a mangled name. */
+/* Names of Go and Ada contain dots too, so only known suffixes are removed, from the end. A
+ * number is removed with the word before it, and on its own only from a mangled name. */
 struct span demangle_strip(struct span name)
 {
     const uint8_t *at_sign = name.size > 1 ? memchr(name.data + 1, '@', name.size - 1) : NULL;
@@ -64,8 +64,8 @@ static void append_chunk(const char *text, size_t size, void *output)
     buf_append(output, text, size);
 }
 
-/* Mangled as C++ is, with a hash of 16 digits as the last part. The demangler would find that out
- * only in the end, after a seventh of the time of demangling a C++ name. */
+/* Whether the name is mangled like C++ with a hash of 16 digits as its last part. The demangler
+ * would detect that only at the end, after a seventh of the time of demangling a C++ name. */
 static bool is_old_rust(struct span name)
 {
     static const size_t hash_bytes = sizeof("17h0123456789abcdefE") - 1;
@@ -79,7 +79,7 @@ void demangle_name(void *context, struct span linkage_name, struct buf *output)
     bool is_mangled = span_starts_with(linkage_name, "_Z") || span_starts_with(linkage_name, "_R");
     bool is_go = names && *names == DEMANGLE_GO;
     struct span name = is_mangled || !is_go ? demangle_strip(linkage_name) : linkage_name;
-    /* What is too long stays mangled, whole. */
+    /* Longer names stay mangled. */
     if (linkage_name.size > DEMANGLE_MAX_INPUT_BYTES)
         return;
     char text[DEMANGLE_MAX_INPUT_BYTES + 1];

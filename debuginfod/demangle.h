@@ -1,10 +1,10 @@
 /*
- * demangle: names of functions for people, from those that compilers and linkers made.
+ * demangle: converts the names that compilers and linkers generate to names for display.
  *
- * C++ (Itanium) and Rust (legacy and v0) by libiberty, with limits on what goes in and comes out.
- * What a compiler puts behind the name of a copy that it made (.cold, .constprop.0, .isra.0,
- * .part.0, .llvm.123, …) and versions (@GLIBC_2.2.5) are left out, so that stacks merge.
- * Only for the sandbox: libiberty has met hostile names before. The door to libiberty.
+ * libiberty demangles C++ (Itanium ABI) and Rust (legacy and v0), with limits on input and output.
+ * Suffixes of copies that a compiler made (.cold, .constprop.0, .isra.0, .part.0, .llvm.123, …) and
+ * versions (@GLIBC_2.2.5) are removed, so that the stacks of all copies merge. Call it only inside
+ * the sandbox: libiberty has had bugs with hostile names. Only demangle.c includes libiberty.
  */
 #ifndef DEBUGINFOD_DEMANGLE_H
 #define DEBUGINFOD_DEMANGLE_H
@@ -12,17 +12,17 @@
 #include "lib/base/buf.h"
 
 enum {
-    DEMANGLE_MAX_INPUT_BYTES = 16 << 10, /* longer names stay as they are */
+    DEMANGLE_MAX_INPUT_BYTES = 16 << 10, /* longer names are not demangled */
 };
 
-/* Of what file names are: in Go's, main.cold is a function of its own. */
+/* The source of the names. In Go, main.cold is a separate function, so its suffix is kept. */
 enum demangle_names { DEMANGLE_ANY, DEMANGLE_GO };
 
-/* A symbol_demangle_function (lib/symbols/symbol_table_write.h): appends the name for people;
- * nothing when the linkage name is good as it is. context is an enum demangle_names. */
+/* A symbol_demangle_function (lib/symbols/symbol_table_write.h): appends the name for display;
+ * nothing if the linkage name needs no change. context is an enum demangle_names. */
 void demangle_name(void *context, struct span linkage_name, struct buf *output);
 
-/* The linkage name without what was put behind it. */
+/* The linkage name without its suffixes. */
 struct span demangle_strip(struct span linkage_name);
 
 #endif

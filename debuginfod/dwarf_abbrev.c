@@ -12,7 +12,7 @@ struct builder {
     uint32_t attribute_capacity;
 };
 
-/* Adds what the form is known to take; false when that depends on the bytes. */
+/* Adds the size of the form; returns false when the size depends on the bytes. */
 static bool add_fixed_size(struct dwarf_abbrev *abbrev, uint16_t form)
 {
     switch (form) {

@@ -19,27 +19,28 @@ struct build {
     const struct code_map *code;
     struct symbol_table_writer *writer;
     struct dwarf_result *result;
-    struct dwarf_unit *unit; /* whose files rows name */
+    struct dwarf_unit *unit; /* the unit whose files the rows refer to */
     struct dwarf_rows rows;
     struct dwarf_scopes scopes;
-    struct map_u64 splits_by_id; /* numbers in splits */
+    struct map_u64 splits_by_id; /* indexes into splits */
     struct dwarf_unit **splits;
     uint32_t split_count;
     struct range pending;
-    /* Lines without a function come last: a table of lines may be shared by units, and the first
-     * range that is added has the place. */
-    struct range *orphans;
-    size_t orphan_count;
+    /* Lines without a function are added last: units may share a table of lines, and the first
+     * range that is added wins. */
+    struct range *unowned_lines;
+    size_t unowned_line_count;
     size_t orphan_capacity;
 };
 
 static void keep_orphan(struct build *build, const struct range *range)
 {
-    if (build->orphan_count == build->orphan_capacity) {
+    if (build->unowned_line_count == build->orphan_capacity) {
         build->orphan_capacity = build->orphan_capacity ? 2 * build->orphan_capacity : 1024;
-        build->orphans = mem_resize(build->orphans, build->orphan_capacity, sizeof(struct range));
+        build->unowned_lines =
+            mem_resize(build->unowned_lines, build->orphan_capacity, sizeof(struct range));
     }
-    build->orphans[build->orphan_count++] = *range;
+    build->unowned_lines[build->unowned_line_count++] = *range;
 }
 
 static void flush_pending(struct build *build)
@@ -57,7 +58,7 @@ static void flush_pending(struct build *build)
     build->pending = (struct range){0};
 }
 
-/* Neighbours that say the same are one. */
+/* Adds a range, merging it with an equal neighbour. */
 static void add_range(struct build *build, struct range range)
 {
     struct range *last = &build->pending;
@@ -85,8 +86,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Two ascending lists become one: addresses with a scope, a row, or both. */
-static void join(struct build *build)
+/* Merges two ascending lists into ranges of addresses that have a scope, a row, or both. */
+static void join_scopes_and_rows(struct build *build)
 {
     const struct dwarf_scope *scope = build->scopes.scopes, *scopes_end = scope;
     const struct dwarf_row *row = build->rows.rows, *rows_end = row;
@@ -119,7 +120,8 @@ static void join(struct build *build)
     flush_pending(build);
 }
 
-/* Split units by their ids. Opened without a skeleton, they have what does not need one. */
+/* Indexes split units by their ids. They are opened without a skeleton, with the data that does
+ * not require one. */
 static void index_splits(struct build *build)
 {
     for (uint32_t i = 0; i < build->inputs->split_file_count; i++) {
@@ -144,8 +146,8 @@ static struct dwarf_unit *find_split(const struct build *build, struct dwarf_uni
     return build->splits[index];
 }
 
-/* The unit that has the entries: itself, or the one in a .dwo that it stands for. */
-static struct dwarf_unit *content_of(struct build *build, struct dwarf_unit *unit)
+/* The unit that has the entries: this one, or the unit in a .dwo file that it refers to. */
+static struct dwarf_unit *content_unit(struct build *build, struct dwarf_unit *unit)
 {
     if (!unit->split_name.size)
         return unit;
@@ -166,16 +168,16 @@ static void build_unit(struct build *build, struct dwarf_unit *unit)
     if (is_good && unit->type != DWARF_UNIT_PARTIAL) {
         build->unit = unit;
         bool has_rows = dwarf_lines_run(unit, build->code, &build->rows);
-        is_good = dwarf_scopes_read(content_of(build, unit), build->code, build->writer,
+        is_good = dwarf_scopes_read(content_unit(build, unit), build->code, build->writer,
                                     &build->scopes) &&
                   has_rows;
-        join(build);
+        join_scopes_and_rows(build);
     }
     build->result->broken_units += !is_good;
 }
 
-/* Lines that no unit leads to: all there is of assembly without units, and of a file with
- * .debug_line alone. What a unit had already is dropped by whoever was first. */
+/* Adds lines that no unit refers to: all the data of assembly without units, and of a file that
+ * has only .debug_line. Lines that a unit had before do not win over those of the unit. */
 static void build_lines(struct build *build)
 {
     struct dwarf_file *file = build->inputs->file;
@@ -190,7 +192,7 @@ static void build_lines(struct build *build)
         build->scopes.count = 0;
         build->result->unit_count++;
         build->result->broken_units += !dwarf_lines_run(&unit, build->code, &build->rows);
-        join(build);
+        join_scopes_and_rows(build);
     }
     build->unit = NULL;
 }
@@ -207,10 +209,11 @@ void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
             build_unit(&build, unit);
     }
     build_lines(&build);
-    for (size_t i = 0; i < build.orphan_count; i++)
-        symbol_table_writer_range(writer, build.orphans[i].begin, build.orphans[i].end, SYMBOL_NONE,
-                                  build.orphans[i].file, build.orphans[i].line);
-    mem_free(build.orphans);
+    for (size_t i = 0; i < build.unowned_line_count; i++)
+        symbol_table_writer_range(writer, build.unowned_lines[i].begin, build.unowned_lines[i].end,
+                                  SYMBOL_NONE, build.unowned_lines[i].file,
+                                  build.unowned_lines[i].line);
+    mem_free(build.unowned_lines);
     mem_free(build.splits);
     map_u64_fini(&build.splits_by_id);
     dwarf_rows_fini(&build.rows);

@@ -1,8 +1,8 @@
 /*
- * dwarf_build: from the units of a file to ranges of a symbol table: functions, lines, inlined
+ * dwarf_build: converts the units of a file to ranges of a symbol table: functions, lines, inlined
  * calls.
  *
- * A unit that cannot be read is left out and counted; its lines are kept where those can be read.
+ * A unit that cannot be read is left out and counted; its lines are kept if they can be read.
  */
 #ifndef DEBUGINFOD_DWARF_BUILD_H
 #define DEBUGINFOD_DWARF_BUILD_H
@@ -14,21 +14,21 @@ struct symbol_table_writer;
 
 struct dwarf_inputs {
     struct dwarf_file *file;
-    struct dwarf_file **split_files; /* .dwo */
+    struct dwarf_file **split_files; /* .dwo files */
     uint32_t split_file_count;
 };
 
 struct dwarf_result {
-    uint32_t unit_count;   /* with code or without */
-    uint32_t broken_units; /* or lost behind one */
+    uint32_t unit_count;   /* with and without code */
+    uint32_t broken_units; /* including the units lost after a broken one */
     uint32_t split_units;
-    uint32_t missing_split_units;   /* what is in a .dwo that was not given */
+    uint32_t missing_split_units;   /* units in a .dwo file that was not given */
     uint64_t function_ranges;       /* ranges with a function */
     uint64_t line_ranges;           /* ranges with a line */
-    struct span missing_split_name; /* one of them */
+    struct span missing_split_name; /* the file of one of them */
 };
 
-/* Adds to the writer whatever can be read. */
+/* Adds everything that can be read to the writer. */
 void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
                  struct symbol_table_writer *writer, struct dwarf_result *ret_result);
 

@@ -69,7 +69,7 @@ bool dwarf_entry_read(const struct dwarf_unit *unit, const struct dwarf_abbrev *
 }
 
 /* Reads the entry at an offset of the unit's file. */
-static bool read_at(struct dwarf_unit *unit, uint64_t offset, struct dwarf_entry *ret_entry)
+static bool read_entry_at(struct dwarf_unit *unit, uint64_t offset, struct dwarf_entry *ret_entry)
 {
     if (!dwarf_unit_open(unit))
         return false;
@@ -79,8 +79,9 @@ static bool read_at(struct dwarf_unit *unit, uint64_t offset, struct dwarf_entry
     return !cursor.has_failed && abbrev && dwarf_entry_read(unit, abbrev, &cursor, ret_entry);
 }
 
-/* The unit that a reference leads to, or NULL. */
-static struct dwarf_unit *follow(struct dwarf_unit *unit, const struct dwarf_value *reference)
+/* The unit that a reference points into, or NULL. */
+static struct dwarf_unit *referenced_unit(struct dwarf_unit *unit,
+                                          const struct dwarf_value *reference)
 {
     uint64_t offset = reference->number;
     if (reference->kind == DWARF_VALUE_REFERENCE)
@@ -92,7 +93,7 @@ static struct dwarf_unit *follow(struct dwarf_unit *unit, const struct dwarf_val
     return NULL;
 }
 
-/* What is known of a function so far; the first that says something is right. */
+/* The attributes of a function found so far; the first value of each wins. */
 struct function {
     struct span linkage_name;
     struct span name;
@@ -113,7 +114,8 @@ static void take_entry(struct function *function, struct dwarf_unit *unit,
         function->file = dwarf_lines_file(unit, entry->declaration_file.number, writer);
 }
 
-/* C++ and Rust say all in the linkage name; C's may be one for the linker alone (__GI_read). */
+/* In C++ and Rust the linkage name contains everything; in C it may be a name for the linker
+ * only (__GI_read). */
 static bool is_mangled(struct span linkage_name)
 {
     return span_starts_with(linkage_name, "_Z") || span_starts_with(linkage_name, "_R");
@@ -137,14 +139,14 @@ static uint32_t function_of(struct dwarf_unit *unit, const struct dwarf_entry *f
     for (int hop = 0; hop < DWARF_MAX_HOPS; hop++) {
         take_entry(&function, unit, &entry, writer);
         struct dwarf_value reference = entry.origin;
-        unit = follow(unit, &reference);
-        if (!unit || !read_at(unit, reference.number, &entry))
+        unit = referenced_unit(unit, &reference);
+        if (!unit || !read_entry_at(unit, reference.number, &entry))
             break;
     }
     return write_function(&function, writer);
 }
 
-/* The same origin comes again with every inlined call: remembered. */
+/* Results are cached, because every inlined call refers to the same origin. */
 static uint32_t function_at(struct dwarf_unit *unit, uint64_t offset,
                             struct symbol_table_writer *writer)
 {
@@ -153,7 +155,7 @@ static uint32_t function_at(struct dwarf_unit *unit, uint64_t offset,
     if (function != MAP_ABSENT)
         return function;
     struct dwarf_entry entry;
-    if (!read_at(unit, offset, &entry))
+    if (!read_entry_at(unit, offset, &entry))
         return SYMBOL_NONE;
     function = function_of(unit, &entry, writer);
     if (function != SYMBOL_NONE)
@@ -164,7 +166,8 @@ static uint32_t function_at(struct dwarf_unit *unit, uint64_t offset,
 uint32_t dwarf_entry_function(struct dwarf_unit *unit, const struct dwarf_entry *entry,
                               struct symbol_table_writer *writer)
 {
-    struct dwarf_unit *target = entry->has_abstract_origin ? follow(unit, &entry->origin) : NULL;
+    struct dwarf_unit *target =
+        entry->has_abstract_origin ? referenced_unit(unit, &entry->origin) : NULL;
     uint32_t function = target ? function_at(target, entry->origin.number, writer) : SYMBOL_NONE;
     return function != SYMBOL_NONE ? function : function_of(unit, entry, writer);
 }

@@ -1,6 +1,6 @@
 /*
- * dwarf_entry: what an entry of .debug_info says of a function or an inlined call, and which
- * function that is.
+ * dwarf_entry: reads the attributes of a function or inlined call in .debug_info, and identifies
+ * the function.
  */
 #ifndef DEBUGINFOD_DWARF_ENTRY_H
 #define DEBUGINFOD_DWARF_ENTRY_H
@@ -10,7 +10,7 @@
 
 struct symbol_table_writer;
 
-enum { DWARF_MAX_HOPS = 16 }; /* from an instance over its origin to its declaration */
+enum { DWARF_MAX_HOPS = 16 }; /* from an instance through its origin to its declaration */
 
 struct dwarf_entry {
     struct dwarf_extent extent;
@@ -18,20 +18,20 @@ struct dwarf_entry {
     struct dwarf_value linkage_name;
     struct dwarf_value name;
     struct dwarf_value declaration_file;
-    uint32_t declaration_line; /* 0: not said */
+    uint32_t declaration_line; /* 0: unknown */
     uint64_t call_file;
     uint32_t call_line;
     bool has_abstract_origin;
 };
 
-/* Reads the values of an entry; the cursor stands behind its code. */
+/* Reads the attributes of an entry. The cursor is after the entry's abbreviation code. */
 bool dwarf_entry_read(const struct dwarf_unit *unit, const struct dwarf_abbrev *abbrev,
                       struct cursor *cursor, struct dwarf_entry *ret_entry);
 
 /*
- * The writer's number of the function that an entry stands for: that of its origin where it has
- * one, so that copies of a function and its inlined calls are the same. SYMBOL_NONE: it has no
- * name.
+ * Returns the writer's number of the entry's function. It is that of the entry's origin if there is
+ * one, so that all copies and inlined calls of a function have the same number. SYMBOL_NONE: it has
+ * no name.
  */
 uint32_t dwarf_entry_function(struct dwarf_unit *unit, const struct dwarf_entry *entry,
                               struct symbol_table_writer *writer);

@@ -73,7 +73,7 @@ static bool read_unit_header(struct dwarf_file *file, struct cursor *cursor,
     return true;
 }
 
-/* Units lie one behind the other; where the length of one is wrong, the rest cannot be found. */
+/* Units are contiguous; after a wrong length, the rest cannot be found. */
 static void read_units(struct dwarf_file *file)
 {
     struct cursor cursor = cursor_of(file->sections[DWARF_INFO]);
@@ -131,7 +131,7 @@ void dwarf_file_close(struct dwarf_file *file)
     map_u64_fini(&file->functions_by_offset);
 }
 
-/* Many units share a table; one that is broken is kept as NULL and not tried again. */
+/* Many units share a table; a broken one is stored as NULL and not read again. */
 static const struct dwarf_abbrevs *find_abbrevs(struct dwarf_file *file, uint64_t offset)
 {
     uint32_t index = map_u64_find(&file->abbrevs_by_offset, offset);
@@ -151,7 +151,7 @@ static const struct dwarf_abbrevs *find_abbrevs(struct dwarf_file *file, uint64_
     return table;
 }
 
-/* What the first entry says that can be understood only when all of it was read. */
+/* Attributes of the first entry that can be interpreted only after all of them were read. */
 struct root {
     struct dwarf_value directory;
     struct dwarf_value low_address;
@@ -219,7 +219,7 @@ static void take_root_attribute(struct dwarf_unit *unit, struct root *root, uint
     }
 }
 
-/* In a .dwo of version 5 the tables have no base attribute: they begin behind their header. */
+/* In a .dwo of version 5 the tables have no base attribute: they begin after their header. */
 static void set_split_bases(struct dwarf_unit *unit)
 {
     unit->str_offsets_base = unit->piece_str_offsets;
@@ -264,7 +264,7 @@ bool dwarf_unit_open(struct dwarf_unit *unit)
     return !unit->is_broken;
 }
 
-/* The first unit that ends behind offset, or NULL. */
+/* The first unit that ends after offset, or NULL. */
 static struct dwarf_unit *find_unit(struct dwarf_file *file, uint64_t offset)
 {
     uint32_t low = 0, high = file->unit_count;

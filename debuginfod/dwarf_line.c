@@ -10,7 +10,7 @@
 enum {
     MAX_FILES = 1 << 20, /* and directories, of one table */
     MAX_FORMATS = 32,
-    FILE_UNKNOWN = SYMBOL_NONE - 1, /* not asked of the writer yet */
+    FILE_UNKNOWN = SYMBOL_NONE - 1, /* not yet added to the writer */
 };
 
 struct line_file {
@@ -32,7 +32,7 @@ struct dwarf_lines {
     uint16_t version;
     uint8_t address_bytes;
     uint8_t least_instruction;
-    uint8_t operations; /* per instruction; 1 but for VLIW */
+    uint8_t operations; /* per instruction; 1 except for VLIW */
     int8_t line_base;
     uint8_t line_range;
     uint8_t opcode_base;
@@ -114,7 +114,8 @@ static bool read_new_names(const struct dwarf_unit *unit, struct names *names,
     return true;
 }
 
-/* Only forms whose size the table itself tells may be read with a unit made of its header. */
+/* Reads the header of a table. Only forms whose size depends on the table alone may be read with
+ * a unit constructed from its header. */
 static bool read_header(struct dwarf_lines *lines, const struct dwarf_unit *owner,
                         struct cursor *cursor)
 {
@@ -132,14 +133,14 @@ static bool read_header(struct dwarf_lines *lines, const struct dwarf_unit *owne
         return false;
     if (lines->version >= 5) {
         lines->address_bytes = cursor_u8(&body);
-        cursor_skip(&body, 1); /* segment selectors, which nobody has */
+        cursor_skip(&body, 1); /* segment selectors, which are never used */
     }
     uint64_t header_bytes = cursor_uint(&body, unit.offset_bytes);
     struct cursor header = cursor_of(cursor_bytes(&body, header_bytes));
     lines->program = span_of(body.next, cursor_left(&body));
     lines->least_instruction = cursor_u8(&header);
     lines->operations = lines->version >= 4 ? cursor_u8(&header) : 1;
-    cursor_skip(&header, 1); /* is_stmt at first */
+    cursor_skip(&header, 1); /* initial is_stmt */
     lines->line_base = (int8_t)cursor_u8(&header);
     lines->line_range = cursor_u8(&header);
     lines->opcode_base = cursor_u8(&header);
@@ -173,7 +174,7 @@ static struct dwarf_lines *read_lines(const struct dwarf_unit *unit)
     return NULL;
 }
 
-/* Units may share a table; a broken one is kept as NULL and not tried again. */
+/* Units may share a table; a broken one is stored as NULL and not read again. */
 struct dwarf_lines *dwarf_lines_of(struct dwarf_unit *unit)
 {
     struct dwarf_unit *owner = unit->skeleton ? unit->skeleton : unit;
@@ -209,7 +210,8 @@ static void append_part(struct buf *path, struct span part)
     buf_append_span(path, part);
 }
 
-/* The unit's directory, the directory of the table and the name, from the last that is absolute. */
+/* Joins the unit's directory, the table's directory and the name, starting with the last
+ * absolute one. */
 static uint32_t name_file(const struct dwarf_unit *unit, const struct dwarf_lines *lines,
                           const struct line_file *file, struct symbol_table_writer *writer)
 {
@@ -241,14 +243,14 @@ uint32_t dwarf_lines_file(struct dwarf_unit *unit, uint64_t file,
     return entry->id;
 }
 
-/* ---- the program ---- */
+/* ---- the line number program ---- */
 
-struct machine {
+struct line_program {
     struct dwarf_lines *lines;
     const struct code_map *code;
     struct dwarf_rows *rows;
     struct cursor cursor;
-    size_t first_row; /* of this sequence */
+    size_t first_row; /* of the current sequence */
     uint64_t address;
     uint32_t operation;
     uint64_t file;
@@ -256,88 +258,90 @@ struct machine {
     bool is_ascending;
 };
 
-static void start_sequence(struct machine *machine)
+static void start_sequence(struct line_program *line_program)
 {
-    machine->address = 0;
-    machine->operation = 0;
-    machine->file = 1;
-    machine->line = 1;
-    machine->first_row = machine->rows->count;
-    machine->is_ascending = true;
+    line_program->address = 0;
+    line_program->operation = 0;
+    line_program->file = 1;
+    line_program->line = 1;
+    line_program->first_row = line_program->rows->count;
+    line_program->is_ascending = true;
 }
 
-static void advance(struct machine *machine, uint64_t operations)
+static void advance(struct line_program *line_program, uint64_t operations)
 {
-    const struct dwarf_lines *lines = machine->lines;
+    const struct dwarf_lines *lines = line_program->lines;
     if (lines->operations <= 1) {
-        machine->address += operations * lines->least_instruction;
+        line_program->address += operations * lines->least_instruction;
         return;
     }
-    uint64_t sum = machine->operation + operations;
-    machine->address += sum / lines->operations * lines->least_instruction;
-    machine->operation = (uint32_t)(sum % lines->operations);
+    uint64_t sum = line_program->operation + operations;
+    line_program->address += sum / lines->operations * lines->least_instruction;
+    line_program->operation = (uint32_t)(sum % lines->operations);
 }
 
-static void add_row(struct machine *machine)
+static void add_row(struct line_program *line_program)
 {
-    struct dwarf_rows *rows = machine->rows;
+    struct dwarf_rows *rows = line_program->rows;
     if (rows->count == rows->capacity) {
         rows->capacity = rows->capacity ? 2 * rows->capacity : 4096;
         rows->rows = mem_resize(rows->rows, rows->capacity, sizeof(struct dwarf_row));
     }
-    if (rows->count > machine->first_row) {
+    if (rows->count > line_program->first_row) {
         struct dwarf_row *last = &rows->rows[rows->count - 1];
-        machine->is_ascending = machine->is_ascending && last->begin <= machine->address;
-        if (last->begin == machine->address)
-            rows->count--; /* the last row of an address holds */
+        line_program->is_ascending =
+            line_program->is_ascending && last->begin <= line_program->address;
+        if (last->begin == line_program->address)
+            rows->count--; /* the last row of an address wins */
         else
-            last->end = machine->address;
+            last->end = line_program->address;
     }
     rows->rows[rows->count++] = (struct dwarf_row){
-        .begin = machine->address,
-        .end = machine->address,
-        .file = machine->file > UINT32_MAX ? UINT32_MAX : (uint32_t)machine->file,
-        .line = machine->line > SYMBOL_LINE_MAX ? 0 : (uint32_t)machine->line,
+        .begin = line_program->address,
+        .end = line_program->address,
+        .file = line_program->file > UINT32_MAX ? UINT32_MAX : (uint32_t)line_program->file,
+        .line = line_program->line > SYMBOL_LINE_MAX ? 0 : (uint32_t)line_program->line,
     };
 }
 
-/* Keeps the rows that are code; a sequence that goes backwards is not understood and dropped. */
-static void end_sequence(struct machine *machine)
+/* Ends a sequence and keeps its rows that are code. A sequence with descending addresses is
+ * invalid and dropped. */
+static void end_sequence(struct line_program *line_program)
 {
-    struct dwarf_rows *rows = machine->rows;
-    add_row(machine);
-    rows->count--; /* the end is no code */
-    size_t kept = machine->first_row;
-    for (size_t i = machine->first_row; machine->is_ascending && i < rows->count; i++) {
+    struct dwarf_rows *rows = line_program->rows;
+    add_row(line_program);
+    rows->count--; /* the end of the sequence is not code */
+    size_t kept = line_program->first_row;
+    for (size_t i = line_program->first_row; line_program->is_ascending && i < rows->count; i++) {
         struct dwarf_row row = rows->rows[i];
-        if (row.begin < row.end && code_map_clip(machine->code, row.begin, &row.end))
+        if (row.begin < row.end && code_map_clip(line_program->code, row.begin, &row.end))
             rows->rows[kept++] = row;
     }
     rows->count = kept;
-    start_sequence(machine);
+    start_sequence(line_program);
 }
 
-static void run_extended(struct machine *machine)
+static void run_extended(struct line_program *line_program)
 {
-    struct cursor *cursor = &machine->cursor;
+    struct cursor *cursor = &line_program->cursor;
     uint64_t length = cursor_uleb(cursor);
     struct cursor operands = cursor_of(cursor_bytes(cursor, length));
     switch (cursor_u8(&operands)) {
     case DW_LNE_end_sequence:
-        end_sequence(machine);
+        end_sequence(line_program);
         break;
     case DW_LNE_set_address:
         if (cursor_left(&operands) == 4 || cursor_left(&operands) == 8)
-            machine->address = cursor_uint(&operands, (unsigned)cursor_left(&operands));
+            line_program->address = cursor_uint(&operands, (unsigned)cursor_left(&operands));
         else
             cursor_fail(cursor);
-        machine->operation = 0;
+        line_program->operation = 0;
         break;
     case DW_LNE_define_file: {
         struct span name = cursor_text(&operands);
         uint64_t directory = cursor_uleb(&operands);
         if (!operands.has_failed)
-            add_name(&machine->lines->files, name, directory);
+            add_name(&line_program->lines->files, name, directory);
         break;
     }
     default:
@@ -345,29 +349,29 @@ static void run_extended(struct machine *machine)
     }
 }
 
-static void run_standard(struct machine *machine, uint8_t opcode)
+static void run_standard(struct line_program *line_program, uint8_t opcode)
 {
-    struct cursor *cursor = &machine->cursor;
-    const struct dwarf_lines *lines = machine->lines;
+    struct cursor *cursor = &line_program->cursor;
+    const struct dwarf_lines *lines = line_program->lines;
     switch (opcode) {
     case DW_LNS_copy:
-        add_row(machine);
+        add_row(line_program);
         break;
     case DW_LNS_advance_pc:
-        advance(machine, cursor_uleb(cursor));
+        advance(line_program, cursor_uleb(cursor));
         break;
     case DW_LNS_advance_line:
-        machine->line = (uint32_t)(machine->line + (uint64_t)cursor_sleb(cursor));
+        line_program->line = (uint32_t)(line_program->line + (uint64_t)cursor_sleb(cursor));
         break;
     case DW_LNS_set_file:
-        machine->file = cursor_uleb(cursor);
+        line_program->file = cursor_uleb(cursor);
         break;
     case DW_LNS_const_add_pc:
-        advance(machine, (255U - lines->opcode_base) / lines->line_range);
+        advance(line_program, (255U - lines->opcode_base) / lines->line_range);
         break;
     case DW_LNS_fixed_advance_pc:
-        machine->address += cursor_u16(cursor);
-        machine->operation = 0;
+        line_program->address += cursor_u16(cursor);
+        line_program->operation = 0;
         break;
     default:
         for (unsigned i = 0; i < lines->operand_counts[opcode]; i++)
@@ -376,14 +380,14 @@ static void run_standard(struct machine *machine, uint8_t opcode)
     }
 }
 
-static void run_special(struct machine *machine, uint8_t opcode)
+static void run_special(struct line_program *line_program, uint8_t opcode)
 {
-    const struct dwarf_lines *lines = machine->lines;
+    const struct dwarf_lines *lines = line_program->lines;
     unsigned adjusted = (unsigned)(opcode - lines->opcode_base);
-    advance(machine, adjusted / lines->line_range);
+    advance(line_program, adjusted / lines->line_range);
     int step = lines->line_base + (int)(adjusted % lines->line_range);
-    machine->line = (uint32_t)(machine->line + (uint64_t)(int64_t)step);
-    add_row(machine);
+    line_program->line = (uint32_t)(line_program->line + (uint64_t)(int64_t)step);
+    add_row(line_program);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -392,8 +396,9 @@ static int compare_rows(const void *a, const void *b)
     return (left->begin > right->begin) - (left->begin < right->begin);
 }
 
-/* Sequences come in any order; where they overlap, the one that begins first keeps its place. */
-static void order_rows(struct dwarf_rows *rows)
+/* Sorts the rows, since sequences come in any order. Where sequences overlap, the one that
+ * begins first wins. */
+static void sort_rows(struct dwarf_rows *rows)
 {
     bool is_ordered = true;
     for (size_t i = 1; is_ordered && i < rows->count; i++)
@@ -421,21 +426,21 @@ bool dwarf_lines_run(struct dwarf_unit *unit, const struct code_map *code, struc
     rows->count = 0;
     if (!lines)
         return unit->line_offset == DWARF_NO_OFFSET;
-    struct machine machine = {
+    struct line_program line_program = {
         .lines = lines, .code = code, .rows = rows, .cursor = cursor_of(lines->program)};
-    start_sequence(&machine);
-    while (machine.cursor.next < machine.cursor.end) {
-        uint8_t opcode = cursor_u8(&machine.cursor);
+    start_sequence(&line_program);
+    while (line_program.cursor.next < line_program.cursor.end) {
+        uint8_t opcode = cursor_u8(&line_program.cursor);
         if (opcode >= lines->opcode_base)
-            run_special(&machine, opcode);
+            run_special(&line_program, opcode);
         else if (opcode)
-            run_standard(&machine, opcode);
+            run_standard(&line_program, opcode);
         else
-            run_extended(&machine);
+            run_extended(&line_program);
     }
-    rows->count = machine.first_row; /* a sequence without its end is none */
-    order_rows(rows);
-    return !machine.cursor.has_failed;
+    rows->count = line_program.first_row; /* drop an unfinished sequence */
+    sort_rows(rows);
+    return !line_program.cursor.has_failed;
 }
 
 void dwarf_rows_fini(struct dwarf_rows *rows)

@@ -1,8 +1,9 @@
 /*
- * dwarf_line: .debug_line: which file and line the code of an address is of.
+ * dwarf_line: reads .debug_line, which maps addresses to files and lines.
  *
- * A table has directories, files and a program that, run, gives rows. Rows come in sequences of
- * ascending addresses; a row holds until the next one of its sequence. Versions 2 to 5.
+ * A table has directories, files and a program; running the program produces rows. Rows come in
+ * sequences of ascending addresses; a row is valid until the next row of its sequence. Versions 2
+ * to 5.
  */
 #ifndef DEBUGINFOD_DWARF_LINE_H
 #define DEBUGINFOD_DWARF_LINE_H
@@ -17,7 +18,7 @@ struct dwarf_unit;
 struct dwarf_lines;
 struct symbol_table_writer;
 
-/* The code from begin to end is of a file (as the table numbers them) and line. */
+/* The code from begin to end belongs to a file (as the table numbers it) and line. */
 struct dwarf_row {
     uint64_t begin;
     uint64_t end;
@@ -32,7 +33,7 @@ struct dwarf_rows {
     size_t capacity;
 };
 
-/* The table of the unit, read when it is first asked for; NULL when it has none or a broken one. */
+/* The table of the unit, read at the first call; NULL when it has none or a broken one. */
 struct dwarf_lines *dwarf_lines_of(struct dwarf_unit *unit);
 void dwarf_lines_destroy(struct dwarf_lines *lines); /* NULL is a no-op */
 
@@ -41,14 +42,14 @@ uint32_t dwarf_lines_file(struct dwarf_unit *unit, uint64_t file,
                           struct symbol_table_writer *writer);
 
 /*
- * Runs the unit's program: rows of code, ascending and without overlaps. False: the program breaks
- * off; what it said until then is there. No table is no rows.
+ * Runs the unit's program: rows of code, ascending and without overlaps. Returns false when the
+ * program is truncated; the rows up to there are kept. A unit without a table has no rows.
  */
 bool dwarf_lines_run(struct dwarf_unit *unit, const struct code_map *code, struct dwarf_rows *rows);
 void dwarf_rows_fini(struct dwarf_rows *rows);
 
-/* The offset of the table behind the one at offset, DWARF_NO_OFFSET when there is none: for files
- * that have .debug_line alone. */
+/* The offset of the table after the one at offset, or DWARF_NO_OFFSET: for files that have only
+ * .debug_line. */
 uint64_t dwarf_lines_next(struct span section, uint64_t offset);
 
 #endif

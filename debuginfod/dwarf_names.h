@@ -1,5 +1,5 @@
 /*
- * dwarf_names: the numbers of DWARF that are of use here, with their names in the standard.
+ * dwarf_names: the numbers of DWARF that are used here, with their names in the standard.
  */
 #ifndef DEBUGINFOD_DWARF_NAMES_H
 #define DEBUGINFOD_DWARF_NAMES_H

@@ -2,7 +2,8 @@
 
 #include "debuginfod/cursor.h"
 
-/* Numbers of sections; the same in both versions, but for RNGLISTS, which 2 does not have. */
+/* Numbers of sections; they are equal in both versions, except for RNGLISTS, which version 2
+ * lacks. */
 enum { PIECE_INFO = 1, PIECE_ABBREV = 3, PIECE_STR_OFFSETS = 6, PIECE_RNGLISTS = 8 };
 
 enum { COLUMNS_MAX = 16, SLOT_BYTES = 8 + 4 };
@@ -16,7 +17,8 @@ struct package {
     struct span offsets; /* rows * columns numbers of 4 bytes */
 };
 
-/* Offsets of the sizes that follow are not needed: a unit says where it ends. */
+/* Reads the header of the index. The table of sizes after the offsets is not needed: a unit
+ * contains its size. */
 static bool read_header(struct package *package, struct span index)
 {
     struct cursor cursor = cursor_of(index);

@@ -19,8 +19,8 @@ static bool add_range(struct dwarf_range_list *list, const struct code_map *code
     return true;
 }
 
-/* Who has the addresses and, before version 5, the list: the skeleton of a split unit. */
-static const struct dwarf_unit *owner_of(const struct dwarf_unit *unit)
+/* The unit that has the addresses and, before version 5, the list: the skeleton of a split unit. */
+static const struct dwarf_unit *address_unit(const struct dwarf_unit *unit)
 {
     return unit->skeleton ? unit->skeleton : unit;
 }
@@ -28,7 +28,7 @@ static const struct dwarf_unit *owner_of(const struct dwarf_unit *unit)
 static bool read_old_list(const struct dwarf_unit *unit, uint64_t offset,
                           const struct code_map *code, struct dwarf_range_list *list)
 {
-    const struct dwarf_unit *owner = owner_of(unit);
+    const struct dwarf_unit *owner = address_unit(unit);
     struct cursor cursor = cursor_at(owner->file->sections[DWARF_RANGES], offset);
     uint64_t base = owner->low_address;
     uint64_t mark = owner->address_bytes == 8 ? UINT64_MAX : UINT32_MAX;
@@ -53,7 +53,7 @@ static bool read_index(const struct dwarf_unit *unit, struct cursor *cursor, uin
     return dwarf_value_address(unit, &value, ret_address);
 }
 
-/* One entry; *ret_is_end at the end of the list. */
+/* Reads one entry; *ret_is_end is set at the end of the list. */
 static bool read_new_entry(const struct dwarf_unit *unit, struct cursor *cursor, uint64_t *base,
                            struct dwarf_range *range, bool *ret_is_end)
 {
@@ -96,7 +96,7 @@ static bool read_new_list(const struct dwarf_unit *unit, uint64_t offset,
                           const struct code_map *code, struct dwarf_range_list *list)
 {
     struct cursor cursor = cursor_at(unit->file->sections[DWARF_RNGLISTS], offset);
-    uint64_t base = owner_of(unit)->low_address;
+    uint64_t base = address_unit(unit)->low_address;
     bool is_end = false;
     while (!is_end) {
         struct dwarf_range range;
@@ -123,7 +123,7 @@ static bool read_list(const struct dwarf_unit *unit, const struct dwarf_value *v
     }
     if (unit->version >= 5)
         return read_new_list(unit, offset, code, list);
-    /* GNU split units count from where the skeleton says. */
+    /* Offsets in GNU split units are relative to the base in the skeleton. */
     if (unit->skeleton)
         offset += unit->skeleton->gnu_ranges_base;
     return read_old_list(unit, offset, code, list);

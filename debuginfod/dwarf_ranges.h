@@ -10,7 +10,7 @@ struct code_map;
 
 enum { DWARF_MAX_RANGES = 1 << 16 }; /* of one entry */
 
-/* What an entry says of its addresses; all zeros: nothing. */
+/* The address attributes of an entry. All zeros: none. */
 struct dwarf_extent {
     struct dwarf_value low;
     struct dwarf_value high; /* an address, or a size */
@@ -29,8 +29,8 @@ struct dwarf_range_list {
     uint32_t capacity;
 };
 
-/* Fills list, which is emptied first, with what of the extent is code. False: its list is broken.
- */
+/* Replaces the content of list with the parts of the extent that are code. Returns false when
+ * the entry's list is damaged. */
 bool dwarf_ranges_read(const struct dwarf_unit *unit, const struct dwarf_extent *extent,
                        const struct code_map *code, struct dwarf_range_list *list);
 void dwarf_range_list_fini(struct dwarf_range_list *list);

@@ -8,20 +8,21 @@
 
 #include <stdlib.h>
 
-/* ---- the walk ---- */
+/* ---- scanning the entries ---- */
 
-struct walk {
+struct entry_scan {
     struct dwarf_unit *unit;
     const struct code_map *code;
     struct symbol_table_writer *writer;
     struct dwarf_scopes *scopes;
     struct cursor cursor;
     unsigned depth;
-    unsigned function_depth;               /* of the outermost function that is open; 0: none */
-    uint32_t nodes[DWARF_MAX_NESTING + 1]; /* what entries of each depth are inlined into */
+    unsigned function_depth; /* of the outermost open function; 0: none */
+    /* the node that entries of each depth are inlined into */
+    uint32_t nodes[DWARF_MAX_NESTING + 1];
 };
 
-static void paint(struct dwarf_scopes *scopes, uint32_t node)
+static void paint_ranges(struct dwarf_scopes *scopes, uint32_t node)
 {
     for (uint32_t i = 0; i < scopes->ranges.count; i++) {
         if (scopes->painted_count == scopes->painted_capacity) {
@@ -39,40 +40,45 @@ static void paint(struct dwarf_scopes *scopes, uint32_t node)
     }
 }
 
-static bool read_function(struct walk *walk, const struct dwarf_abbrev *abbrev, uint32_t *ret_node)
+static bool read_function(struct entry_scan *entry_scan, const struct dwarf_abbrev *abbrev,
+                          uint32_t *ret_node)
 {
     struct dwarf_entry entry;
     *ret_node = SYMBOL_NONE;
-    if (!dwarf_entry_read(walk->unit, abbrev, &walk->cursor, &entry) ||
-        !dwarf_ranges_read(walk->unit, &entry.extent, walk->code, &walk->scopes->ranges))
+    if (!dwarf_entry_read(entry_scan->unit, abbrev, &entry_scan->cursor, &entry) ||
+        !dwarf_ranges_read(entry_scan->unit, &entry.extent, entry_scan->code,
+                           &entry_scan->scopes->ranges))
         return false;
-    if (!walk->scopes->ranges.count)
-        return true; /* a declaration, the pattern of inlined calls, or thrown away */
-    uint32_t function = dwarf_entry_function(walk->unit, &entry, walk->writer);
-    *ret_node = symbol_table_writer_node(walk->writer, SYMBOL_NONE, function, SYMBOL_NONE, 0);
-    paint(walk->scopes, *ret_node);
+    if (!entry_scan->scopes->ranges.count)
+        return true; /* a declaration, an abstract function, or discarded code */
+    uint32_t function = dwarf_entry_function(entry_scan->unit, &entry, entry_scan->writer);
+    *ret_node = symbol_table_writer_node(entry_scan->writer, SYMBOL_NONE, function, SYMBOL_NONE, 0);
+    paint_ranges(entry_scan->scopes, *ret_node);
     return true;
 }
 
-static bool read_call(struct walk *walk, const struct dwarf_abbrev *abbrev, uint32_t *ret_node)
+static bool read_call(struct entry_scan *entry_scan, const struct dwarf_abbrev *abbrev,
+                      uint32_t *ret_node)
 {
     struct dwarf_entry entry;
-    uint32_t parent = walk->nodes[walk->depth];
+    uint32_t parent = entry_scan->nodes[entry_scan->depth];
     *ret_node = parent;
     if (parent == SYMBOL_NONE)
-        return dwarf_entry_skip(walk->unit, abbrev, &walk->cursor);
-    if (!dwarf_entry_read(walk->unit, abbrev, &walk->cursor, &entry) ||
-        !dwarf_ranges_read(walk->unit, &entry.extent, walk->code, &walk->scopes->ranges))
+        return dwarf_entry_skip(entry_scan->unit, abbrev, &entry_scan->cursor);
+    if (!dwarf_entry_read(entry_scan->unit, abbrev, &entry_scan->cursor, &entry) ||
+        !dwarf_ranges_read(entry_scan->unit, &entry.extent, entry_scan->code,
+                           &entry_scan->scopes->ranges))
         return false;
-    if (!walk->scopes->ranges.count && !abbrev->has_children)
+    if (!entry_scan->scopes->ranges.count && !abbrev->has_children)
         return true;
-    uint32_t function = dwarf_entry_function(walk->unit, &entry, walk->writer);
-    uint32_t file = dwarf_lines_file(walk->unit, entry.call_file, walk->writer);
-    uint32_t node = symbol_table_writer_node(walk->writer, parent, function, file, entry.call_line);
+    uint32_t function = dwarf_entry_function(entry_scan->unit, &entry, entry_scan->writer);
+    uint32_t file = dwarf_lines_file(entry_scan->unit, entry.call_file, entry_scan->writer);
+    uint32_t node =
+        symbol_table_writer_node(entry_scan->writer, parent, function, file, entry.call_line);
     if (node == SYMBOL_NONE)
-        return true; /* without a name, or too deep: its code is its caller's */
+        return true; /* without a name, or too deep: the code counts for its caller */
     *ret_node = node;
-    paint(walk->scopes, node);
+    paint_ranges(entry_scan->scopes, node);
     return true;
 }
 
@@ -83,73 +89,75 @@ static bool is_type(uint16_t tag)
            tag == DW_TAG_array_type;
 }
 
-/* Moves over an entry with all below it, where it says where the next one begins. C++ has most of
- * its entries in types; those outside of functions have no code, and are a fifth of the work. */
-static bool skip_type(struct walk *walk, const struct dwarf_abbrev *abbrev, bool *ret_is_skipped)
+/* Skips a type with all its children if it has a sibling attribute. In C++ most entries are in
+ * types; those outside of functions contain no code, and reading them would be a fifth of the
+ * work. */
+static bool skip_type(struct entry_scan *entry_scan, const struct dwarf_abbrev *abbrev,
+                      bool *ret_is_skipped)
 {
-    const struct dwarf_unit *unit = walk->unit;
+    const struct dwarf_unit *unit = entry_scan->unit;
     const struct dwarf_attribute *attribute = dwarf_attributes(unit, abbrev);
     const uint8_t *info = unit->file->sections[DWARF_INFO].data;
     struct dwarf_value value;
     *ret_is_skipped = false;
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
-        if (!dwarf_value_read(unit, &attribute[i], &walk->cursor, &value))
+        if (!dwarf_value_read(unit, &attribute[i], &entry_scan->cursor, &value))
             return false;
         if (attribute[i].name != DW_AT_sibling || value.kind != DWARF_VALUE_REFERENCE)
             continue;
         *ret_is_skipped =
-            value.number > (uint64_t)(walk->cursor.next - info) && value.number < unit->end;
+            value.number > (uint64_t)(entry_scan->cursor.next - info) && value.number < unit->end;
         if (*ret_is_skipped) {
-            walk->cursor.next = info + value.number;
+            entry_scan->cursor.next = info + value.number;
             return true;
         }
     }
     return true;
 }
 
-static bool read_entry(struct walk *walk, const struct dwarf_abbrev *abbrev)
+static bool read_entry(struct entry_scan *entry_scan, const struct dwarf_abbrev *abbrev)
 {
-    uint32_t node = walk->nodes[walk->depth];
+    uint32_t node = entry_scan->nodes[entry_scan->depth];
     bool is_good, is_skipped = false;
-    if (abbrev->has_children && is_type(abbrev->tag) && !walk->function_depth &&
-        !walk->unit->has_code_in_types)
-        is_good = skip_type(walk, abbrev, &is_skipped);
+    if (abbrev->has_children && is_type(abbrev->tag) && !entry_scan->function_depth &&
+        !entry_scan->unit->has_code_in_types)
+        is_good = skip_type(entry_scan, abbrev, &is_skipped);
     else if (abbrev->tag == DW_TAG_subprogram)
-        is_good = read_function(walk, abbrev, &node);
+        is_good = read_function(entry_scan, abbrev, &node);
     else if (abbrev->tag == DW_TAG_inlined_subroutine)
-        is_good = read_call(walk, abbrev, &node);
+        is_good = read_call(entry_scan, abbrev, &node);
     else
-        is_good = dwarf_entry_skip(walk->unit, abbrev, &walk->cursor);
+        is_good = dwarf_entry_skip(entry_scan->unit, abbrev, &entry_scan->cursor);
     if (!is_good)
         return false;
     if (abbrev->has_children && !is_skipped) {
-        if (walk->depth == DWARF_MAX_NESTING)
+        if (entry_scan->depth == DWARF_MAX_NESTING)
             return false;
-        walk->nodes[++walk->depth] = node;
-        if (abbrev->tag == DW_TAG_subprogram && !walk->function_depth)
-            walk->function_depth = walk->depth;
+        entry_scan->nodes[++entry_scan->depth] = node;
+        if (abbrev->tag == DW_TAG_subprogram && !entry_scan->function_depth)
+            entry_scan->function_depth = entry_scan->depth;
     }
     return true;
 }
 
-static bool walk_entries(struct walk *walk)
+static bool scan_entries(struct entry_scan *entry_scan)
 {
-    while (walk->cursor.next < walk->cursor.end) {
-        uint64_t code = cursor_uleb(&walk->cursor);
+    while (entry_scan->cursor.next < entry_scan->cursor.end) {
+        uint64_t code = cursor_uleb(&entry_scan->cursor);
         if (!code) {
-            if (walk->depth == 0 || --walk->depth == 0)
-                break; /* the end of the unit; what follows is padding */
-            if (walk->depth < walk->function_depth)
-                walk->function_depth = 0;
+            if (entry_scan->depth == 0 || --entry_scan->depth == 0)
+                break; /* the end of the unit; only padding follows */
+            if (entry_scan->depth < entry_scan->function_depth)
+                entry_scan->function_depth = 0;
             continue;
         }
-        const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(walk->unit->abbrevs, code);
-        if (!abbrev || !read_entry(walk, abbrev))
+        const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(entry_scan->unit->abbrevs, code);
+        if (!abbrev || !read_entry(entry_scan, abbrev))
             return false;
-        if (walk->depth == 0)
+        if (entry_scan->depth == 0)
             break; /* a unit without children */
     }
-    return !walk->cursor.has_failed;
+    return !entry_scan->cursor.has_failed;
 }
 
 /* ---- painting ---- */
@@ -211,9 +219,15 @@ static void add_scope(struct dwarf_scopes *scopes, uint64_t begin, uint64_t end,
         (struct dwarf_scope){.begin = begin, .end = end, .node = node};
 }
 
-/* Goes through the addresses upwards; the heap has what covers the place, the last painted on top.
+/*
+ * Computes the topmost scope of each address. The painted scopes are sorted by begin. `at` moves
+ * upwards from boundary to boundary; a heap holds the scopes that cover it, the last painted on
+ * top. Each step emits the top scope up to its end or the next begin, whichever comes first.
+ *
+ * Example: f covers 0..100, and g, inlined into f, covers 20..40. The result is f 0..20, g 20..40,
+ * f 40..100.
  */
-static void flatten(struct dwarf_scopes *scopes)
+static void flatten_painted(struct dwarf_scopes *scopes)
 {
     size_t next = 0, open = 0, count = scopes->painted_count;
     uint64_t at = 0;
@@ -246,14 +260,14 @@ bool dwarf_scopes_read(struct dwarf_unit *unit, const struct code_map *code,
                        struct symbol_table_writer *writer, struct dwarf_scopes *scopes)
 {
     scopes->painted_count = scopes->count = 0;
-    struct walk walk = {.unit = unit, .code = code, .writer = writer, .scopes = scopes};
-    walk.nodes[0] = SYMBOL_NONE;
-    walk.cursor = cursor_at(span_of(unit->file->sections[DWARF_INFO].data, (size_t)unit->end),
-                            unit->first_die);
-    if (!walk_entries(&walk))
+    struct entry_scan entry_scan = {.unit = unit, .code = code, .writer = writer, .scopes = scopes};
+    entry_scan.nodes[0] = SYMBOL_NONE;
+    entry_scan.cursor = cursor_at(span_of(unit->file->sections[DWARF_INFO].data, (size_t)unit->end),
+                                  unit->first_die);
+    if (!scan_entries(&entry_scan))
         return false;
     if (scopes->painted_count)
-        flatten(scopes);
+        flatten_painted(scopes);
     return true;
 }
 

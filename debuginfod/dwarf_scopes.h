@@ -1,8 +1,8 @@
 /*
- * dwarf_scopes: which function the code of an address is of, and into what it was inlined.
+ * dwarf_scopes: assigns each address of a unit to a function and the calls that were inlined there.
  *
- * Walks the entries of a unit and paints the addresses of every function and of every call inlined
- * into it; what is painted later lies on top, so that at the end each address has the innermost.
+ * Scans the entries of a unit and paints the addresses of each function and of each call inlined
+ * into it. Later paint covers earlier paint, so each address finally has the innermost call.
  */
 #ifndef DEBUGINFOD_DWARF_SCOPES_H
 #define DEBUGINFOD_DWARF_SCOPES_H
@@ -14,9 +14,9 @@
 struct code_map;
 struct symbol_table_writer;
 
-enum { DWARF_MAX_NESTING = 2048 }; /* of entries in one another */
+enum { DWARF_MAX_NESTING = 2048 }; /* levels of nested entries */
 
-/* The code from begin to end is of the writer's node. */
+/* The code from begin to end belongs to the writer's node. */
 struct dwarf_scope {
     uint64_t begin;
     uint64_t end;
@@ -26,7 +26,7 @@ struct dwarf_scope {
 
 /* Reused from unit to unit. All zeros is empty. */
 struct dwarf_scopes {
-    struct dwarf_scope *painted; /* as they came */
+    struct dwarf_scope *painted; /* in the order of painting */
     size_t painted_count;
     size_t painted_capacity;
     struct dwarf_scope *scopes; /* the result: ascending and without overlaps */
@@ -37,7 +37,7 @@ struct dwarf_scopes {
     struct dwarf_range_list ranges;
 };
 
-/* Fills scopes. False: the unit is broken, and scopes is empty. */
+/* Fills scopes. Returns false when the unit is broken; scopes is then empty. */
 bool dwarf_scopes_read(struct dwarf_unit *unit, const struct code_map *code,
                        struct symbol_table_writer *writer, struct dwarf_scopes *scopes);
 void dwarf_scopes_fini(struct dwarf_scopes *scopes);

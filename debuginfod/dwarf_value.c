@@ -1,8 +1,8 @@
 #include "debuginfod/dwarf_file.h"
 #include "debuginfod/dwarf_names.h"
 
-/* Forms of one value with its number: what it is, and how it is read. */
-static struct dwarf_value value_of(enum dwarf_kind kind, uint64_t number)
+/* Constructs the value of a form with one number. */
+static struct dwarf_value make_value(enum dwarf_kind kind, uint64_t number)
 {
     return (struct dwarf_value){.kind = kind, .number = number};
 }
@@ -10,14 +10,14 @@ static struct dwarf_value value_of(enum dwarf_kind kind, uint64_t number)
 static struct dwarf_value read_block(struct cursor *cursor, uint64_t size)
 {
     cursor_skip(cursor, size);
-    return value_of(DWARF_VALUE_OTHER, 0);
+    return make_value(DWARF_VALUE_OTHER, 0);
 }
 
 static struct dwarf_value read_reference(const struct dwarf_unit *unit, uint64_t offset)
 {
     if (offset > unit->end - unit->offset)
-        return value_of(DWARF_VALUE_OTHER, 0);
-    return value_of(DWARF_VALUE_REFERENCE, unit->offset + offset);
+        return make_value(DWARF_VALUE_OTHER, 0);
+    return make_value(DWARF_VALUE_REFERENCE, unit->offset + offset);
 }
 
 static bool read_indirect(const struct dwarf_unit *unit, struct cursor *cursor,
@@ -30,58 +30,58 @@ static bool read_indirect(const struct dwarf_unit *unit, struct cursor *cursor,
     return dwarf_value_read(unit, &attribute, cursor, ret_value);
 }
 
-/* Those of version 5 and of the GNU extensions that came before it. */
+/* Reads the forms of version 5, and the GNU extensions that preceded it. */
 static bool read_new_form(const struct dwarf_unit *unit, const struct dwarf_attribute *attribute,
                           struct cursor *cursor, struct dwarf_value *value)
 {
     switch (attribute->form) {
     case DW_FORM_strx:
     case DW_FORM_GNU_str_index:
-        *value = value_of(DWARF_VALUE_TEXT_INDEX, cursor_uleb(cursor));
+        *value = make_value(DWARF_VALUE_TEXT_INDEX, cursor_uleb(cursor));
         break;
     case DW_FORM_strx1:
     case DW_FORM_strx2:
     case DW_FORM_strx3:
     case DW_FORM_strx4:
-        *value = value_of(DWARF_VALUE_TEXT_INDEX,
-                          cursor_uint(cursor, attribute->form - DW_FORM_strx1 + 1U));
+        *value = make_value(DWARF_VALUE_TEXT_INDEX,
+                            cursor_uint(cursor, attribute->form - DW_FORM_strx1 + 1U));
         break;
     case DW_FORM_addrx:
     case DW_FORM_GNU_addr_index:
-        *value = value_of(DWARF_VALUE_ADDRESS_INDEX, cursor_uleb(cursor));
+        *value = make_value(DWARF_VALUE_ADDRESS_INDEX, cursor_uleb(cursor));
         break;
     case DW_FORM_addrx1:
     case DW_FORM_addrx2:
     case DW_FORM_addrx3:
     case DW_FORM_addrx4:
-        *value = value_of(DWARF_VALUE_ADDRESS_INDEX,
-                          cursor_uint(cursor, attribute->form - DW_FORM_addrx1 + 1U));
+        *value = make_value(DWARF_VALUE_ADDRESS_INDEX,
+                            cursor_uint(cursor, attribute->form - DW_FORM_addrx1 + 1U));
         break;
     case DW_FORM_loclistx:
     case DW_FORM_rnglistx:
-        *value = value_of(DWARF_VALUE_LIST_INDEX, cursor_uleb(cursor));
+        *value = make_value(DWARF_VALUE_LIST_INDEX, cursor_uleb(cursor));
         break;
     case DW_FORM_line_strp:
-        *value = value_of(DWARF_VALUE_LINE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        *value = make_value(DWARF_VALUE_LINE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
         break;
     case DW_FORM_strp_sup:
     case DW_FORM_GNU_strp_alt:
-        *value = value_of(DWARF_VALUE_ALT_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        *value = make_value(DWARF_VALUE_ALT_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
         break;
     case DW_FORM_ref_sup4:
-        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_u32(cursor));
+        *value = make_value(DWARF_VALUE_ALT_REFERENCE, cursor_u32(cursor));
         break;
     case DW_FORM_ref_sup8:
-        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_u64(cursor));
+        *value = make_value(DWARF_VALUE_ALT_REFERENCE, cursor_u64(cursor));
         break;
     case DW_FORM_GNU_ref_alt:
-        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_uint(cursor, unit->offset_bytes));
+        *value = make_value(DWARF_VALUE_ALT_REFERENCE, cursor_uint(cursor, unit->offset_bytes));
         break;
     case DW_FORM_data16:
         *value = read_block(cursor, 16);
         break;
     case DW_FORM_implicit_const:
-        *value = value_of(DWARF_VALUE_NUMBER, (uint64_t)attribute->implicit);
+        *value = make_value(DWARF_VALUE_NUMBER, (uint64_t)attribute->implicit);
         break;
     default:
         return cursor_fail(cursor);
@@ -95,39 +95,39 @@ bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribut
     struct dwarf_value value = {.kind = DWARF_VALUE_OTHER};
     switch (attribute->form) {
     case DW_FORM_addr:
-        value = value_of(DWARF_VALUE_ADDRESS, cursor_uint(cursor, unit->address_bytes));
+        value = make_value(DWARF_VALUE_ADDRESS, cursor_uint(cursor, unit->address_bytes));
         break;
     case DW_FORM_data1:
     case DW_FORM_flag:
-        value = value_of(DWARF_VALUE_NUMBER, cursor_u8(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, cursor_u8(cursor));
         break;
     case DW_FORM_data2:
-        value = value_of(DWARF_VALUE_NUMBER, cursor_u16(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, cursor_u16(cursor));
         break;
     case DW_FORM_data4:
-        value = value_of(DWARF_VALUE_NUMBER, cursor_u32(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, cursor_u32(cursor));
         break;
     case DW_FORM_data8:
-        value = value_of(DWARF_VALUE_NUMBER, cursor_u64(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, cursor_u64(cursor));
         break;
     case DW_FORM_udata:
-        value = value_of(DWARF_VALUE_NUMBER, cursor_uleb(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, cursor_uleb(cursor));
         break;
     case DW_FORM_sdata:
-        value = value_of(DWARF_VALUE_NUMBER, (uint64_t)cursor_sleb(cursor));
+        value = make_value(DWARF_VALUE_NUMBER, (uint64_t)cursor_sleb(cursor));
         break;
     case DW_FORM_flag_present:
-        value = value_of(DWARF_VALUE_NUMBER, 1);
+        value = make_value(DWARF_VALUE_NUMBER, 1);
         break;
     case DW_FORM_sec_offset:
-        value = value_of(DWARF_VALUE_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        value = make_value(DWARF_VALUE_OFFSET, cursor_uint(cursor, unit->offset_bytes));
         break;
     case DW_FORM_string:
         value.kind = DWARF_VALUE_TEXT;
         value.text = cursor_text(cursor);
         break;
     case DW_FORM_strp:
-        value = value_of(DWARF_VALUE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        value = make_value(DWARF_VALUE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
         break;
     case DW_FORM_ref1:
         value = read_reference(unit, cursor_u8(cursor));
@@ -144,8 +144,8 @@ bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribut
     case DW_FORM_ref_udata:
         value = read_reference(unit, cursor_uleb(cursor));
         break;
-    case DW_FORM_ref_addr: /* in version 2 as large as an address */
-        value = value_of(
+    case DW_FORM_ref_addr: /* in version 2 the size of an address */
+        value = make_value(
             DWARF_VALUE_REFERENCE,
             cursor_uint(cursor, unit->version > 2 ? unit->offset_bytes : unit->address_bytes));
         break;
@@ -174,7 +174,7 @@ bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribut
     return !cursor->has_failed;
 }
 
-/* How the value of a form is skipped; numbers up to 16 are its bytes. */
+/* How to skip the value of a form; numbers up to 16 are its size in bytes. */
 enum skip {
     SKIP_SLOWLY = 17,
     SKIP_ADDRESS,
@@ -275,7 +275,7 @@ static struct span text_at(const struct dwarf_file *file, enum dwarf_section sec
     return cursor_text(&cursor);
 }
 
-/* base + index * size, or failed when that is not in the section. */
+/* A cursor at base + index * size; it has failed when that is outside of the section. */
 static struct cursor entry_at(struct span section, uint64_t base, uint64_t index, unsigned size)
 {
     if (index > section.size || base > section.size)

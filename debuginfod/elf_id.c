@@ -8,7 +8,7 @@
 
 enum { NOTE_GNU_BUILD_ID = 3, NOTE_GO_BUILD_ID = 4 };
 
-/* Go counts the zeros that fill up a note's name into its size. */
+/* Go includes the padding of a note's name in its size. */
 static bool is_named(struct span name, const char *text)
 {
     size_t length = strlen(text) + 1;
@@ -27,8 +27,8 @@ static void take_id(struct elf_id *id, enum elf_id_kind kind, struct span bytes)
     memcpy(id->bytes, bytes.data, bytes.size);
 }
 
-/* libelf leaves out a last note that is not filled up to four bytes, which linkers write for ids of
- * other sizes. */
+/* Reads notes without libelf, which ignores a last note that is not padded to four bytes;
+ * linkers write such notes for ids of unusual sizes. */
 static void read_notes(struct span notes, struct elf_id *id)
 {
     struct cursor cursor = cursor_of(notes);

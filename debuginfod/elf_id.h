@@ -1,9 +1,9 @@
 /*
- * elf_id: what names a build: the GNU build id, else Go's, else a hash of the code.
+ * elf_id: identifies a build: by the GNU build id, else Go's build id, else a hash of the code.
  *
- * Notes are looked for in the sections of type SHT_NOTE and, where a file has no sections, in the
- * segments of type PT_NOTE. The hash is the one that other agents use, XXH64 of .text, and is only
- * taken where .text has bytes in the file: a file of debug information alone has none.
+ * Notes are read from the sections of type SHT_NOTE and, in a file without sections, from the
+ * segments of type PT_NOTE. The hash is the one that other agents use, XXH64 of .text. It is
+ * computed only if .text has bytes in the file; a separate debug file has none.
  */
 #ifndef DEBUGINFOD_ELF_ID_H
 #define DEBUGINFOD_ELF_ID_H
@@ -11,7 +11,7 @@
 struct elf_id;
 struct elf_input;
 
-/* ret_id->kind is ELF_ID_NONE when nothing names it. */
+/* ret_id->kind is ELF_ID_NONE when the file has no id. */
 void elf_id_read(struct elf_input *elf, struct elf_id *ret_id);
 
 #endif

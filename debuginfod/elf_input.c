@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 
 enum {
-    COMPRESSED_ZSTD = 2, /* ELFCOMPRESS_ZSTD, which libelf 0.188 does not have */
+    COMPRESSED_ZSTD = 2, /* ELFCOMPRESS_ZSTD, which libelf 0.188 lacks */
     PAGE_BYTES = 4096,
     ZDEBUG_HEADER_BYTES = 12, /* "ZLIB" and the size, big-endian */
-    DEFLATE_RATIO_MAX = 1032, /* what claims to hold more lies */
+    DEFLATE_RATIO_MAX = 1032, /* a larger claim is false */
 };
 
 /* ---- compressed sections ---- */
@@ -59,8 +59,9 @@ static enum err_code check_inflated(const struct elf_input *elf, struct err *err
     return ERR_NONE;
 }
 
-/* Pages of the file that are not needed again count as our memory as long as they are mapped. */
-static void give_back(const struct elf_input *elf, struct span stored)
+/* Releases pages of the mapped file that are not needed again; they count as memory of this
+ * process. */
+static void release_pages(const struct elf_input *elf, struct span stored)
 {
     if (!elf->is_mapped)
         return;
@@ -91,7 +92,7 @@ static enum err_code inflate(const struct elf_input *elf, struct elf_section *se
         return err_set(err, ERR_INVALID, "the compressed bytes of section %.*s are damaged",
                        SPAN_PRINT(section->name));
     }
-    give_back(elf, section->stored);
+    release_pages(elf, section->stored);
     section->owned = flat;
     section->flat = span_of(flat, (size_t)packed->flat_bytes);
     return ERR_NONE;
@@ -182,7 +183,8 @@ struct span elf_input_at(const struct elf_input *elf, uint64_t address)
     return (struct span){NULL, 0};
 }
 
-/* Allocated sections one after the other: what the kernel's loader and elfutils agree on. */
+/* Assigns consecutive addresses to the allocated sections, as the kernel's loader and elfutils
+ * do. */
 static void place_sections(struct elf_input *elf)
 {
     uint64_t next = 0;

@@ -1,13 +1,13 @@
 /*
- * elf_input: an ELF file, its sections (inflated when they are asked for), program headers and id.
+ * elf_input: an ELF file, its sections (inflated on demand), program headers and id.
  *
- * The container is read by libelf (elf_reader.h). Nothing in the file is believed: every offset and
- * count is checked against the file, and there are limits on sections, headers and on what all
- * compressed sections together claim to hold. Reads 32 and 64 bit, little-endian; compressed
- * sections in zlib, zstd and the old `.zdebug_*`.
- * A relocatable file (a kernel module, an object) gets addresses: its allocated sections one after
- * the other from 0, each aligned, as elfutils and perf do it; see elf_relocate.h for the rest.
- * Threads: an object belongs to one thread. The file's bytes must outlive it.
+ * libelf reads the container (elf_reader.h). The file is untrusted: every offset and count is
+ * checked against its size, and there are limits on the numbers of sections and headers and on the
+ * total size that compressed sections claim. Reads 32 and 64 bit, little-endian; compressed
+ * sections in zlib, zstd and the old `.zdebug_*` format. In a relocatable file (a kernel module, an
+ * object) the allocated sections get consecutive addresses from 0, each aligned, as in elfutils and
+ * perf; elf_relocate.h does the rest. Threads: an object belongs to one thread. The file's bytes
+ * must outlive it.
  */
 #ifndef DEBUGINFOD_ELF_INPUT_H
 #define DEBUGINFOD_ELF_INPUT_H
@@ -27,7 +27,7 @@ enum {
     ELF_INPUT_MAX_NOTES = 1024, /* of one segment or section */
     ELF_INPUT_MAX_ID_BYTES = 128,
 };
-/* What compressed sections may hold together. */
+/* The maximum total size of all inflated sections. */
 #define ELF_INPUT_MAX_INFLATED_BYTES (UINT64_C(4) << 30)
 
 enum elf_id_kind {
@@ -49,13 +49,14 @@ struct elf_section {
     uint32_t type;
     uint64_t flags;
     uint64_t address;
-    uint64_t memory_bytes; /* as the header says, also of a section without bytes in the file */
+    /* according to the header, also for a section without bytes in the file */
+    uint64_t memory_bytes;
     uint64_t alignment;
     uint32_t link;
     uint32_t info;
     struct span stored; /* as in the file; empty for SHT_NOBITS */
-    struct span flat;   /* once read */
-    void *owned;        /* memory behind flat, where it had to be inflated or changed */
+    struct span flat;   /* set once the section was read */
+    void *owned;        /* memory of flat, if it was inflated or modified */
 };
 
 struct elf_program_header {
@@ -73,7 +74,7 @@ struct elf_input {
     struct arena *arena;
     struct span file;
     bool is_64_bit;
-    bool is_mapped; /* file is a mapping of a file: pages read once may be given back */
+    bool is_mapped; /* file is a mapping: pages that were read once may be released */
     uint16_t type;  /* ET_* */
     uint16_t machine;
     struct elf_section *sections;
@@ -84,30 +85,30 @@ struct elf_input {
 };
 
 /*
- * Reads headers and id. Sections are inflated later, one by one. elf_input_close frees what
- * is not the arena's. Handles: ERR_INVALID (no ELF file, or one that
- * contradicts itself), ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE.
+ * Reads headers and id. Sections are inflated later, one by one. elf_input_close frees everything
+ * that is not in the arena. Handles: ERR_INVALID (not an ELF file, or inconsistent),
+ * ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE.
  */
 enum err_code elf_input_open(struct arena *arena, struct span file, bool is_mapped,
                              struct elf_input **ret_elf, struct err *err) MUST_USE;
 void elf_input_close(struct elf_input *elf); /* NULL is a no-op */
 
-/* The section of that name, ".debug_x" also where it is called ".zdebug_x"; NULL: there is none, or
- * it has no bytes in this file. */
+/* Finds a section by name; ".debug_x" also finds ".zdebug_x". NULL: there is none, or it has no
+ * bytes in this file. */
 struct elf_section *elf_input_find(struct elf_input *elf, const char *name);
-/* As elf_input_find by the whole name, also a section without bytes. */
+/* Finds a section by its exact name, including sections without bytes. */
 const struct elf_section *elf_input_named(const struct elf_input *elf, const char *name);
-/* What the program has at an address, to the end of the section, or where there are no sections of
- * the segment; empty when the file does not have it. */
+/* The bytes that the program has at an address, up to the end of the section, or of the segment
+ * if there are no sections; empty when they are not in the file. */
 struct span elf_input_at(const struct elf_input *elf, uint64_t address);
-/* Its bytes, inflated if need be, valid until elf_input_forget. Handles: ERR_INVALID,
- * ERR_UNSUPPORTED (another compression). */
+/* The bytes of a section, inflated if necessary, valid until elf_input_forget. Handles:
+ * ERR_INVALID, ERR_UNSUPPORTED (unknown compression). */
 enum err_code elf_input_read(struct elf_input *elf, struct elf_section *section,
                              struct span *ret_bytes, struct err *err) MUST_USE;
-/* As both above: empty bytes when there is no such section. */
+/* Finds and reads a section; empty when there is no such section. */
 enum err_code elf_input_read_name(struct elf_input *elf, const char *name, struct span *ret_bytes,
                                   struct err *err) MUST_USE;
-/* Frees what was inflated; section may be NULL. */
+/* Frees the inflated bytes; section may be NULL. */
 void elf_input_forget(struct elf_section *section);
 
 #endif

@@ -12,7 +12,7 @@ static enum err_code read_header(struct elf_input *elf, GElf_Ehdr *header, struc
 {
     if (elf_version(EV_CURRENT) == EV_NONE)
         return err_set(err, ERR_INTERNAL, "libelf is older than its header");
-    /* It asks for bytes that it may change, and changes none of a file that is only read. */
+    /* elf_memory takes a non-const pointer, but does not modify a file that is only read. */
     elf->handle = elf_memory((char *)(uintptr_t)elf->file.data, elf->file.size);
     if (!elf->handle || elf_kind(elf->handle) != ELF_K_ELF || !gelf_getehdr(elf->handle, header))
         return err_set(err, ERR_INVALID, "this is no ELF file, or its header is cut short");
@@ -29,7 +29,7 @@ static bool is_inside(const struct elf_input *elf, uint64_t offset, uint64_t siz
     return offset <= elf->file.size && size <= elf->file.size - offset;
 }
 
-/* libelf reads what there is; a file that was cut short is to be told from one without sections. */
+/* Distinguishes a truncated file from one without sections; libelf reads whatever is there. */
 static enum err_code check_section_table(const struct elf_input *elf, const GElf_Ehdr *header,
                                          size_t count, struct err *err)
 {

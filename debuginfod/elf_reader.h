@@ -1,12 +1,13 @@
 /*
- * elf_reader: what libelf reads of an ELF file: header, program headers, sections, symbols,
- * relocations and the headers of compressed sections.
+ * elf_reader: reads the structures of an ELF file with libelf: header, program headers, sections,
+ * symbols, relocations and the headers of compressed sections.
  *
- * The door to libelf, which gets the bytes and not a descriptor (elf_memory): it makes no system
- * call but for memory, and everything it gives points into the file or into memory of its own. It
- * does not inflate: 0.188 answers zstd with nothing and no error, its zlib takes twice as
- * long as ours, and it would write to the mapped headers. What it lets pass and would be of no use,
- * such as tables outside of the file, is checked here. Threads: an object belongs to one thread.
+ * Only elf_reader.c includes libelf. libelf gets the bytes instead of a descriptor (elf_memory), so
+ * it makes no system calls except for memory, and all its results point into the file or into its
+ * own memory. It does not inflate sections here: version 0.188 returns nothing and no error for
+ * zstd, its zlib takes twice as long as libdeflate, and it would write to the mapped headers. This
+ * module also rejects what libelf accepts but cannot be used, such as tables outside of the file.
+ * Threads: an object belongs to one thread.
  */
 #ifndef DEBUGINFOD_ELF_READER_H
 #define DEBUGINFOD_ELF_READER_H
@@ -33,7 +34,7 @@ struct elf_relocation {
     uint32_t symbol;
     uint32_t type;
     int64_t addend;
-    bool has_addend; /* else it stands where the value goes */
+    bool has_addend; /* otherwise the addend is stored at the place of the value */
 };
 
 struct elf_packed {
@@ -44,12 +45,12 @@ struct elf_packed {
 
 /*
  * Fills in header, sections and program headers of elf, whose arena and file are set. Handles:
- * ERR_INVALID, ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE. After any outcome elf_reader_close.
+ * ERR_INVALID, ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE. Call elf_reader_close after any result.
  */
 enum err_code elf_reader_open(struct elf_input *elf, struct err *err) MUST_USE;
-void elf_reader_close(struct elf_input *elf); /* what was never opened is a no-op */
+void elf_reader_close(struct elf_input *elf); /* a no-op if it was never opened */
 
-/* Of a section with SHF_COMPRESSED. False: its header is damaged. */
+/* Reads the header of a section with SHF_COMPRESSED. Returns false when it is damaged. */
 bool elf_reader_packed(const struct elf_input *elf, const struct elf_section *section,
                        struct elf_packed *ret_packed);
 
@@ -60,11 +61,11 @@ struct elf_entries {
     bool has_addends;
 };
 
-/* None where the section has no such entries. Handles: ERR_UNSUPPORTED: the table is compressed,
+/* Empty when the section has no such entries. Handles: ERR_UNSUPPORTED: the table is compressed,
  * which no tool does. */
 enum err_code elf_reader_entries(const struct elf_input *elf, const struct elf_section *section,
                                  struct elf_entries *ret_entries, struct err *err) MUST_USE;
-/* False: there is none of that number, or they are none of that kind. */
+/* Return false when the number is out of bounds or the entries are of another kind. */
 bool elf_entries_symbol(const struct elf_entries *entries, size_t number,
                         struct elf_symbol *ret_symbol);
 bool elf_entries_relocation(const struct elf_entries *entries, size_t number,

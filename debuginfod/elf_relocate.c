@@ -26,7 +26,7 @@ static const struct rule rules[] = {
     {EM_X86_64, R_X86_64_64, 8, OPERATION_SET},
     {EM_X86_64, R_X86_64_32, 4, OPERATION_SET},
     {EM_X86_64, R_X86_64_32S, 4, OPERATION_SET},
-    {EM_X86_64, R_X86_64_DTPOFF32, 4, OPERATION_NONE}, /* of variables of threads */
+    {EM_X86_64, R_X86_64_DTPOFF32, 4, OPERATION_NONE}, /* of thread-local variables */
     {EM_X86_64, R_X86_64_DTPOFF64, 8, OPERATION_NONE},
     {EM_386, R_386_NONE, 0, OPERATION_NONE},
     {EM_386, R_386_32, 4, OPERATION_SET},
@@ -59,7 +59,7 @@ static const struct rule *find_rule(uint16_t machine, uint32_t type)
     return NULL;
 }
 
-/* The value of a symbol: that of its section and its own. */
+/* The value of a symbol: the address of its section plus its own value. */
 static bool read_value(const struct elf_input *elf, const struct elf_entries *symbols,
                        uint32_t number, uint64_t *ret_value)
 {
@@ -72,8 +72,8 @@ static bool read_value(const struct elf_input *elf, const struct elf_entries *sy
     return true;
 }
 
-static void put(const struct elf_relocation *relocation, const struct rule *rule, uint64_t value,
-                uint8_t *place)
+static void store_value(const struct elf_relocation *relocation, const struct rule *rule,
+                        uint64_t value, uint8_t *place)
 {
     uint64_t old = 0, number = value + (uint64_t)relocation->addend;
     memcpy(&old, place, rule->bytes);
@@ -103,13 +103,13 @@ static enum err_code relocate_section(struct elf_input *elf, const struct elf_en
             !read_value(elf, symbols, relocation.symbol, &value))
             return err_set(err, ERR_INVALID, "a relocation of %.*s lies outside of it",
                            SPAN_PRINT(target->name));
-        put(&relocation, rule, value, bytes + relocation.offset);
+        store_value(&relocation, rule, value, bytes + relocation.offset);
     }
     return ERR_NONE;
 }
 
-/* The section's own memory: bytes of the file cannot be changed. */
-static uint8_t *own_bytes(struct elf_section *section)
+/* Makes a copy of the section that can be modified: the bytes of the file are read-only. */
+static uint8_t *copy_section_bytes(struct elf_section *section)
 {
     if (!section->owned) {
         section->owned = mem_alloc(section->flat.size, 1);
@@ -119,8 +119,8 @@ static uint8_t *own_bytes(struct elf_section *section)
     return section->owned;
 }
 
-/* .debug_aranges and the like are of no use here. */
-static bool is_wanted(struct span name)
+/* .debug_aranges and similar sections are not used. */
+static bool is_debug_section(struct span name)
 {
     static const char *const names[] = {"info",     "line", "ranges",
                                         "rnglists", "addr", "str_offsets"};
@@ -142,7 +142,7 @@ static enum err_code relocate_by(struct elf_input *elf, struct elf_section *relo
     struct elf_section *target = &elf->sections[relocations->info];
     struct elf_entries entries, symbols;
     struct span flat;
-    if (!target->stored.size || !is_wanted(target->name))
+    if (!target->stored.size || !is_debug_section(target->name))
         return ERR_NONE;
     enum err_code code = elf_reader_entries(elf, relocations, &entries, err);
     if (!code)
@@ -151,7 +151,7 @@ static enum err_code relocate_by(struct elf_input *elf, struct elf_section *relo
         code = elf_input_read(elf, target, &flat, err);
     if (code || !entries.count || !flat.size)
         return code;
-    return relocate_section(elf, &entries, &symbols, target, own_bytes(target), err);
+    return relocate_section(elf, &entries, &symbols, target, copy_section_bytes(target), err);
 }
 
 enum err_code elf_relocate(struct elf_input *elf, struct err *err)

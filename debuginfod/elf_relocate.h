@@ -1,11 +1,11 @@
 /*
- * elf_relocate: fills in the addresses that a relocatable file leaves open: kernel modules,
- * objects.
+ * elf_relocate: applies relocations to the debug sections of a relocatable file (kernel modules,
+ * objects).
  *
- * The debug information of such a file has zeros where addresses go, and .rela.debug_* says what
- * belongs there. Only what addresses and offsets need is known: the absolute relocations of x86-64,
- * i386, AArch64 and RISC-V's ADD and SUB pairs. Values are those of elf_input's placing of
- * sections.
+ * In such a file the debug information has zeros in place of addresses; .rela.debug_* contains the
+ * values. Only relocations for addresses and offsets are supported: the absolute ones of x86-64,
+ * i386 and AArch64, and RISC-V's ADD and SUB pairs. Values use the section addresses that elf_input
+ * assigned.
  */
 #ifndef DEBUGINFOD_ELF_RELOCATE_H
 #define DEBUGINFOD_ELF_RELOCATE_H
@@ -14,8 +14,9 @@
 
 struct elf_input;
 
-/* Changes copies of the debug sections; does nothing to a file that is not relocatable. Handles:
- * ERR_UNSUPPORTED (another machine or kind of relocation), ERR_INVALID, those of elf_input_read. */
+/* Modifies copies of the debug sections; does nothing for a file that is not relocatable.
+ * Handles: ERR_UNSUPPORTED (another machine or kind of relocation), ERR_INVALID, the errors of
+ * elf_input_read. */
 enum err_code elf_relocate(struct elf_input *elf, struct err *err) MUST_USE;
 
 #endif

@@ -12,9 +12,9 @@
 
 struct symbol {
     uint64_t begin;
-    uint64_t end; /* begin: no size */
+    uint64_t end; /* equal to begin: no size */
     struct span name;
-    uint8_t rank; /* of those at one address and of one size the lowest is taken */
+    uint8_t rank; /* of symbols with the same address and size, the lowest rank wins */
 };
 
 struct symbols {
@@ -31,13 +31,13 @@ static uint8_t rank_of(const struct elf_symbol *symbol)
     return (uint8_t)(symbol->type == STT_NOTYPE ? rank + 3 : rank);
 }
 
-/* Labels of assemblers and ARM's marks of what is code and what is data. */
+/* Whether the name is an assembler label or one of ARM's marks of code and data. */
 static bool is_label(struct span name)
 {
     return !name.size || span_starts_with(name, ".L") || name.data[0] == '$';
 }
 
-/* An index past 16 bits (SHN_XINDEX) is only met in objects with very many sections. */
+/* Section indexes above 16 bits (SHN_XINDEX) occur only in objects with very many sections. */
 static bool is_function(const struct symbols *symbols, const struct elf_symbol *symbol)
 {
     return (symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC ||
@@ -62,7 +62,7 @@ static void add_symbol(struct symbols *symbols, const struct elf_symbol *raw)
     symbols->symbols[symbols->count++] = symbol;
 }
 
-/* Of two at one address. */
+/* Compares two symbols at one address. */
 static bool is_better(const struct symbol *left, const struct symbol *right)
 {
     if (left->end != right->end)
@@ -72,8 +72,8 @@ static bool is_better(const struct symbol *left, const struct symbol *right)
     return span_compare(left->name, right->name) < 0;
 }
 
-/* Puts them into the ascending order of keys. */
-static void reorder(struct symbols *symbols, const uint64_t *keys)
+/* Sorts the symbols by keys in ascending order. */
+static void sort_by_keys(struct symbols *symbols, const uint64_t *keys)
 {
     const uint32_t count = (uint32_t)symbols->count;
     struct symbol *ordered = mem_resize(NULL, count + 1, sizeof(*ordered));
@@ -91,22 +91,22 @@ static void order_by_begin(struct symbols *symbols)
     uint64_t *begins = mem_resize(NULL, symbols->count + 1, sizeof(*begins));
     for (size_t i = 0; i < symbols->count; i++)
         begins[i] = symbols->symbols[i].begin;
-    reorder(symbols, begins);
+    sort_by_keys(symbols, begins);
     mem_free(begins);
 }
 
-/* And by address, as they are already. */
-static void order_by_size(struct symbols *symbols)
+/* Sorts by size; symbols of equal size stay sorted by address. */
+static void sort_by_size(struct symbols *symbols)
 {
     uint64_t *sizes = mem_resize(NULL, symbols->count + 1, sizeof(*sizes));
     for (size_t i = 0; i < symbols->count; i++)
         sizes[i] = symbols->symbols[i].end - symbols->symbols[i].begin;
-    reorder(symbols, sizes);
+    sort_by_keys(symbols, sizes);
     mem_free(sizes);
 }
 
-/* One symbol an address. */
-static void keep_best(struct symbols *symbols)
+/* Keeps one symbol per address. */
+static void drop_shadowed(struct symbols *symbols)
 {
     size_t kept = 0;
     order_by_begin(symbols);
@@ -132,8 +132,8 @@ static uint64_t end_of_sizeless(const struct symbols *symbols, size_t index, boo
     return end;
 }
 
-/* Who is added first has the place: sizeless ones after all others, and small ones, which lie
- * inside of others, before these. */
+/* Adds the symbols in order of priority, since the first one wins: those with a size before
+ * those without, and small ones, which are inside of others, before large ones. */
 static void write_symbols(struct symbols *symbols, bool is_dynamic,
                           struct symbol_table_writer *writer)
 {
@@ -151,7 +151,7 @@ static void write_symbols(struct symbols *symbols, bool is_dynamic,
             symbols->symbols[sized_count++] = symbols->symbols[i];
     }
     symbols->count = sized_count;
-    order_by_size(symbols);
+    sort_by_size(symbols);
     for (size_t i = 0; i < sized_count; i++)
         symbol_table_writer_symbol(writer, symbols->symbols[i].begin, symbols->symbols[i].end,
                                    symbols->symbols[i].name);
@@ -184,7 +184,7 @@ enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
         if (elf_entries_symbol(&entries, i, &raw) && is_function(&symbols, &raw))
             add_symbol(&symbols, &raw);
     }
-    keep_best(&symbols);
+    drop_shadowed(&symbols);
     *ret_count = (uint32_t)symbols.count;
     write_symbols(&symbols, section->type == SHT_DYNSYM, writer);
     mem_free(symbols.symbols);

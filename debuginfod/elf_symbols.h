@@ -1,9 +1,9 @@
 /*
- * elf_symbols: the functions of .symtab and .dynsym, for code that nothing better describes.
+ * elf_symbols: adds the functions of .symtab and .dynsym, for code that no better source describes.
  *
- * Of several symbols at one address the largest is taken, then a global before a weak before a
- * local one. A symbol without a size (hand-written assembly) reaches to the next symbol, at most to
- * the end of its code; in .dynsym, where most functions are missing, it names its first byte alone.
+ * Of several symbols at one address the largest is used, then a global before a weak before a local
+ * one. A symbol without a size (hand-written assembly) extends to the next symbol, at most to the
+ * end of its code. In .dynsym, where most functions are missing, it covers only its first byte.
  */
 #ifndef DEBUGINFOD_ELF_SYMBOLS_H
 #define DEBUGINFOD_ELF_SYMBOLS_H
@@ -20,8 +20,8 @@ enum { ELF_SYMBOLS_MAX_COUNT = 1 << 24 };
 
 /*
  * Adds the functions of the section (".symtab" or ".dynsym") to the writer, which borrows their
- * names until it has finished: the section's bytes must stay. No such section is no functions.
- * Handles: those of elf_input_read, ERR_TOO_LARGE.
+ * names until it has finished: the section's bytes must stay valid. A missing section has no
+ * functions. Handles: the errors of elf_input_read, ERR_TOO_LARGE.
  */
 enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
                               const struct code_map *code, struct symbol_table_writer *writer,

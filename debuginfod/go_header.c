@@ -38,7 +38,7 @@ static struct span from(struct span table, uint64_t offset)
                                 : (struct span){NULL, 0};
 }
 
-/* Bytes of one entry of the list of functions, each an address and an offset. */
+/* Size of an entry in the list of functions: an address and an offset. */
 static unsigned entry_bytes(const struct go_header *header)
 {
     return header->version >= GO_1_18 ? 8 : 2U * header->word;
@@ -46,7 +46,7 @@ static unsigned entry_bytes(const struct go_header *header)
 
 static void read_new_parts(struct go_header *header, struct cursor *cursor)
 {
-    cursor_uint(cursor, header->word); /* count of files */
+    cursor_uint(cursor, header->word); /* number of files */
     if (header->version >= GO_1_18)
         header->text_start = cursor_uint(cursor, header->word);
     header->names = from(header->table, cursor_uint(cursor, header->word));
@@ -56,7 +56,8 @@ static void read_new_parts(struct go_header *header, struct cursor *cursor)
     header->functions = from(header->table, cursor_uint(cursor, header->word));
 }
 
-/* Offsets count from the beginning; the list of files stands where its offset says. */
+/* Version 1.2: offsets are relative to the begin of the table; the header has the offset of the
+ * list of files. */
 static void read_old_parts(struct go_header *header, struct cursor *cursor)
 {
     header->names = header->lines = header->table;
@@ -98,7 +99,7 @@ enum err_code go_header_read(struct span table, struct go_header *ret_header, st
     return ERR_NONE;
 }
 
-/* The offset of one table of funcdata, which are aligned pointers before 1.18. */
+/* Reads the offset of one funcdata table. Before 1.18 these are aligned pointers. */
 static bool read_funcdata(const struct go_header *header, struct cursor *cursor, uint64_t offset,
                           uint32_t pcdata_count, uint64_t *ret_value)
 {
@@ -133,7 +134,7 @@ static void read_inline_tables(const struct go_header *header, struct cursor cur
 static bool read_function(const struct go_header *header, uint64_t offset,
                           struct go_function *function)
 {
-    /* Before 1.16 offsets count from the beginning of the table. */
+    /* Before 1.16 offsets are relative to the begin of the table. */
     struct span base = header->version == GO_1_2 ? header->table : header->functions;
     struct cursor cursor = cursor_at(base, offset);
     cursor_skip(&cursor, header->version >= GO_1_18 ? 4 : header->word);

@@ -5,7 +5,7 @@
 
 #include <elf.h>
 
-/* Words of the module data, from its beginning. */
+/* Indexes of the words of the module data. */
 enum {
     WORD_TEXT = 22,
     WORD_FUNCTION_DATA_1_18 = 38,
@@ -19,7 +19,8 @@ struct search {
     struct span relocations; /* of the program, RELA */
 };
 
-/* What a relocation puts at an address; they are not sorted, and few addresses are asked for. */
+/* The value that a relocation stores at an address. Relocations are not sorted, and few
+ * addresses are looked up. */
 static bool relocated(const struct search *search, uint64_t address, uint64_t *ret_value)
 {
     struct cursor cursor = cursor_of(search->relocations);
@@ -43,7 +44,7 @@ static bool word_at(const struct search *search, uint64_t address, uint64_t *ret
     return (!cursor.has_failed && *ret_value) || relocated(search, address, ret_value);
 }
 
-/* The first three fields are the table itself, and the names in it with their count. */
+/* Module data begins with the table itself, and the names in it with their count. */
 static bool is_module(const struct search *search, uint64_t address)
 {
     uint64_t names;
@@ -121,7 +122,7 @@ void go_module_find(struct elf_input *elf, const struct go_header *header, uint6
         read_module(&search, address, ret_module);
     if (ret_module->has_text)
         return;
-    /* Without data: what the header says, else where the code begins. */
+    /* Without module data: the base in the header, else the begin of .text. */
     const struct elf_section *text = elf_input_named(elf, ".text");
     ret_module->text = header->text_start;
     if (!header->text_start && text)

@@ -1,9 +1,8 @@
 /*
- * go_module: where a Go program has its code and the data of its functions: the runtime's module
- * data.
+ * go_module: finds the code and the function data of a Go program in the runtime's module data.
  *
- * It begins with the address of the table, which is how it is found: as a word of the file's data,
- * or in a program that is placed when it starts, as what a relocation will put there.
+ * Module data begins with the address of the table. It is found by searching for that address: as a
+ * word of the file's data or, in a position-independent program, as the value of a relocation.
  */
 #ifndef DEBUGINFOD_GO_MODULE_H
 #define DEBUGINFOD_GO_MODULE_H
@@ -13,13 +12,13 @@
 struct elf_input;
 
 struct go_module {
-    uint64_t text;          /* where addresses of functions count from; 0 before 1.18 */
+    uint64_t text;          /* base of the addresses of functions; 0 before 1.18 */
     uint64_t function_data; /* "go:func.*" */
     bool has_text;
     bool has_function_data;
 };
 
-/* table_address is where the program has its table. */
+/* table_address is the address of the table in the program. */
 void go_module_find(struct elf_input *elf, const struct go_header *header, uint64_t table_address,
                     struct go_module *ret_module);
 

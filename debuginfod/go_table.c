@@ -10,23 +10,25 @@
 
 enum {
     MAX_TREE = 1 << 16,  /* inlined calls of one function */
-    CALL_BYTES_OLD = 20, /* of an entry of the tree, before 1.20 */
+    CALL_BYTES_OLD = 20, /* size of an entry of the tree, before 1.20 */
     CALL_BYTES_NEW = 16,
 };
-/* Steps of all programs together; the largest programs known have a hundredth of it. */
+/* The maximum number of steps of all programs together; the largest known binaries need a
+ * hundredth. */
 #define MAX_STEPS (UINT64_C(1) << 28)
 
-/* A program gives each address a value: pairs of a change of the value and a count of bytes. */
+/* A program assigns a value to each address of a function: pairs of a change of the value and a
+ * number of bytes. */
 struct program {
     struct cursor cursor;
-    uint64_t end; /* where value ends, from the entry of the function */
+    uint64_t end; /* end of the current value, relative to the entry of the function */
     int64_t value;
     bool has_started;
     bool has_ended;
 };
 
 struct call {
-    uint64_t parent_offset; /* of the instruction in the caller that it stands for */
+    uint64_t parent_offset; /* of the instruction in the caller that stands for the call */
     int64_t name;
     uint32_t start_line;
     uint32_t node;
@@ -39,8 +41,8 @@ struct table {
     struct go_result *result;
     struct go_header header;
     struct go_module module;
-    struct map_u64 files; /* by offset of the text, the writer's numbers */
-    struct call *calls;   /* of the function in hand */
+    struct map_u64 files; /* from the offset of the path to the writer's number */
+    struct call *calls;   /* of the current function */
     uint32_t call_capacity;
     uint32_t call_count;
     uint64_t steps;
@@ -48,7 +50,7 @@ struct table {
 
 /* ---- programs ---- */
 
-static void step(struct table *table, struct program *program)
+static void program_step(struct table *table, struct program *program)
 {
     uint64_t change = cursor_uleb(&program->cursor);
     if (program->cursor.has_failed || (change == 0 && program->has_started) ||
@@ -64,8 +66,8 @@ static void step(struct table *table, struct program *program)
     program->end += cursor_uleb(&program->cursor) * table->header.quantum;
 }
 
-/* Offset 0 is no program: the value is -1 everywhere. */
-static struct program start(struct table *table, uint32_t offset)
+/* Offset 0 means no program: the value is -1 everywhere. */
+static struct program program_start(struct table *table, uint32_t offset)
 {
     struct program program = {.cursor = cursor_at(table->header.lines, offset),
                               .value = GO_NO_INDEX};
@@ -73,22 +75,22 @@ static struct program start(struct table *table, uint32_t offset)
         program.has_ended = true;
         program.end = UINT64_MAX;
     } else {
-        step(table, &program);
+        program_step(table, &program);
     }
     return program;
 }
 
-static int64_t value_at(struct table *table, uint32_t offset, uint64_t address)
+static int64_t program_value_at(struct table *table, uint32_t offset, uint64_t address)
 {
-    struct program program = start(table, offset);
+    struct program program = program_start(table, offset);
     while (!program.has_ended && program.end <= address)
-        step(table, &program);
+        program_step(table, &program);
     return program.value;
 }
 
-/* ---- places ---- */
+/* ---- files and lines ---- */
 
-static uint32_t file_of(struct table *table, const struct go_function *function, int64_t number)
+static uint32_t writer_file(struct table *table, const struct go_function *function, int64_t number)
 {
     struct span path = go_header_file(&table->header, function, number);
     if (!path.size)
@@ -103,14 +105,15 @@ static uint32_t file_of(struct table *table, const struct go_function *function,
     return file;
 }
 
-static uint32_t line_of(int64_t line)
+static uint32_t valid_line(int64_t line)
 {
     return line < 0 || line > SYMBOL_LINE_MAX ? 0 : (uint32_t)line;
 }
 
 /* ---- inlined calls ---- */
 
-static struct cursor tree_of(const struct table *table, const struct go_function *function)
+static struct cursor inline_tree_cursor(const struct table *table,
+                                        const struct go_function *function)
 {
     if (!function->has_inline_tree || !table->module.has_function_data)
         return (struct cursor){.has_failed = true};
@@ -124,7 +127,7 @@ static void read_call(const struct table *table, struct cursor *cursor, struct c
         cursor_skip(cursor, 4);
         call->name = (int32_t)cursor_u32(cursor);
         call->parent_offset = cursor_u32(cursor);
-        call->start_line = line_of(cursor_u32(cursor));
+        call->start_line = valid_line(cursor_u32(cursor));
     } else {
         cursor_skip(cursor, 12); /* parent, funcID, file, line */
         call->name = (int32_t)cursor_u32(cursor);
@@ -132,25 +135,26 @@ static void read_call(const struct table *table, struct cursor *cursor, struct c
     }
 }
 
-/* The tree has no length: it is as long as the program has indexes. */
+/* The tree has no stored length: its length is the highest index in the program plus 1. */
 static uint32_t count_calls(struct table *table, const struct go_function *function)
 {
     int64_t most = GO_NO_INDEX;
-    struct program program = start(table, function->inline_program);
-    for (; !program.has_ended; step(table, &program)) {
+    struct program program = program_start(table, function->inline_program);
+    for (; !program.has_ended; program_step(table, &program)) {
         if (program.value > most)
             most = program.value;
     }
     return most >= MAX_TREE ? 0 : (uint32_t)(most + 1);
 }
 
-/* Callers stand before what they call, so that nodes can be made in order. */
+/* Makes the node of an inlined call. Callers precede the calls inlined into them, so nodes can
+ * be made in order. */
 static void make_node(struct table *table, const struct go_function *function, uint32_t index,
                       uint32_t outermost)
 {
     struct call *call = &table->calls[index];
     uint64_t at = call->parent_offset;
-    int64_t parent_index = value_at(table, function->inline_program, at);
+    int64_t parent_index = program_value_at(table, function->inline_program, at);
     uint32_t parent = outermost;
     if (parent_index >= 0 && parent_index < index && table->calls[parent_index].is_known)
         parent = table->calls[parent_index].node;
@@ -162,8 +166,8 @@ static void make_node(struct table *table, const struct go_function *function, u
         return;
     call->node = symbol_table_writer_node(
         table->writer, parent, callee,
-        file_of(table, function, value_at(table, function->file_program, at)),
-        line_of(value_at(table, function->line_program, at)));
+        writer_file(table, function, program_value_at(table, function->file_program, at)),
+        valid_line(program_value_at(table, function->line_program, at)));
     call->is_known = call->node != SYMBOL_NONE;
     table->result->inlined_calls++;
 }
@@ -172,7 +176,7 @@ static void read_calls(struct table *table, const struct go_function *function, 
 {
     uint32_t count = count_calls(table, function);
     unsigned bytes = table->header.version >= GO_1_20 ? CALL_BYTES_NEW : CALL_BYTES_OLD;
-    struct cursor cursor = tree_of(table, function);
+    struct cursor cursor = inline_tree_cursor(table, function);
     table->call_count = 0;
     if (!count)
         return;
@@ -199,15 +203,16 @@ static uint64_t smallest(uint64_t a, uint64_t b, uint64_t c)
     return least < c ? least : c;
 }
 
-/* Runs three programs side by side: each change of one begins a range. */
+/* Runs the programs for files, lines and inlined calls in parallel; a range ends where any of
+ * their values changes. */
 static void write_ranges(struct table *table, const struct go_function *function,
                          uint32_t outermost)
 {
     uint64_t size = function->end - function->entry, at = 0;
     uint64_t entry = function->entry + table->module.text;
-    struct program files = start(table, function->file_program);
-    struct program lines = start(table, function->line_program);
-    struct program calls = start(table, table->call_count ? function->inline_program : 0);
+    struct program files = program_start(table, function->file_program);
+    struct program lines = program_start(table, function->line_program);
+    struct program calls = program_start(table, table->call_count ? function->inline_program : 0);
     while (at < size) {
         uint64_t end = smallest(files.end, lines.end, calls.end);
         if (end > size)
@@ -218,14 +223,15 @@ static void write_ranges(struct table *table, const struct go_function *function
             node = table->calls[calls.value].node;
         if (at < end)
             symbol_table_writer_range(table->writer, entry + at, entry + end, node,
-                                      file_of(table, function, files.value), line_of(lines.value));
+                                      writer_file(table, function, files.value),
+                                      valid_line(lines.value));
         at = end;
         while (!files.has_ended && files.end <= at)
-            step(table, &files);
+            program_step(table, &files);
         while (!lines.has_ended && lines.end <= at)
-            step(table, &lines);
+            program_step(table, &lines);
         while (!calls.has_ended && calls.end <= at)
-            step(table, &calls);
+            program_step(table, &calls);
     }
 }
 
@@ -240,13 +246,13 @@ static void add_function(struct table *table, uint32_t number)
         table->result->broken_functions++;
         return;
     }
-    int64_t first_file = value_at(table, function.file_program, 0);
-    bool is_own = value_at(table, function.inline_program, 0) < 0;
+    int64_t first_file = program_value_at(table, function.file_program, 0);
+    bool is_own = program_value_at(table, function.inline_program, 0) < 0;
     uint32_t id = symbol_table_writer_function(
         table->writer, &(struct symbol_function){
                            .name = function.name,
-                           .file = is_own ? file_of(table, &function, first_file) : SYMBOL_NONE,
-                           .line = line_of(function.start_line)});
+                           .file = is_own ? writer_file(table, &function, first_file) : SYMBOL_NONE,
+                           .line = valid_line(function.start_line)});
     uint32_t outermost = symbol_table_writer_node(table->writer, SYMBOL_NONE, id, SYMBOL_NONE, 0);
     read_calls(table, &function, outermost);
     write_ranges(table, &function, outermost);

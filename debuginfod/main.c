@@ -1,8 +1,8 @@
 /*
- * perfolio-symbolize FILE -o TABLE: makes a symbol table of a file with debug information.
+ * perfolio-symbolize FILE -o TABLE: builds a symbol table from a file with debug information.
  *
- * The file is read by a second process of this program, in a sandbox (worker.h); this one opens
- * files, waits, and puts the table in its place when it is complete.
+ * A second process of this program reads the file in a sandbox (worker.h). This process opens the
+ * files, waits, and moves the finished table to its place.
  */
 #include "debuginfod/worker.h"
 #include "lib/base/mem.h"
@@ -34,14 +34,14 @@ struct settings {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "TABLE", 0, "where the symbol table goes (needed)", 0},
-    {"alternate", 'a', "FILE", 0, "dwz's shared file, which .gnu_debugaltlink names", 0},
+    {"output", 'o', "TABLE", 0, "write the symbol table to TABLE (required)", 0},
+    {"alternate", 'a', "FILE", 0, "the shared file of dwz that .gnu_debugaltlink names", 0},
     {"dwo", 'd', "FILE", 0, "a split file (.dwo) or a package of them (.dwp); may be repeated", 0},
-    {"symbols-only", 's', NULL, 0, "functions alone, without reading DWARF: takes milliseconds", 0},
-    {"packed", 'p', NULL, 0, "the table as it is sent and stored, half as large", 0},
-    {"max-memory", 'm', "MIB", 0, "memory that it may take (4096)", 0},
-    {"max-cpu", 'c', "SECONDS", 0, "processor time that it may take (60)", 0},
-    {"quiet", 'q', NULL, 0, "say nothing of what was built", 0},
+    {"symbols-only", 's', NULL, 0, "read only functions, not DWARF; takes milliseconds", 0},
+    {"packed", 'p', NULL, 0, "write the packed form, about half the size", 0},
+    {"max-memory", 'm', "MIB", 0, "limit of memory (default 4096)", 0},
+    {"max-cpu", 'c', "SECONDS", 0, "limit of processor time (default 60)", 0},
+    {"quiet", 'q', NULL, 0, "do not print a summary", 0},
     {0},
 };
 
@@ -50,7 +50,8 @@ static uint64_t parse_number(struct argp_state *state, const char *text, uint64_
     char *end;
     unsigned long long number = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || !number || number > most)
-        argp_error(state, "%s is no whole number from 1 to %llu", text, (unsigned long long)most);
+        argp_error(state, "%s must be a whole number from 1 to %llu", text,
+                   (unsigned long long)most);
     return number;
 }
 
@@ -66,7 +67,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case 'd':
         if (settings->split_count == SYMBOL_BUILDER_SPLIT_MAX)
-            argp_error(state, "more than %d split files", SYMBOL_BUILDER_SPLIT_MAX);
+            argp_error(state, "at most %d split files are allowed", SYMBOL_BUILDER_SPLIT_MAX);
         settings->splits[settings->split_count++] = argument;
         return 0;
     case 'm':
@@ -86,12 +87,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (settings->file)
-            argp_error(state, "one file at a time");
+            argp_error(state, "only one file is allowed");
         settings->file = argument;
         return 0;
     case ARGP_KEY_END:
         if (!settings->file || !settings->table)
-            argp_error(state, "it needs a file and -o TABLE");
+            argp_error(state, "FILE and -o TABLE are required");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -100,11 +101,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 
 static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
 {
-    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0); /* a pipe is none, and waits */
+    /* a pipe is rejected without waiting */
+    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     return *ret_fd < 0 ? err_set_errno(err, ERR_IO, "%s", path) : ERR_NONE;
 }
 
-/* Complete or not there: written beside its place first. */
+/* Writes a temporary file first, so that the table is either complete or absent. */
 static enum err_code build_to(const struct settings *settings,
                               const struct symbol_builder_options *wanted, const char *part,
                               struct symbol_builder_report *report, struct err *err)
@@ -124,8 +126,8 @@ static enum err_code build_to(const struct settings *settings,
     return code;
 }
 
-static enum err_code build(const struct settings *settings, struct arena *arena,
-                           struct symbol_builder_report *report, struct err *err)
+static enum err_code build_table_file(const struct settings *settings, struct arena *arena,
+                                      struct symbol_builder_report *report, struct err *err)
 {
     struct symbol_builder_options run = {.program = "/proc/self/exe",
                                          .alternate_fd = -1,
@@ -145,7 +147,8 @@ static enum err_code build(const struct settings *settings, struct arena *arena,
     return code ? code : build_to(settings, &run, part, report, err);
 }
 
-static void say(const struct settings *settings, const struct symbol_builder_report *report)
+static void print_report(const struct settings *settings,
+                         const struct symbol_builder_report *report)
 {
     if (report->warning[0])
         fprintf(stderr, "perfolio-symbolize: %s\n", report->warning);
@@ -164,8 +167,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .args_doc = "FILE",
-        .doc = "Makes a symbol table of an ELF file: functions, files, lines and inlined calls of "
-               "its addresses, from DWARF, Go's own table or symbols.",
+        .doc = "Builds a symbol table from an ELF file: the functions, files, lines and inlined "
+               "calls of its addresses, from DWARF, Go's own table or symbols.",
     };
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return worker_run(argc - 2, argv + 2);
@@ -176,10 +179,10 @@ int main(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, &settings) != 0)
         return EXIT_USAGE;
     arena_auto arena = arena_create();
-    if (build(&settings, arena, &report, &err)) {
+    if (build_table_file(&settings, arena, &report, &err)) {
         fprintf(stderr, "perfolio-symbolize: %s\n", err.message);
         return EXIT_FAILED;
     }
-    say(&settings, &report);
+    print_report(&settings, &report);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * mini_debuginfo: .gnu_debugdata, the symbol table that some distributions leave in stripped files:
- * an ELF file in xz. The door to liblzma.
+ * mini_debuginfo: expands .gnu_debugdata, the symbol table that some distributions leave in
+ * stripped files: an ELF file compressed with xz. Only mini_debuginfo.c includes liblzma.
  * https://sourceware.org/gdb/onlinedocs/gdb/MiniDebugInfo.html
  */
 #ifndef DEBUGINFOD_MINI_DEBUGINFO_H
@@ -11,7 +11,7 @@
 
 enum { MINI_DEBUGINFO_MAX_BYTES = 256 << 20 };
 
-/* Expands bytes into output, which has a maximum. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+/* Expands bytes into output, up to its maximum size. Handles: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code mini_debuginfo_expand(struct span bytes, struct buf *output,
                                     struct err *err) MUST_USE;
 

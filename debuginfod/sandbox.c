@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What memory, the descriptors at hand and the end of a process need. mmap and mprotect are below.
- */
+/* System calls for memory, open descriptors and exit. mmap and mprotect are restricted below. */
 static const int allowed_calls[] = {
     SCMP_SYS(read),
     SCMP_SYS(pread64),
@@ -37,13 +36,13 @@ static const int allowed_calls[] = {
     SCMP_SYS(sched_getaffinity),
 };
 
-/* What libraries try and can do without: glibc's allocator looks at /proc and /sys. */
+/* Calls that libraries make but do not need: glibc's allocator reads /proc and /sys. */
 static const int refused_calls[] = {
     SCMP_SYS(open),       SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
     SCMP_SYS(newfstatat), SCMP_SYS(stat),   SCMP_SYS(access),   SCMP_SYS(faccessat),
 };
 
-/* abort() sends itself a signal: only to itself, and no signal may be sent to another. */
+/* Allows abort() to signal this process; no other process may be signalled. */
 static int allow_abort(scmp_filter_ctx filter)
 {
     int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(getpid), 0);
@@ -86,8 +85,8 @@ static enum err_code filter_calls(struct err *err)
                          "system calls cannot be filtered (seccomp), so no file is read");
 }
 
-/* Refuses every use of the file system. -1: the kernel does not have it. */
-static int refuse_files(void)
+/* Denies all use of the file system. Returns -1 when the kernel lacks Landlock. */
+static int deny_file_system(void)
 {
     struct landlock_ruleset_attr rules = {
         .handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1, /* all of its first version */
@@ -122,11 +121,11 @@ enum err_code sandbox_enter(const struct sandbox_limits *limits, const char **re
 {
     if (!set_limits(limits))
         return err_set_errno(err, ERR_UNSUPPORTED, "limits cannot be set");
-    /* A file that grows too large is an error of write(2), not a death. */
+    /* Exceeding the file size limit becomes an error of write(2) instead of a signal. */
     signal(SIGXFSZ, SIG_IGN);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
         return err_set_errno(err, ERR_UNSUPPORTED, "privileges cannot be given up");
-    *ret_warning = refuse_files() == 0
+    *ret_warning = deny_file_system() == 0
                        ? NULL
                        : "this kernel has no Landlock: files are refused by seccomp alone";
     return filter_calls(err);

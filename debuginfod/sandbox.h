@@ -1,10 +1,11 @@
 /*
- * sandbox: gives up everything that reading a file and writing a table does not need.
+ * sandbox: drops every privilege that reading a file and writing a table does not need.
  *
- * After sandbox_enter the process can use the memory it asks for and the descriptors it has; it can
- * open, connect, run and signal nothing. A system call that is not on the list ends the process;
- * those that libraries try without need (opening a file to read a setting) fail with EACCES.
- * The doors to libseccomp and Landlock. One thread.
+ * After sandbox_enter the process can allocate memory and use its open descriptors; it cannot open,
+ * connect, execute or signal anything. A system call that is not on the list kills the process.
+ * Calls that libraries try without needing them (opening a file to read a setting) fail with
+ * EACCES. Only sandbox.c includes libseccomp and Landlock. Threads: the process must have one
+ * thread.
  */
 #ifndef DEBUGINFOD_SANDBOX_H
 #define DEBUGINFOD_SANDBOX_H
@@ -14,14 +15,14 @@
 #include <stdint.h>
 
 struct sandbox_limits {
-    uint64_t memory_bytes; /* of address space, mapped files too */
-    uint64_t output_bytes; /* of one file that is written */
+    uint64_t memory_bytes; /* of address space, including mapped files */
+    uint64_t output_bytes; /* of each file that is written */
     unsigned cpu_s;
 };
 
 /*
- * *ret_warning is a text when the kernel lacks Landlock, else NULL. Handles: ERR_UNSUPPORTED: the
- * kernel has no seccomp filters; then nothing may be read.
+ * Enters the sandbox. *ret_warning is a text when the kernel lacks Landlock, else NULL. Handles:
+ * ERR_UNSUPPORTED: the kernel has no seccomp filters; no file may be read then.
  */
 enum err_code sandbox_enter(const struct sandbox_limits *limits, const char **ret_warning,
                             struct err *err) MUST_USE;

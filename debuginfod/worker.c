@@ -66,7 +66,7 @@ static enum err_code map_file(int fd, struct span *ret_bytes, struct err *err)
     return ERR_NONE;
 }
 
-/* Written at once: behind a death there is no more. */
+/* Written at once, so that it is in the pipe if the process dies. */
 static void report_phase(enum build_phase phase)
 {
     static const char *const lines[] = {[BUILD_HEADERS] = "phase headers\n",
@@ -75,7 +75,7 @@ static void report_phase(enum build_phase phase)
                                         [BUILD_SYMBOLS] = "phase symbols\n",
                                         [BUILD_TABLE] = "phase table\n"};
     if (os_write_all(REPORT_FD, lines[phase], strlen(lines[phase])) != 0)
-        return; /* nobody reads; the report itself will fail too */
+        return; /* the reader is gone; writing the report will fail too */
 }
 
 static enum err_code map_inputs(const struct start *start, struct span *splits,
@@ -94,8 +94,8 @@ static enum err_code map_inputs(const struct start *start, struct span *splits,
     return code;
 }
 
-/* One that cannot be packed goes as it is. */
-static enum err_code pack(struct buf *table, struct err *err)
+/* Replaces the table with its packed form, unless it cannot be packed. */
+static enum err_code pack_table(struct buf *table, struct err *err)
 {
     struct symbol_table *opened;
     buf_auto packed;
@@ -112,7 +112,7 @@ static enum err_code pack(struct buf *table, struct err *err)
     return code == ERR_TOO_LARGE ? ERR_NONE : code;
 }
 
-/* Of a file that names nothing, too: it may be kept for debuggers. */
+/* Also for a file without names: it may be stored for debuggers. */
 static void report_id(const struct symbol_table_facts *facts, struct buf *report)
 {
     if (facts->id_bytes)
@@ -123,8 +123,8 @@ static void report_id(const struct symbol_table_facts *facts, struct buf *report
         buf_append_byte(report, '\n');
 }
 
-static enum err_code build(const struct start *start, const struct build_inputs *inputs,
-                           struct buf *report, struct err *err)
+static enum err_code build_and_report(const struct start *start, const struct build_inputs *inputs,
+                                      struct buf *report, struct err *err)
 {
     struct build_report result;
     buf_auto table;
@@ -134,7 +134,7 @@ static enum err_code build(const struct start *start, const struct build_inputs 
     if (result.debug_link[0])
         buf_printf(report, "debug_link %s\n", result.debug_link);
     if (!code && start->is_packed)
-        code = pack(&table, err);
+        code = pack_table(&table, err);
     if (!code && os_write_all(OUTPUT_FD, table.data, table.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing the symbol table");
     if (code)
@@ -152,8 +152,8 @@ static enum err_code build(const struct start *start, const struct build_inputs 
     return ERR_NONE;
 }
 
-/* Files are mapped before the sandbox closes and read behind it. */
-static enum err_code run(const struct start *start, struct buf *report, struct err *err)
+/* Files are mapped before the sandbox is entered and read inside it. */
+static enum err_code run_build(const struct start *start, struct buf *report, struct err *err)
 {
     struct span splits[BUILD_MAX_SPLIT];
     struct build_inputs inputs;
@@ -163,7 +163,7 @@ static enum err_code run(const struct start *start, struct buf *report, struct e
         code = sandbox_enter(&start->limits, &warning, err);
     if (warning)
         buf_printf(report, "warning %s\n", warning);
-    return code ? code : build(start, &inputs, report, err);
+    return code ? code : build_and_report(start, &inputs, report, err);
 }
 
 int worker_run(int argument_count, char *const *arguments)
@@ -172,12 +172,12 @@ int worker_run(int argument_count, char *const *arguments)
     struct err err;
     if (!read_arguments(argument_count, arguments, &start))
         return 2;
-    /* Who asked for the table is gone: nobody wants it. */
+    /* The process that requested the table has ended. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != start.parent)
         return 2;
     buf_auto report;
     buf_init(&report, REPORT_MAX_BYTES);
-    enum err_code code = run(&start, &report, &err);
+    enum err_code code = run_build(&start, &report, &err);
     if (code)
         buf_printf(&report, "failed %s %s\n", err_code_name(code), err.message);
     else
