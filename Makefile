@@ -220,7 +220,13 @@ $(OUT)/tests/oracle/faulty_%: $(OUT)/tests/oracle/faulty_%.o $(OUT)/api.a $(OUT)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 ORACLE_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/oracle/*.c))
-oracle-programs: $(ORACLE_PROGRAMS)
+# Cheap password hashes for the servers of the tests; sanitizers' runtimes refuse to be preloaded after it.
+TEST_PRELOAD := $(if $(SANITIZE_$(BUILD)),,$(OUT)/tests/preload/cheap_scrypt.so)
+$(OUT)/tests/preload/%.so: tests/preload/%.c
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared $< -o $@ -ldl
+oracle-programs: $(ORACLE_PROGRAMS) $(TEST_PRELOAD)
 # perfolio record and perfolio-agent on Debian's kernels, in QEMU: the running one is make test's.
 KERNELS ?= 5.10 6.1 6.12
 test-kernels: all

@@ -1,6 +1,6 @@
 // A real perfoliod with its own data folder, on a free port, for one run of the browser tests.
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:https";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
@@ -41,6 +41,12 @@ export class Server {
     server.logPath = join(server.folder, "server.log");
     const log = openSync(server.logPath, "a");
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")));
+    // Cheap password hashes (tests/preload/cheap_scrypt.c); sanitizers' builds have no such library.
+    const preload = join(dirname(program), "tests/preload/cheap_scrypt.so");
+    if (existsSync(preload)) {
+      environment.LD_PRELOAD = join(server.folder, "cheap_scrypt.so");
+      copyFileSync(preload, environment.LD_PRELOAD);
+    }
     const settings = ["--data-dir", server.dataDir, "--listen", `localhost:${server.port}`];
     server.process = spawn(program, ["serve", ...settings], { stdio: ["ignore", log, log], env: environment });
     await server.waitReady();

@@ -40,6 +40,12 @@ PERFOLIOD = BUILD / "perfoliod"
 CLIENT_BUILD = ROOT / "build" / os.environ.get("CLIENT_BUILD", BUILD.name)
 PERFOLIO = CLIENT_BUILD / "perfolio"
 AGENT = CLIENT_BUILD / "perfolio-agent"
+# Makes password hashes cheap in servers without sanitizers (tests/preload/cheap_scrypt.c). A test that needs
+# the real cost starts its server with environment=REAL_SCRYPT.
+CHEAP_SCRYPT = BUILD / "tests" / "preload" / "cheap_scrypt.so"
+HAS_CHEAP_SCRYPT = BUILD.name in ("release", "debug", "coverage")
+PRELOAD = {}
+REAL_SCRYPT = {"LD_PRELOAD": ""}
 START_SECONDS = 120 if os.environ.get("BUILD", "release") in ("release", "debug") else 180
 
 
@@ -191,6 +197,7 @@ class Server:
         """Starts the process and does not wait."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
         environment["PERFOLIO_DEBUGINFOD_URLS"] = "off"  # tests ask nobody outside
+        environment.update(PRELOAD)
         environment.update(self.environment)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
@@ -400,6 +407,12 @@ def remove_abandoned():
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def make(program):
+    """Builds a program or library below BUILD unless it is up to date."""
+    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT,
+                   check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.fixture(scope="session")
 def session_folder():
     remove_abandoned()
@@ -411,6 +424,10 @@ def session_folder():
 @pytest.fixture(scope="session")
 def cluster_template(session_folder):
     """A data folder whose cluster has been made, migrated and stopped cleanly."""
+    if HAS_CHEAP_SCRYPT:
+        make(CHEAP_SCRYPT)
+        # The users that servers drop to may not be able to read the source tree.
+        PRELOAD["LD_PRELOAD"] = shutil.copy(CHEAP_SCRYPT, session_folder)
     # In its folder always: a database goes with one bucket and prefix, and copies are others.
     template = Server(session_folder / "template",
                       objects=stored.Folder(session_folder / "template" / "objects"))
@@ -483,8 +500,7 @@ def anonymous(server):
 def print_report():
     """What tests/oracle/print_report says: bytes of "folded", else parsed JSON."""
     program = BUILD / "tests" / "oracle" / "print_report"
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT,
-                   check=True, stdout=subprocess.DEVNULL)
+    make(program)
 
     def report(*arguments):
         done = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import Api
+from conftest import REAL_SCRYPT, Api
 from people import PASSWORD, Browser, Tenant, come_from, unique
 
 PROFILE = b"main;work 10\nmain;idle 5\n"
@@ -76,7 +76,7 @@ def test_nobody_is_anonymous(server, anonymous):
 
 
 def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server):
-    server = start_server()
+    server = start_server(environment=REAL_SCRYPT)
     account = Tenant(server).add_user("member")
     answers, seconds = [], []
     for email in (account["email"], "nobody@example.com"):
@@ -125,7 +125,7 @@ def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
 
 
 def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
-    server = start_server()
+    server = start_server(environment=REAL_SCRYPT)
     tenant = Tenant(server)
     accounts = [tenant.add_user("viewer") for _ in range(2)]
 
