@@ -11,7 +11,11 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC_fuzz  := clang
 CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu --sysroot=$(ARM_ROOT)
-CC       := $(or $(CC_$(BUILD)),$(if $(filter default,$(origin CC)),gcc,$(CC)))
+# ccache, where it is installed, makes a second build of the same tree cheap. It reads the dependencies that
+# the compiler writes, so that a first build costs no more.
+CCACHE   := $(if $(shell command -v ccache),ccache)
+export CCACHE_DEPEND := 1
+CC       := $(strip $(CCACHE) $(or $(CC_$(BUILD)),$(if $(filter default,$(origin CC)),gcc,$(CC))))
 PKG_CONFIG := $(if $(filter arm64,$(BUILD)),PKG_CONFIG_SYSROOT_DIR=$(ARM_ROOT) \
               PKG_CONFIG_LIBDIR=$(ARM_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(ARM_ROOT)/usr/share/pkgconfig) pkg-config
 PYTHON   ?= /usr/bin/python3
@@ -23,7 +27,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit objects oracle-programs integration browser fuzz bench bench-agents bench-store bench-symbols \
+.PHONY: all run deps deps-test test test-long check unit objects oracle-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
         bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
@@ -83,6 +87,7 @@ build/fuzz/api/%.o build/fuzz/cli/%.o: CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
 # The main of each test file becomes a function of the runner (tests/unit/test.h).
 $(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
+build/fuzz/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
 # gold links in half the time. What it says of the sanitizers' symbols is told only where it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 define link_test
@@ -165,6 +170,10 @@ run: deps
 test: deps-test
 	$(MAKE) all
 	$(PYTHON) tests/run.py
+# What takes long by nature: CONTRIBUTING.md lists which test runs where.
+test-long: deps-test
+	$(MAKE) all
+	$(PYTHON) tests/run.py long
 check:
 	sh tests/lint/check.sh
 
@@ -189,9 +198,16 @@ browser: all
 	$(PYTHON) tests/run.py browser
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
-build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/agent.a build/fuzz/api.a build/fuzz/store.a build/fuzz/debuginfod.a build/fuzz/lib.a
+FUZZ_ARCHIVES := $(patsubst %,build/fuzz/%.a,agent api store debuginfod lib)
+build/fuzz/tests/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
+	$(call link_test,-fsanitize=fuzzer)
+# All fuzzers in one program, which runs the seeds.
+build/fuzz/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
 fuzz-programs: $(FUZZ_PROGRAMS)
+fuzz-seeds:
+	$(MAKE) BUILD=fuzz build/fuzz/tests/fuzz/seeds
+	sh tests/fuzz/run.sh 0
 # FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -308,8 +324,28 @@ format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 clean:
 	rm -rf build web/dist
+define HELP
+Build and run
+  make                      perfoliod, perfolio, perfolio-agent, perfolio-symbolize in build/$(BUILD)
+  make run                  installs what is missing, builds, starts on https://localhost:7443
+  make install              DESTDIR= PREFIX=/usr/local
+  make deps | deps-test     installs the packages for building, for testing too
+  make BUILD=debug ...      another kind of build: release debug asan tsan coverage fuzz arm64
+  make format | clean
+
+Test (CONTRIBUTING.md lists which test runs where)
+  make test                 everything that a change needs; make test-long runs the rest
+  make check | unit | integration | browser | fuzz-seeds      one part of make test
+  make fuzz                 FUZZ_SECONDS=60 looks for new inputs
+  make test-crash | test-s3 | test-fresh | test-unwind | test-unwind-arm64 | interop | soak-hostile
+  make test-kernels         KERNELS="5.10 6.1 6.12"; test-kernels-arm64 ARM_KERNELS=
+
+Measure
+  make bench | bench-agents | bench-frames | bench-web | bench-store
+  make bench-symbols | bench-unwind    BENCH_FILES=
+  make bench-agent                     BENCH_PARTS=
+endef
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-unwind BENCH_FILES= | bench-agent BENCH_PARTS= | bench-frames | bench-web | soak-hostile | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | test-kernels KERNELS= | test-kernels-arm64 ARM_KERNELS= | test-unwind | test-unwind-arm64 | interop'
-	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
+	$(info $(HELP))@:
 
 -include $(shell find $(OUT) $(GEN) -name '*.d' 2>/dev/null)

@@ -25,6 +25,8 @@ CLIENT_TESTS = [f"tests/integration/{name}" for name in (
         "a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there",
         "a_pods_names_come_from_the_kubelet", "above_the_memory_limit_batches_do_not_follow_each_other",
         "unwind_tables_are_shown_of_regular_files_alone")))]
+FULL = {"TEST_FULL": "1"}  # as many random inputs as the tests have in make test-long
+CRASH_TESTS = [f"tests/integration/test_{name}.py" for name in ("crash", "store_crash")]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
 # More than MOST_FLAKY failures fail the run whatever the second try shows: it is then only information.
@@ -65,27 +67,34 @@ class Again:
     def passes_check(self, test):
         return self.execute(["sh", "tests/lint/check.sh", test])[0] == 0
 
-    def passes_program(self, test, build):
+    def passes_program(self, test, build, environment=None):
         name = test.partition(":")[0]
         programs = [path for path in (self.root / "build" / build / "tests" / "unit").glob(f"**/{name}")]
         if not programs:
             return None
-        status, output = self.execute([str(programs[0])], {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"})
+        status, output = self.execute([str(programs[0])], {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1",
+                                                             **(environment or {})})
         return status == 0 and not SANITIZER.search(output)
 
     def passes_unit(self, test):
         return self.passes_program(test, self.build)
 
-    def passes_sanitizers(self, test):
-        log = self.root / "build" / "test-logs" / f"sanitizers-{test.partition(':')[0]}.log"
+    def passes_sanitizers(self, test, step="sanitizers", environment=None):
+        log = self.root / "build" / "test-logs" / f"{step}-{test.partition(':')[0]}.log"
         if log.exists() and SANITIZER.search(log.read_text(errors="replace")):
             return None
-        return self.passes_program(test, "fuzz")
+        return self.passes_program(test, "fuzz", environment)
+
+    def passes_full(self, test):
+        return self.passes_sanitizers(test, "full", FULL)
 
     def passes_web(self, test):
         status, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test"])
         return status == 0 or (bool(output) and test not in [name for name, _ in failures.of_not_ok(output)]
                                and f"ok {test}" in re.sub(r"\bok (\d+ )?- ", "ok ", output))
+
+    def passes_agents(self, test):
+        return self.passes_integration(test)
 
     def passes_clients(self, test):
         return self.passes_integration(test, {"CLIENT_BUILD": SANITIZED_CLIENTS})
@@ -105,6 +114,9 @@ class Again:
         return any(line.startswith(f"ok - {test} (") for line in lines) and not any(
             line.startswith("not ok - ") for line in lines)
 
+    def passes_search(self, test):
+        return self.passes_fuzz(test)
+
     def passes_fuzz(self, test):
         """The inputs that took too much time or memory are run alone; crashes and leaks are findings."""
         name = test.partition(":")[0]
@@ -112,10 +124,11 @@ class Again:
         if any(path.name.startswith(("crash-", "leak-")) for path in found):
             return None
         slow = [path for path in found if path.name.startswith(("timeout-", "oom-", "slow-unit-"))]
-        program = self.root / "build" / "fuzz" / "tests" / "fuzz" / name
+        folder = self.root / "build" / "fuzz" / "tests" / "fuzz"
+        program = folder / ("seeds" if (folder / "seeds").exists() else name)
         if not slow or not program.exists():
             return None
-        return all(self.execute(["prlimit", "--cpu=10", str(program), str(path)])[0] == 0 for path in slow)
+        return all(self.execute(["prlimit", "--cpu=10", str(program), str(path)], {"FUZZER": name})[0] == 0 for path in slow)
 
 
 def retried(found, again, show=print):

@@ -5,7 +5,13 @@ each with the first lines of its reason. A test that failed is run once more, al
 The integration and the browser tests, which wait a good deal, run beside all other steps, which
 compute, in two lanes and with less priority: they take what the others leave of the processors. Each
 step's output goes to build/test-logs/<step>.log and is shown when the step fails.
-  tests/run.py [STEP …]     only these steps: check unit sanitizers clients web integration browser fuzz
+
+  tests/run.py [STEP …]     only these steps; without any, the steps of `make test`:
+                            check unit sanitizers web integration browser fuzz
+  tests/run.py long         the steps of `make test-long`: agents full crash clients search
+
+Each test belongs to one of the two. Integration tests that are marked "long" (pytest.mark.long) run in the step agents;
+the step integration shows how many it leaves out. At the end both show the twenty most expensive tests.
 """
 import concurrent.futures
 import os
@@ -24,8 +30,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
-# Each fuzzer's seeds are run whole, however short this is; `make fuzz` looks for more.
-FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "2")
 # Parts of `make check` that a step of `make test` does anyway: gcc's and clang's warnings are errors in every build.
 CHECKS = ("format", "layers", "scoped", "shell", "openapi", "man")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
@@ -33,11 +37,17 @@ PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
 
 class Result:
-    """failures: what is known of those that failed, as of failures.py; one at least where any did."""
+    """left: how many tests of the step only `make test-long` runs. failures: of those that failed, as in failures.py; at
+    least one where any did."""
 
-    def __init__(self, passed, failed, skipped=0, failures=()):
-        self.passed, self.failed, self.skipped = passed, failed, skipped
+    def __init__(self, passed, failed, skipped=0, failures=(), left=0):
+        self.passed, self.failed, self.skipped, self.left = passed, failed, skipped, left
         self.failures = list(failures)
+
+
+# (seconds, their kind, test) of all tests of which the time is known; lists are safe to append to from all threads.
+TIMES = []
+MOST_EXPENSIVE = 20
 
 
 class Costs(threading.local):
@@ -88,7 +98,7 @@ def count_tap(output):
     return passed, failed, len(re.findall(r"^not ok \d+ # SKIP", output, re.M))
 
 
-def run_unit(name, build):
+def run_unit(name, build, settings=None):
     status, output = run(f"{name}-build", ["make", f"BUILD={build}", "unit-programs", "objects"])
     if status != 0:
         (LOGS / f"{name}.log").write_text(output)
@@ -97,13 +107,14 @@ def run_unit(name, build):
     programs = [ROOT / "build" / build / source.relative_to(ROOT).with_suffix("")
                 for source in sorted((ROOT / "tests" / "unit").glob("**/test_*.c"))]
     total, logs = Result(0, 0), []
-    environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"}
+    environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1", **(settings or {})}
     priority = COSTS.priority
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(lambda program: execute(f"{name}-{program.name}", [str(program)],
                                                      environment, priority), programs))
     for program, (status, output, seconds) in zip(programs, runs):
         COSTS.seconds += seconds
+        TIMES.append((seconds, "CPU", f"{name}: {program.name}"))
         passed, failed, skipped = count_tap(output)
         if status != 0 and failed == 0:
             failed = 1
@@ -150,11 +161,15 @@ def from_node(status, output):
 
 
 def run_pytest(name, arguments, environment=None):
-    report = LOGS / f"{name}.xml"
-    report.unlink(missing_ok=True)
-    status, output = run(name, [sys.executable, "-m", "pytest", "-q", "-rfEs", "--durations=15",
-                                f"--junitxml={report}", *arguments], environment)
-    numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}
+    report, costs = LOGS / f"{name}.xml", LOGS / f"{name}.costs"
+    for path in (report, costs):
+        path.unlink(missing_ok=True)
+    status, output = run(name, [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", *arguments],
+                         {"PERFOLIO_TEST_COSTS": str(costs), **(environment or {})})
+    for line in costs.read_text().splitlines() if costs.exists() else ():
+        seconds, _, test = line.partition("\t")
+        TIMES.append((float(seconds), "CPU", f"{name}: {test.removeprefix('tests/integration/')}"))
+    numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0, "deselected": 0}
     lines = PYTEST_LINE.findall(output)
     if lines:
         for count, word in re.findall(r"(\d+) (\w+)", lines[-1]):
@@ -163,13 +178,33 @@ def run_pytest(name, arguments, environment=None):
     failed = numbers["failed"] + numbers["error"] + numbers["errors"]
     if (status != 0 or numbers["passed"] == 0) and failed == 0:
         failed = 1
-    return Result(numbers["passed"], failed, numbers["skipped"], failures.of_junit(report))
+    return Result(numbers["passed"], failed, numbers["skipped"], failures.of_junit(report), numbers["deselected"])
 
 
 def step_integration():
     # Many of these tests wait for a server; a few processes keep the machine busy.
-    return run_pytest("integration", ["-n", os.environ.get("PYTEST_PROCESSES", "3"), "--dist", "loadfile",
-                                      "tests/integration"])
+    return run_pytest("integration", [*SIDE_BY_SIDE, "-m", "not long", "tests/integration"])
+
+
+def step_agents():
+    return without_left(run_pytest("agents", [*SIDE_BY_SIDE, "-m", "long", "tests/integration"]))
+
+
+def step_crash():
+    """More rounds of kill -9 than step_integration has time for."""
+    rounds = os.environ.get("PERFOLIO_CRASH_ROUNDS", "60")
+    return run_pytest("crash", retry.CRASH_TESTS, {"PERFOLIO_CRASH_ROUNDS": rounds})
+
+
+def without_left(result):
+    """The other tests ran in step_integration."""
+    result.left = 0
+    return result
+
+
+def step_full():
+    """The unit tests with random inputs at full size, under the sanitizers."""
+    return run_unit("full", "fuzz", retry.FULL)
 
 
 def step_clients():
@@ -189,11 +224,13 @@ def step_clients():
 
 def step_browser():
     status, output = run("browser", ["npm", "--prefix", "web", "run", "--silent", "test:browser"])
+    TIMES.extend((int(ms) / 1000, "wall", f"browser: {test}")
+                 for test, ms in re.findall(r"^ok - (.+) \((\d+) ms\)$", output, re.M))
     return from_node(status, output)
 
 
-def step_fuzz():
-    status, output = run("fuzz", ["make", "fuzz", f"FUZZ_SECONDS={FUZZ_SECONDS}"])
+def run_fuzzers(name, command):
+    status, output = run(name, command)
     passed = len(re.findall(r"^ok fuzz_", output, re.M))
     failed = len(re.findall(r"^not ok fuzz_", output, re.M))
     if (status != 0 or passed == 0) and failed == 0:
@@ -201,11 +238,25 @@ def step_fuzz():
     return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
-STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "clients": step_clients, "web": step_web,
+def step_fuzz():
+    return run_fuzzers("fuzz", ["make", "fuzz-seeds"])
+
+
+def step_search():
+    """Looks for new inputs."""
+    return run_fuzzers("search", ["make", "fuzz", f"FUZZ_SECONDS={os.environ.get('FUZZ_SECONDS', '10')}"])
+
+
+# Many integration tests wait for a server; a few processes keep the machine busy.
+SIDE_BY_SIDE = ("-n", os.environ.get("PYTEST_PROCESSES", "4"), "--dist", "loadfile")
+SHORT = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
          "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
-# What runs side by side; each lane one by one. The sanitizers' build is the fuzzers'.
-LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "clients", "fuzz"))
-WAITING = LANES[:2]
+LONG = {"agents": step_agents, "full": step_full, "crash": step_crash, "clients": step_clients, "search": step_search}
+STEPS = {**SHORT, **LONG}
+# Lanes run side by side, the steps of a lane one after the other. The sanitizers' build is the fuzzers'.
+LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "fuzz"),
+         ("agents", "crash"), ("full", "clients", "search"))
+WAITING = {"integration", "browser", "agents", "crash"}
 
 
 def failures_first(log):
@@ -223,7 +274,8 @@ def run_step(name):
     """Runs a step and shows its result when it is there; what failed, too."""
     start, COSTS.seconds = time.monotonic(), 0
     result = STEPS[name]()
-    lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
+    left = f", {result.left} left for make test-long" if result.left else ""
+    lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped{left} "
              f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"]
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace")
@@ -235,7 +287,7 @@ def run_step(name):
 
 
 def run_steps(names):
-    COSTS.priority = () if tuple(names) in WAITING else ("nice", "-n", "10")
+    COSTS.priority = () if set(names) & WAITING else ("nice", "-n", "10")
     return [run_step(name) for name in names]
 
 
@@ -252,12 +304,19 @@ def judge_flaky(found):
     return flaky, objections
 
 
+def show_times():
+    """The most expensive tests, so that each run shows where its time goes."""
+    print(f"the {MOST_EXPENSIVE} slowest tests, in seconds (CPU: user and kernel time with all child processes):")
+    for seconds, kind, test in sorted(TIMES, reverse=True)[:MOST_EXPENSIVE]:
+        print(f"  {seconds:7.1f} {kind:4} {test}")
+
+
 def main():
-    wanted = sys.argv[1:] or list(STEPS)
+    wanted = [step for word in sys.argv[1:] or SHORT for step in (LONG if word == "long" else [word])]
     CHOSEN.update(wanted)
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
-        sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
+        sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)} and long")
     # Programs that both lanes, or several tests of one, use are built before either starts.
     status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"])
     if status != 0:
@@ -268,8 +327,9 @@ def main():
     lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
-    passed, failed, skipped = (sum(getattr(result, key) for result in results)
-                               for key in ("passed", "failed", "skipped"))
+    show_times()
+    passed, failed, skipped, left = (sum(getattr(result, key) for result in results)
+                                     for key in ("passed", "failed", "skipped", "left"))
     found = [failure for result in results for failure in result.failures]
     flaky, objections = judge_flaky(found)
     final = [failure for failure in found if failure not in flaky]
@@ -279,7 +339,8 @@ def main():
     # A step may count fewer failures than it names, or more: what is left is at least what is named.
     failed = max(failed - len(flaky), len(final))
     print(f"{passed + len(flaky)} passed, {failed} failed" +
-          (f", {skipped} skipped" if skipped else "") + (f", {len(flaky)} flaky" if flaky else ""))
+          (f", {skipped} skipped" if skipped else "") +
+          (f", {left} left for make test-long" if left else "") + (f", {len(flaky)} flaky" if flaky else ""))
     sys.exit(1 if failed or objections else 0)
 
 

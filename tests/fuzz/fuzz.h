@@ -1,6 +1,9 @@
 /*
- * fuzz: what the fuzzers share. A fuzzer is one file with LLVMFuzzerTestOneInput; besides what the
- * sanitizers find, it stops where something that must hold does not (fuzz_check).
+ * fuzz: declarations that all fuzzers share. A fuzzer is one file with LLVMFuzzerTestOneInput. It
+ * stops on a report of a sanitizer and on an invariant that does not hold (fuzz_check).
+ *
+ * The Makefile gives both libFuzzer functions a name of their own in each file (FUZZ_NAME); the
+ * file registers them with tests/fuzz/runner.c. So one program can run the seeds of all fuzzers.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -12,7 +15,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct fuzzer {
+    const char *name; /* "fuzz_pprof" */
+    int (*test)(const uint8_t *data, size_t size);
+    int (*initialize)(int *count, char ***arguments); /* NULL for most */
+    struct fuzzer *next;
+};
+void fuzzer_register(struct fuzzer *fuzzer);
+
+#ifdef FUZZ_NAME
+#define FUZZ_JOIN_AGAIN(a, b) a##b
+#define FUZZ_JOIN(a, b) FUZZ_JOIN_AGAIN(a, b)
+#define FUZZ_STRING_AGAIN(a) #a
+#define FUZZ_STRING(a) FUZZ_STRING_AGAIN(a)
+#define LLVMFuzzerTestOneInput FUZZ_JOIN(FUZZ_NAME, _test)
+#define LLVMFuzzerInitialize FUZZ_JOIN(FUZZ_NAME, _initialize)
+__attribute__((weak)) int LLVMFuzzerInitialize(int *count, char ***arguments);
+#endif
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#ifdef FUZZ_NAME
+__attribute__((constructor)) static void register_fuzzer(void)
+{
+    static struct fuzzer fuzzer = {.name = FUZZ_STRING(FUZZ_NAME), .test = LLVMFuzzerTestOneInput};
+    fuzzer.initialize = LLVMFuzzerInitialize;
+    fuzzer_register(&fuzzer);
+}
+#endif
 
 #define fuzz_check(condition)                                                                      \
     do {                                                                                           \

@@ -23,8 +23,6 @@ enum {
     ROWS_MAX = 1 << 18
 };
 
-int LLVMFuzzerInitialize(int *count, char ***arguments);
-
 /* ---- checksums ---- */
 
 static void seal_extents(uint8_t *block, size_t size, struct block_granule *granule)

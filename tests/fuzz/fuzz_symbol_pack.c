@@ -13,8 +13,6 @@
 
 enum { SEEDS = 8, TABLE_MAX_BYTES = 64 << 20 };
 
-int LLVMFuzzerInitialize(int *count, char ***arguments);
-
 static void check_table(struct span bytes)
 {
     struct symbol_table *table;

@@ -13,8 +13,6 @@
 
 enum { SEEDS = 8, ADDRESSES = 200, TEXT_MAX_BYTES = 4 << 20, SEED_MAX_BYTES = 1 << 20 };
 
-int LLVMFuzzerInitialize(int *count, char ***arguments);
-
 static bool is_damage(enum err_code code)
 {
     return code == ERR_CORRUPT || code == ERR_INVALID || code == ERR_UNSUPPORTED;

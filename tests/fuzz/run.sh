@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs every fuzzer for SECONDS of processor time each, however busy the machine is:
 #   tests/fuzz/run.sh SECONDS [FUZZER ...]
+# With SECONDS 0 each fuzzer only runs its seeds, all in the program "seeds", and looks for no new inputs.
 # Prints one line each, "ok" or "not ok"; findings and logs are left in build/fuzz/findings. Works on
 # a copy of the seeds; FUZZ_KEEP=1 merges what reached new code back into tests/fuzz/corpus.
 # One input may take 10 s of processor time. libFuzzer goes by the clock, and the machine may be busy:
@@ -22,6 +23,11 @@ cpu_seconds() {
 
 run_one() {
     name=$1
+    program=$bin/$name
+    if [ "$seconds" -eq 0 ]; then
+        program=$bin/seeds
+        export FUZZER="$name"
+    fi
     work=build/fuzz/corpus/$name
     rm -rf "$work" "${out:?}/$name"
     mkdir -p "$work" "$out/$name"
@@ -30,9 +36,11 @@ run_one() {
     [ -f "tests/fuzz/$name.dict" ] && dictionary=-dict=tests/fuzz/$name.dict
     log=$out/$name/log
     used=0 runs=0
-    while [ "$used" -lt "$seconds" ]; do
+    while [ "$runs" -eq 0 ] || [ "$used" -lt "$seconds" ]; do
+        limit=-runs=0
+        [ "$seconds" -eq 0 ] || limit=-max_total_time=$((seconds - used))
         # shellcheck disable=SC2086
-        if ! "$bin/$name" -max_total_time=$((seconds - used)) -rss_limit_mb=1024 -timeout=60 \
+        if ! "$program" "$limit" -rss_limit_mb=1024 -timeout=60 \
             -max_len=65536 -print_final_stats=1 -artifact_prefix="$out/$name/" $dictionary \
             "$work" >"$log" 2>&1; then
             echo "not ok $name: see $log"
@@ -45,7 +53,7 @@ run_one() {
     done
     for input in "$out/$name"/slow-unit-*; do
         [ -f "$input" ] || continue
-        if ! prlimit --cpu=10 "$bin/$name" "$input" >>"$log" 2>&1; then
+        if ! prlimit --cpu=10 "$program" "$input" >>"$log" 2>&1; then
             echo "not ok $name: more than 10 s of processor time for $input"
             return 1
         fi
@@ -62,15 +70,9 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 if [ $# -eq 0 ]; then
-    set -- "$bin"/fuzz_*
+    for source in tests/fuzz/fuzz_*.c; do
+        source=${source##*/}
+        set -- "$@" "${source%.c}"
+    done
 fi
-names=
-for program in "$@"; do
-    program=${program##*/}
-    case $program in
-    *.o | *.d) ;;
-    *) names="$names $program" ;;
-    esac
-done
-# shellcheck disable=SC2086
-printf '%s\n' $names | xargs -P "${FUZZ_JOBS:-$(nproc)}" -n 1 sh tests/fuzz/run.sh "$seconds" --one
+printf '%s\n' "$@" | xargs -P "${FUZZ_JOBS:-$(nproc)}" -n 1 sh tests/fuzz/run.sh "$seconds" --one

@@ -50,6 +50,7 @@ START_SECONDS = 120 if os.environ.get("BUILD", "release") in ("release", "debug"
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "long: run by make test-long instead of make test (CONTRIBUTING.md)")
     costs.register(config)
 
 

@@ -16,7 +16,7 @@ from test_agent import AGENT, STARTED
 from test_agent_truth import PROGRAMS, run
 from test_record import REFUSAL
 
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")]
 
 
 def fields_of(message):

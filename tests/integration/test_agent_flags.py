@@ -188,6 +188,7 @@ def test_all_sends_tables_that_the_server_has_from_others(start_agent, start_ser
             assert (f"build_id={build_id} kind=table" in agent.log()) == (policy == "all"), agent.log()
 
 
+@pytest.mark.long
 def test_a_table_is_made_within_the_memory(start_agent, program):  # noqa: F811
     """A program of 96 MB, nearly all of it debug information, is more than can be read."""
     with open(program.parent / "text", "wb") as file:

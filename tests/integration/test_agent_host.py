@@ -33,6 +33,7 @@ while True:
 NODE = "function spinInNode(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s } for (;;) spinInNode(1e6)"
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
     pytest.mark.skipif(not shutil.which("go") or not shutil.which("node"), reason="there is no Go or no Node"),
 ]

@@ -119,6 +119,7 @@ void work(void) { NAME(); __asm__ volatile("" ::: "memory"); }
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("build_id", ["none", "sha1"])
 def test_libraries_that_take_each_others_place(truth, tmp_path, build_id):
     for name in ["first", "second"]:
@@ -137,6 +138,7 @@ def test_children_that_execute_nothing_else(truth, tmp_path):
     check(record([truth / "truth", "fork"], tmp_path), "on_library", ["_start", "main", "on_fork", "on_library"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pause", [1.0, 3.0])
 def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
     """It ends two seconds after the start, and the other one works from the sixth on: before the recording or in it."""
@@ -144,6 +146,7 @@ def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
     check(recording, "spin", ["on_survivor", "on_thread", "descend", "spin"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)], ids=["loop", "bounded"])
 @pytest.mark.parametrize("per_second, milliseconds", [(2, 600), (200, 3)])
 @pytest.mark.parametrize("program", ["truth", "truth-static"])
@@ -174,6 +177,7 @@ def plain(recording):
     return recording
 
 
+@pytest.mark.long
 @needs("rustc")
 def test_rust(tmp_path):
     (tmp_path / "work.rs").write_text(RUST)
@@ -208,6 +212,7 @@ func main() {
 """
 
 
+@pytest.mark.long
 @needs("go")
 @pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",), ("-buildmode=pie",)],
                          ids=["as-built", "stripped", "placed-when-it-starts"])
@@ -241,6 +246,7 @@ func main() {
 """
 
 
+@pytest.mark.long
 @needs("go")
 @needs("gcc")
 def test_cgo(tmp_path):
@@ -253,6 +259,7 @@ def test_cgo(tmp_path):
 FIB = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
 
 
+@pytest.mark.long
 @needs("node")
 def test_node_without_a_perf_map(tmp_path):
     recording = record(["node", "-e", FIB], tmp_path)
@@ -288,6 +295,7 @@ def write_perf_map(pid, folder):
         time.sleep(0.2)
 
 
+@pytest.mark.long
 @needs("javac")
 @needs("jcmd")
 def test_java_with_frame_pointers_and_a_perf_map(tmp_path):

@@ -10,7 +10,6 @@
  */
 #include "tests/unit/test.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +24,7 @@ void test_file_register(struct test_file *file)
 
 int test_rounds(int full)
 {
-#ifdef __SANITIZE_ADDRESS__
-    const bool is_sanitized = true;
-#elif defined(__has_feature)
-    const bool is_sanitized = __has_feature(address_sanitizer);
-#else
-    const bool is_sanitized = false;
-#endif
-    return is_sanitized || getenv("TEST_FULL") ? full : full / 4;
+    return getenv("TEST_FULL") ? full : full / 8;
 }
 
 static const struct test_file *find_file(const char *path)

@@ -21,8 +21,8 @@ struct test_file {
 };
 void test_file_register(struct test_file *file);
 
-/* How often a test of random inputs tries: all of full in the sanitizers' build, which meets most
- * mistakes, and with TEST_FULL in the environment (make test-long); else a quarter. */
+/* How many random inputs a test tries: full with TEST_FULL in the environment, as make test-long
+ * sets it, else an eighth of that. */
 int test_rounds(int full);
 
 #ifdef TEST_MAIN

@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { SEEDS = 2000, SERIES_MAX = 4, PROFILES_MAX = 400, STEPS_MAX = 4000 };
+enum { SERIES_MAX = 4, PROFILES_MAX = 400, STEPS_MAX = 4000 };
+#define SEEDS ((uint64_t)test_rounds(2000))
 
 struct one_profile {
     int64_t time_ns;
