@@ -28,7 +28,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test test-long check unit objects oracle-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
-        bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
+        bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help one-test web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib libbpf
@@ -331,10 +331,12 @@ Build and run
   make install              DESTDIR= PREFIX=/usr/local
   make deps | deps-test     installs the packages for building, for testing too
   make BUILD=debug ...      another kind of build: release debug asan tsan coverage fuzz arm64
-  make format | clean
+  make format | clean | compile_commands.json
 
 Test (CONTRIBUTING.md lists which test runs where)
   make test                 everything that a change needs; make test-long runs the rest
+  make one-test T=...       one test: tests/integration/test_x.py::test_y, tests/unit/.../test_x.c[::function],
+                            or a part of a browser test's name
   make check | unit | integration | browser | fuzz-seeds      one part of make test
   make fuzz                 FUZZ_SECONDS=60 looks for new inputs
   make test-crash | test-s3 | test-fresh | test-unwind | test-unwind-arm64 | interop | soak-hostile
@@ -347,5 +349,10 @@ Measure
 endef
 help:
 	$(info $(HELP))@:
+# T=FILE or FILE::NAME; NAME may have * and ? for a unit test.
+one-test: all
+	BUILD=$(BUILD) $(PYTHON) tests/one.py '$(T)'
+compile_commands.json: Makefile
+	$(MAKE) -snB V=1 objects unit-programs | $(PYTHON) tests/dev/compile_commands.py > $@
 
 -include $(shell find $(OUT) $(GEN) -name '*.d' 2>/dev/null)
