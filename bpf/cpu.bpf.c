@@ -4,7 +4,7 @@
  * switches of threads, where it is asked for: who waits, and where (bpf/off_cpu.bpf.h).
  *
  * A sample costs two stack walks and one copy. Most stacks of a window are new, so that sending
- * each is cheaper than keeping them (agent/DESIGN.md): those that are like one before are counted
+ * each is cheaper than keeping them (agent/README.md): those that are like one before are counted
  * where that is asked for alone (bpf/tally.bpf.h).
  *
  * Compiled twice: as it is for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c)
