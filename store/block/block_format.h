@@ -1,35 +1,56 @@
 /*
- * block_format: the bytes of a block. Private to the files store/block_*.
+ * block_format: the bytes of a block, the immutable, sorted columns of one tenant. Private to
+ * store/block.
  *
- * A block is the sorted, immutable columns of one tenant. Little-endian; every part begins at a
- * multiple of 64 bytes, and its CRC32C covers it with the zeros up to the next part, so that no
- * byte of a block is unchecked. Numbers in columns are packed as in store/block/bitpack.h.
+ * Little-endian. Every part begins at a multiple of 64 bytes, and its CRC32C covers it with the
+ * zeros up to the next part, so every byte of a block is verified.
  *
- *   header      64 bytes: struct block_header
- *   extents     per granule, in order of granules: PROFILES, TOTALS, ROWS and, where rows have
- *               labels or moments of their own, DETAILS; behind those of a series that has many
- *               granules TOTALS of all of them together ("series totals")
- *   sections    STRINGS, TABLES, STACKS, LABEL_SETS, SERIES, GRANULES
- *   footer      128 bytes and 32 for each section: struct block_footer, at the very end
+ *   part        bytes                   contents
+ *   header      0 .. 63                 struct block_header
+ *   extents     64 ..                   per granule, in their order: PROFILES, TOTALS,
+ *                                       ROWS, DETAILS (only where rows have labels or
+ *                                       timestamps); after a series with four granules
+ *                                       or more: TOTALS of all of them (series totals)
+ *   STRINGS     )                       zstd or plain; see enum block_section and
+ *   TABLES      )                       dictionary_bytes.h
+ *   STACKS      ) one after the other
+ *   LABEL_SETS  )
+ *   SERIES      )
+ *   GRANULES    )                       struct block_granule[]: granules, then series totals
+ *   footer      last 128 + 6 * 32       struct block_footer
  *
- * What a reader needs to know what is in a block stands at its end and is read in one piece; the
- * extents are read when a question needs them.
+ * A reader reads footer and sections in one piece from the end of the block, and extents when a
+ * query needs them.
  *
- * A granule is what one series has in one hour (by the begin of its profiles). Its profiles are
- * numbered in order of time ("ordinals"); rows are sorted by stack and then by ordinal:
- *   PROFILES    columns of 64 bits: begin - the granule's first (first differences), duration,
- * period (each xor the one before), total of the values (zigzag) TOTALS      per stack that occurs
- * ("entry"): stack - the one before - 1; rows - 1; sum of the values / the granule's divisor, minus
- * the rows where all are positive ROWS        per row: ordinal (of the first of its entry) or
- * ordinal - the one before (- 1 where no two rows of one stack and ordinal exist); value / divisor,
- * minus 1 where all are positive, else zigzag DETAILS     per row: label set; how many timestamps;
- * then per timestamp: ns since the one before or since the profile's begin (zigzag) Each column is
- * a u32 of its bytes, a u32 of its bytes before zstd (0: it is not compressed), and the bytes.
+ * A granule is what one series has in one hour, by the begin of its profiles. Profiles are numbered
+ * in order of time (ordinals); rows are sorted by stack, then by ordinal. An entry is a stack with
+ * its rows. The columns of the extents:
  *
- * Stacks are a tree in preorder, so that a stack is a node and what it calls lies behind it: of
- * each node how many levels it lies above the deepest place it could be at (0: a child of the node
- * before), the frame (location), and one bit: does a stack end here? Stacks are numbered in
- * that order; stack 0 is the empty one, the root, whether it occurs or not.
+ *   PROFILES  per profile, 64 bits:
+ *               begin          first difference; the first is relative to begin_ns
+ *               duration       xor the one before
+ *               period         xor the one before
+ *               total          sum of its values, zigzag
+ *   TOTALS    per entry:
+ *               stack          less the one before, less 1
+ *               rows           less 1
+ *               sum            / divisor; less the rows if BLOCK_ARE_POSITIVE
+ *   ROWS      per row:
+ *               ordinal        of the first of an entry; else less the one before, less 1 more
+ *                              if BLOCK_ARE_DISTINCT
+ *               value          / divisor; less 1 if BLOCK_ARE_POSITIVE, else zigzag
+ *   DETAILS   per row:
+ *               label set      32 bits
+ *               timestamps     their number, 32 bits
+ *             per timestamp:   ns since the one before or the profile's begin, zigzag
+ *
+ * Each column begins with a u32 of its bytes and a u32 of its bytes before zstd (0: not
+ * compressed); its numbers are packed as in bitpack.h.
+ *
+ * Stacks are a tree in preorder: what a node calls follows it. Per node the tree stores how many
+ * levels it is above the deepest place that it could have (0: a child of the node before), its
+ * frame (location), and one bit: a stack ends here. Stacks are numbered in this order. Stack 0 is
+ * the empty one, the root, even where it does not occur.
  */
 #ifndef STORE_BLOCK_BLOCK_FORMAT_H
 #define STORE_BLOCK_BLOCK_FORMAT_H
@@ -51,7 +72,7 @@ enum {
 
 struct block_header {
     char magic[8];
-    uint32_t version; /* BLOCK_VERSION_OLDEST: the footer's tells more */
+    uint32_t version; /* BLOCK_VERSION_OLDEST; the footer has the version of the block */
     uint32_t crc;     /* of the header with 0 here */
     int64_t tenant_id;
     uint8_t id[BLOCK_ID_BYTES];
@@ -60,20 +81,20 @@ struct block_header {
 static_assert(sizeof(struct block_header) == 64, "one part");
 
 enum block_section {
-    BLOCK_STRINGS,    /* u32 count; column of lengths shared with the one before; column of the
-                       * others' lengths; bytes */
+    /* u32 count; lengths shared with the string before; lengths of the rest; bytes */
+    BLOCK_STRINGS,
     BLOCK_TABLES,     /* mappings, functions, lines, locations */
     BLOCK_STACKS,     /* u32 nodes, u32 stacks; steps; frames; bits */
     BLOCK_LABEL_SETS, /* of samples */
     BLOCK_SERIES,     /* types and labels */
-    BLOCK_GRANULES,   /* struct block_granule, one after the other; then those of series totals */
+    BLOCK_GRANULES,   /* struct block_granule[] */
     BLOCK_SECTION_COUNT
 };
 
 struct block_section_place {
     uint64_t offset;
-    uint64_t stored_bytes; /* without the zeros behind it */
-    uint64_t flat_bytes;   /* before zstd; the same as stored_bytes: not compressed */
+    uint64_t stored_bytes; /* without the padding after it */
+    uint64_t flat_bytes;   /* before zstd; equal to stored_bytes: not compressed */
     uint32_t crc;
     uint32_t reserved;
 };
@@ -81,7 +102,7 @@ static_assert(sizeof(struct block_section_place) == 32, "no holes");
 
 struct block_footer {
     struct block_section_place sections[BLOCK_SECTION_COUNT];
-    uint64_t block_bytes; /* from header to the end of the footer */
+    uint64_t block_bytes; /* from the header to the end of the footer */
     uint64_t row_count;
     uint32_t granule_count;
     uint32_t series_count;
@@ -103,23 +124,22 @@ enum block_extent { BLOCK_PROFILES, BLOCK_TOTALS, BLOCK_ROWS, BLOCK_DETAILS, BLO
 
 enum block_granule_flag {
     BLOCK_ARE_POSITIVE = 1 << 0, /* every value is at least 1 */
-    BLOCK_ARE_DISTINCT = 1 << 1, /* no two rows of one stack and ordinal */
+    BLOCK_ARE_DISTINCT = 1 << 1, /* no two rows have the same stack and ordinal */
     BLOCK_HAS_LABEL_SETS = 1 << 2,
     BLOCK_HAS_TIMESTAMPS = 1 << 3,
-    BLOCK_ARE_TOTALS = 1 << 4, /* no single profile can be told (totals.h) */
-    /* 1 << 5: granules of older blocks have it, and nothing reads it. */
-    /* reach_ns and longest_ns are set, which older blocks do not have. */
+    /* totals only (store/maintain/totals.h): no single profile is known */
+    BLOCK_ARE_TOTALS = 1 << 4,
+    /* 1 << 5 is set in granules of older blocks, and is not read. */
+    /* reach_ns and longest_ns are set; older blocks lack them. */
     BLOCK_HAS_REACH = 1 << 6,
-    /* Every profile has a duration and begins before the end of those before it, or at most
-     * 1 / BLOCK_SLACK_PART of its duration later: together they cover begin_ns to reach_ns. */
+    /* Every profile has a duration and begins before the end of those before it, or at most 1 /
+     * BLOCK_SLACK_PART of its duration later: together they cover begin_ns to reach_ns. */
     BLOCK_IS_GAPLESS = 1 << 7
 };
 
-/*
- * Series totals are a granule, too: of all profiles that their series has in the block, from its
- * first hour on, with no extent but TOTALS; BLOCK_HAS_LABEL_SETS says that rows of some granule
- * have any.
- */
+/* Series totals have the form of a granule: of all profiles of their series in the block, from its
+ * first hour on, with no extent but TOTALS. BLOCK_HAS_LABEL_SETS means that rows of some granule
+ * have labels. */
 struct block_granule {
     uint32_t series;
     int32_t hour; /* since 1970 */
@@ -128,15 +148,15 @@ struct block_granule {
     uint32_t row_count;
     uint32_t flags;
     uint64_t timestamp_count;
-    int64_t begin_ns;   /* of its first profile */
+    int64_t begin_ns;   /* begin of its first profile */
     int64_t end_ns;     /* begin of its last profile */
     int64_t total;      /* of all values */
-    uint64_t magnitude; /* sum of the values without their signs, below 2^63 */
+    uint64_t magnitude; /* sum of the absolute values, below 2^63 */
     uint64_t divisor;   /* at least 1 */
-    uint64_t offset;    /* of the first extent; the others follow, each at its multiple of 64 */
+    uint64_t offset;    /* of the first extent; the others follow, each at a multiple of 64 */
     uint32_t extent_bytes[BLOCK_EXTENT_COUNT]; /* 0: there is none */
     uint32_t extent_crc[BLOCK_EXTENT_COUNT];
-    int64_t reach_ns;   /* the latest end of a profile: its begin and its duration */
+    int64_t reach_ns;   /* the latest end of a profile: begin plus duration */
     int64_t longest_ns; /* the longest duration */
 };
 static_assert(sizeof(struct block_granule) == 128, "two parts");

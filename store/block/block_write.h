@@ -1,8 +1,9 @@
 /*
- * block_write: makes one block (store/block/block_format.h), granule by granule.
+ * block_write: writes one block (store/block/block_format.h), granule by granule.
  *
- * What is finished goes to a sink piece by piece, so that memory is bounded by the largest granule
- * and the dictionary. A segment's blocks go to memory, others straight to an object.
+ * Finished parts go to a sink, so memory is bounded by the largest granule and the dictionary.
+ * Blocks of a segment are written to memory, others to an object.
+ *
  * Threads: a writer belongs to one thread.
  */
 #ifndef STORE_BLOCK_BLOCK_WRITE_H
@@ -17,22 +18,22 @@ struct batch;
 struct block_writer;
 struct dictionary;
 
-/* Takes the next bytes of the block. */
+/* Receives the bytes of the block in order. */
 struct block_sink {
     enum err_code (*append)(void *context, struct span bytes, struct err *err);
     void *context;
 };
 
-/* Hours since 1970 of a moment; the granule of a profile. */
+/* The hour since 1970 of a time: the granule of a profile that begins then. */
 int32_t block_hour(int64_t time_ns);
 
-/* level: of zstd; 0 for blocks that live for seconds. */
+/* Creates a writer. level is zstd's; 0 (no compression) for blocks that live for seconds. */
 struct block_writer *block_writer_create(int64_t tenant_id, int level, struct block_sink sink);
-/* Without a sink: the block grows in place, in what output, which is empty, has for it; about
- * expected_bytes. output is empty meanwhile. */
+/* Creates a writer without a sink: the block grows in the memory of output, which is empty before
+ * and until block_writer_take. The block is expected to take about expected_bytes. */
 struct block_writer *block_writer_create_in(int64_t tenant_id, int level, struct buf *output,
                                             size_t expected_bytes);
-/* After block_writer_finish, of a writer without a sink. */
+/* Moves the finished block to output; of a writer without a sink. */
 void block_writer_take(struct block_writer *writer, struct buf *output);
 void block_writer_destroy(struct block_writer *writer); /* NULL is a no-op */
 
@@ -41,10 +42,10 @@ struct block_profile {
     int64_t time_ns;
     int64_t duration_ns;
     int64_t period;
-    int64_t total; /* of its values; a writer computes it */
+    int64_t total; /* sum of its values; the writer computes it */
 };
 
-/* What one series has in one hour. Rows are sorted by stack, then by ordinal; profiles by time. */
+/* The rows of one granule: sorted by stack, then by ordinal; profiles by time. */
 struct block_rows {
     uint32_t series;
     int32_t hour;
@@ -52,15 +53,15 @@ struct block_rows {
     uint32_t row_count;
     struct block_profile *profiles;
     const uint32_t *stacks;
-    const uint32_t *ordinals;         /* index of the row's profile */
-    const int64_t *values;            /* none is 0; their magnitudes together are below 2^63 */
-    const uint32_t *label_sets;       /* NULL: all 0 */
+    const uint32_t *ordinals;   /* index of the row's profile */
+    const int64_t *values;      /* none is 0; their absolute values add up to less than 2^63 */
+    const uint32_t *label_sets; /* NULL: all 0 */
     const uint32_t *timestamp_counts; /* NULL: no timestamps */
     const int64_t *timestamps;        /* those of all rows */
-    bool are_totals;                  /* no single profile can be told (totals.h) */
+    bool are_totals;                  /* totals only (store/maintain/totals.h) */
 };
 
-/* Granules come in order of series, then hour. Handles: what the sink does. */
+/* Appends a granule; they come in order of series, then hour. Handles: what the sink returns. */
 enum err_code block_writer_append(struct block_writer *writer, const struct block_rows *rows,
                                   struct err *err) MUST_USE;
 
@@ -74,15 +75,13 @@ struct block_summary {
     int64_t end_ns;   /* begin of the last profile */
 };
 
-/* Writes what rows referred to and ends the block. Handles: ERR_TOO_LARGE (a dictionary of more
- * than BLOCK_SECTION_MAX_BYTES), what the sink does. */
+/* Writes the dictionary and ends the block. Handles: ERR_TOO_LARGE (a section of more than
+ * BLOCK_SECTION_MAX_BYTES), what the sink returns. */
 enum err_code block_writer_finish(struct block_writer *writer, const struct dictionary *dictionary,
                                   struct block_summary *ret_summary, struct err *err) MUST_USE;
 
-/*
- * The whole batch as one block, in output, which is empty before. Handles:
- * ERR_TOO_LARGE (output's maximum, or a dictionary's limits).
- */
+/* Writes a batch as one block to output, which is empty before. Handles: ERR_TOO_LARGE (output's
+ * maximum, or a limit of the dictionary). */
 enum err_code block_write_batch(const struct batch *batch, int64_t tenant_id, int level,
                                 struct buf *output, struct block_summary *ret_summary,
                                 struct err *err) MUST_USE;

@@ -1,10 +1,12 @@
 /*
- * dictionary: what the rows of a block refer to by number.
+ * dictionary: the strings, locations, stacks, label sets and series that the rows of a block refer
+ * to by number.
  *
- * tables holds strings, mappings, functions, lines and locations as in lib/profile/profile.h, and
- * no samples; frames of stacks are locations of it, labels are strings of it. Addresses of mappings
+ * tables contains strings, mappings, functions, lines and locations as in lib/profile/profile.h,
+ * and no samples. Frames of stacks are its locations, labels are its strings. Addresses of mappings
  * that are known (by build id or file) are offsets in the file: start equals offset. Series are
- * ordered by type and labels (dictionary_compare_series), label set 0 is the empty one.
+ * ordered by type and labels (dictionary_compare_series); label set 0 is the empty one.
+ *
  * Threads: a dictionary is immutable.
  */
 #ifndef STORE_BLOCK_DICTIONARY_H
@@ -24,16 +26,14 @@ struct dictionary {
     uint32_t sample_label_count;
     uint32_t series_count;
     uint32_t series_label_count;
-    size_t string_bytes;        /* of all strings together; only in one that was read */
-    bool has_few_strings;       /* those of frames are empty: it was read without stacks */
-    const uint32_t *label_keys; /* keys of sample_labels, each once; only in one that was read */
+    size_t string_bytes;        /* of all strings; only in a dictionary that was read */
+    bool has_few_strings;       /* strings of frames are empty: it was read without stacks */
+    const uint32_t *label_keys; /* distinct keys of sample_labels; only in one that was read */
     uint32_t label_key_count;
 };
 
-/*
- * What of a batch its samples use, as a dictionary in arena that borrows its strings' bytes, and
- * the numbers that the batch's stacks and series have there.
- */
+/* The part of a batch that its samples use, as a dictionary in arena that borrows the bytes of its
+ * strings, and the numbers of the batch's stacks and series in it. */
 struct dictionary_of_batch {
     struct dictionary dictionary;
     const uint32_t *stacks; /* per stack of the batch */
@@ -48,7 +48,7 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
                                                 uint32_t series, struct span sender_name);
 
-/* By type, then by labels, as bytes: <0, 0, >0. The series may be of two dictionaries. */
+/* Compares series by type, then by labels, as bytes: <0, 0, >0. They may be of two dictionaries. */
 int dictionary_compare_series(const struct dictionary *a, uint32_t series_of_a,
                               const struct dictionary *b, uint32_t series_of_b);
 

@@ -1,17 +1,19 @@
 /*
- * dictionary_union: the dictionaries of several blocks as one, for the block that replaces them.
+ * dictionary_union: unites the dictionaries of several blocks, for the block that replaces them.
  *
- * Frames are the same where their hashes are (store/block/stack_hashes.h), so all blocks must have
- * been opened with one seed. Strings are sorted, so that what they share with the one before is
- * long; locations by file and address; stacks by frames. Memory is of the result and a number per
- * stack and frame of each input. Private to the room. Threads: any, one union belongs to one.
+ * Frames are equal when their hashes are (store/block/stack_hashes.h), so all blocks must have been
+ * opened with one seed. Strings are sorted, so that each shares a long prefix with the one before;
+ * locations are ordered by file and address, stacks by frames. Memory: the result, and a number per
+ * stack and frame of each input.
+ *
+ * Threads: any; one union belongs to one thread. Private to store/.
  */
 #ifndef STORE_BLOCK_DICTIONARY_UNION_H
 #define STORE_BLOCK_DICTIONARY_UNION_H
 
 #include "store/block/block_read.h"
 
-/* What an input's numbers are in the union. */
+/* Numbers of an input's objects in the union. */
 struct dictionary_numbers {
     const uint32_t *stacks;
     const uint32_t *label_sets;
@@ -23,7 +25,7 @@ struct dictionary_union {
     const struct dictionary_numbers *inputs;
 };
 
-/* What the output needs of an input, by its numbers where it is some of it. */
+/* Which part of an input the output needs; the arrays are used with DICTIONARY_SOME. */
 struct dictionary_use {
     enum { DICTIONARY_ALL, DICTIONARY_SOME, DICTIONARY_NONE } what;
     bool *stacks;
@@ -31,11 +33,9 @@ struct dictionary_use {
     bool *series;
 };
 
-/*
- * In arena; strings are borrowed from the blocks. uses: of each block what is needed, of one at
- * least something: the rest is left out, its numbers are meaningless. Handles: ERR_TOO_LARGE (more
- * nodes than a block may have).
- */
+/* Creates the union in arena; strings are borrowed from the blocks. uses[i] selects what is needed
+ * of block i, and at least one block must be needed. The numbers of what is left out are undefined.
+ * Handles: ERR_TOO_LARGE (more nodes than a block may have). */
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
                                       uint32_t block_count, const struct dictionary_use *uses,
                                       struct dictionary_union *ret_union, struct err *err) MUST_USE;

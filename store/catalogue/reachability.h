@@ -1,5 +1,5 @@
 /*
- * reachability: tells damage to one object from an outage of the whole object store.
+ * reachability: distinguishes damage to one object from an outage of the whole object store.
  *
  * A bad sector, or a file whose permissions were removed, affects one object: queries skip it,
  * merges mark it, and the rest is served. An unmounted disk, or a bucket that refuses all requests,

@@ -1,11 +1,10 @@
 /*
- * block_merge: several blocks of one tenant as one, with the same rows.
+ * block_merge: merges several blocks of one tenant into one with the same rows.
  *
- * All must have been opened with one seed. Memory is of the united dictionary and of the largest
- * granule. Rows of profiles outside of [begin_ns, last_ns] are left out, so that one input can be
- * spread over several outputs, and so are deleted profiles: nothing of what they alone referred to
- * (names, labels, stacks) is in the output either. Private to the room. Threads: any; inputs are
- * only read.
+ * All must have been opened with one seed. Memory: the united dictionary and the largest granule.
+ * Rows of profiles outside [begin_ns, last_ns] are left out, so that one input can be spread over
+ * several outputs, and so are deleted profiles; the output contains no name, label or stack that
+ * only they referred to. Threads: any; inputs are only read. Private to store/.
  */
 #ifndef STORE_MAINTAIN_BLOCK_MERGE_H
 #define STORE_MAINTAIN_BLOCK_MERGE_H
@@ -13,28 +12,28 @@
 #include "store/block/block_read.h"
 #include "store/catalogue/deletion_set.h"
 
-/* What could not be read. */
+/* Counts what could not be read. */
 struct block_losses {
     uint64_t profile_count;
     uint64_t row_count;
-    struct err failure; /* the last that was no ERR_CORRUPT; zeros: there was none */
+    struct err failure; /* the last failure other than ERR_CORRUPT; zeros: none */
 };
 
 struct block_merge_options {
     int64_t tenant_id;
     int level; /* of zstd */
     int64_t begin_ns;
-    int64_t last_ns; /* inclusive: no moment is out of reach */
+    int64_t last_ns; /* inclusive, so that every time can be covered */
     struct block_sink sink;
-    struct deletion_set *deleted;             /* NULL: nothing is */
-    const struct deletion_set_ids *deletions; /* of each block */
-    /* Granules that cannot be read are left out and added to it; NULL: they are ERR_CORRUPT, or
-     * ERR_IO with is_unreadable. */
+    struct deletion_set *deleted;             /* NULL: nothing is deleted */
+    const struct deletion_set_ids *deletions; /* per block */
+    /* Counts granules that cannot be read, which are left out. NULL: they are errors, ERR_CORRUPT
+     * or ERR_IO with is_unreadable. */
     struct block_losses *losses;
 };
 
-/* *ret_summary has no rows and nothing was written when there are none. Handles: ERR_CORRUPT (which
- * names the input), ERR_TOO_LARGE, what the sink does. */
+/* When no rows are left, nothing is written and *ret_summary has no granules. Handles: ERR_CORRUPT
+ * (names the input), ERR_TOO_LARGE, what the sink returns. */
 enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,
                           const struct block_merge_options *options,
                           struct block_summary *ret_summary, struct err *err) MUST_USE;

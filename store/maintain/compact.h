@@ -1,14 +1,13 @@
 /*
- * compact: claimed blocks become the ones that replace them.
+ * compact: merges claimed blocks into the blocks that replace them.
  *
- * Blocks of segments become one block for each day (UTC) that they have; blocks of one level become
- * one of the next; one alone in its window moves up as it is. What cannot be read, or is missing,
- * is marked, and left out of later merges; the rest of it is still read by questions. Private to
- * the room.
+ * Blocks of segments become one block for each day (UTC) that they contain; blocks of one level
+ * become one of the next; one that is alone in its window moves up unchanged. An unreadable or
+ * missing input is marked and left out of later merges; queries still read the rest of it.
  *
- * Blocks that are too large together (their values' sum, their days) are merged in halves, at last
- * each by itself; one that is so alone moves up as it is, or is marked, so that it stands in no
- * other's way.
+ * Blocks that are too large together (the sum of their values, their days) are merged in halves, at
+ * last each by itself. One that is too large alone moves up unchanged, or is marked, so that it
+ * blocks no other. Private to store/.
  */
 #ifndef STORE_MAINTAIN_COMPACT_H
 #define STORE_MAINTAIN_COMPACT_H
@@ -19,24 +18,28 @@ struct block_losses;
 struct catalogue_claim;
 struct catalogue_remainder;
 
-/* How a claim becomes blocks, other than as all do. */
+/* How repair changes the merge of a claim; all zeros: as usual. */
 struct compact_plan {
-    bool is_apart;           /* what each place has, by itself */
-    const bool *is_left_out; /* of each place; NULL: none is */
+    bool is_apart;           /* each place becomes a block by itself */
+    const bool *is_left_out; /* per place; NULL: none is left out */
     const struct catalogue_remainder
-        *remainder;              /* has been put, and is swapped in; NULL: there is none */
-    struct block_losses *losses; /* what cannot be read is left out and added; or NULL */
+        *remainder; /* has been put, and is swapped in; NULL: there is none */
+    /* what cannot be read is left out and counted here; NULL: it is an error */
+    struct block_losses *losses;
 };
 
-/* Merges and swaps, all at once. Handles: as compact_claim, and whatever
- * compact_claim sets aside: ERR_TOO_LARGE, ERR_CORRUPT (an input was marked) and others. */
+/* Merges a claim and swaps it in one step. Handles: as compact_claim, and the errors that
+ * compact_claim handles itself: ERR_TOO_LARGE, ERR_CORRUPT (an input was marked) and others. */
 enum err_code compact_merge(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, const struct compact_plan *plan,
                             struct err *err) MUST_USE;
 
-/* Merges and swaps; or mends (store/maintain/repair.h). What fails for what the claim holds, or for
- * its team's rules and deletions, is reported and set aside for a while: nobody else waits for it.
- * Handles: ERR_CONFLICT (the lease was lost: somebody else does it). */
+/*
+ * Merges a claim and swaps it, or repairs a marked part (store/maintain/repair.h). A failure caused
+ * by the claim's data, or by its team's rules and deletions, is reported and the claim is put off,
+ * so that other claims go on. Handles: ERR_CONFLICT (the lease was lost: another server does the
+ * work).
+ */
 enum err_code compact_claim(const struct maintenance_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, struct err *err) MUST_USE;
 

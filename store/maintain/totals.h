@@ -1,13 +1,12 @@
 /*
- * totals: what is kept of a granule of which only totals are: no rows of single profiles, no labels
- * of samples, no moments.
+ * totals: reduces a granule to its totals: without rows of single profiles, labels of samples and
+ * timestamps.
  *
- * Of deltas and levels: of each stack one row, with what it has in the hour together, that is said
- * to be the first profile's; profiles keep their begins, so that means are divided by as many. Of
- * counters: all snapshots, each with one row for a stack. What lies between two snapshots can stand
- * in another block, or come later, so none is known to be needless. So an hour as a whole says what
- * it said before, whatever block its parts stood in when they were reduced.
- * Private to the room.
+ * Of deltas and gauges, each stack has one row with its sum, as a row of the first profile;
+ * profiles keep their begins, so that means are divided by the right number. Of counters, all
+ * snapshots stay, each with one row per stack: what lies between two snapshots may be in another
+ * block or arrive later, so none can be dropped. So the sums, means and gains of an hour stay the
+ * same, whatever blocks its parts were in when they were reduced. Private to store/.
  */
 #ifndef STORE_MAINTAIN_TOTALS_H
 #define STORE_MAINTAIN_TOTALS_H
@@ -17,7 +16,7 @@
 
 struct arena;
 
-/* Of rows by stack and ordinal; what takes the place of their columns is in arena. */
+/* Reduces rows that are sorted by stack and ordinal; the new columns are in arena. */
 void totals_reduce(struct arena *arena, enum store_aggregation aggregation,
                    struct block_rows *rows);
 

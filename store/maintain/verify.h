@@ -1,8 +1,8 @@
 /*
- * verify: all that is stored, read byte by byte and compared with the catalogue; and how much there
- * is. Private to the room: store.h tells what it is for.
+ * verify: reads all objects, or a copy of them, byte by byte and compares them with the catalogue.
+ * Private to store/; store/store.h describes the interface.
  *
- * Memory is of the catalogue's rows and one open block.
+ * Memory: the catalogue's rows and one open block.
  */
 #ifndef STORE_MAINTAIN_VERIFY_H
 #define STORE_MAINTAIN_VERIFY_H

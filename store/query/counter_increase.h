@@ -1,13 +1,22 @@
 /*
- * differences: what counters gained, told by the snapshots of one series in order of time.
+ * counter_increase: what the counters of one series gained between snapshots.
  *
- * A snapshot is a number per stack, all since the process began; profiles of one moment are one
- * snapshot together, whatever blocks they are in and in which order. Between two snapshots a stack
- * gained their difference; where any stack has less than before, the process began anew and all
- * that the later snapshot has was gained. The first snapshot tells what was there already: it gains
- * nothing. Rows go to a key each, a stack with some labels or whatever the caller divides by; when
- * the process began is told by stacks alone, so that what keys divide adds up to the whole. Memory
- * is of one series: its rows. Private to the room.
+ * A snapshot is a number per stack, counted since the process began. Profiles with equal times are
+ * one snapshot, whatever blocks they are in and in which order they are added. Between two
+ * snapshots a stack gained the difference. Where any stack has less than before, the process
+ * restarted, and all that the later snapshot has was gained. The first snapshot gains nothing: it
+ * is the starting point.
+ *
+ * Each row has a key chosen by the caller, such as a stack with some labels. Restarts are detected
+ * by stack, so that the gains of all keys add up to the whole.
+ *
+ * Example, one key per stack:
+ *   time  a  b   restarted  gain a  gain b
+ *   0     5  1
+ *   10    8  1   no         3       0
+ *   20    2  4   yes (a)    2       4
+ *
+ * Memory: the rows of one series. Private to store/.
  */
 #ifndef STORE_QUERY_COUNTER_INCREASE_H
 #define STORE_QUERY_COUNTER_INCREASE_H
@@ -20,10 +29,10 @@
 struct block;
 struct block_rows;
 
-/* Key of a row that only shows when its process began. */
+/* Key of a row that is only used to detect restarts. */
 #define COUNTER_INCREASE_LEFT_OUT UINT32_MAX
 
-/* All rows of one series; zeros are ready. */
+/* All rows of one series. All zeros: empty. */
 struct counter_increase {
     struct counter_row *rows;
     uint64_t row_count;
@@ -37,13 +46,12 @@ struct counter_increase {
 void counter_increase_fini(struct counter_increase *increase);
 
 /* Adds the profiles first <= ordinal < end of the block's rows; they may be earlier than some that
- * were added before. keys[i] is of row i. It costs what the rows are, whatever else the block has.
- */
+ * were added before. keys[i] is the key of row i. Cost: the rows, whatever else the block has. */
 void counter_increase_add(struct counter_increase *increase, const struct block *block,
                           const struct block_rows *rows, uint32_t first, uint32_t end,
                           const uint32_t *keys);
 
-/* Once they were told: when the snapshots were, in order. */
+/* After counter_increase_compute: the times of the snapshots, ascending. */
 const int64_t *counter_increase_times(const struct counter_increase *increase, uint32_t *ret_count);
 
 size_t counter_increase_memory(const struct counter_increase *increase);
@@ -57,11 +65,11 @@ struct counter_gain {
 };
 
 /*
- * Once, when all are added: calls covered (NULL: not wanted) for each snapshot but the first with
- * the time since the one before; where counters began anew, since then, or for the interval of the
- * snapshots there (store/query/cadence.h) where that is shorter: when the process began is not
- * known. Then calls gain for what each key gained until a snapshot, of all snapshots but the first
- * that it is in. Gains of one key and snapshot come one after the other.
+ * Called once, after all profiles are added. Calls covered (NULL: not needed) for each snapshot but
+ * the first with the time since the one before. After a restart that time is at most the interval
+ * of the snapshots there (store/query/cadence.h), since the process began at an unknown time in
+ * between. Then calls gain for each key and each snapshot but the first that the key is in. Gains
+ * of one key and snapshot are adjacent.
  */
 void counter_increase_compute(struct counter_increase *increase,
                               void (*covered)(void *context, int64_t since_ns, int64_t time_ns),

@@ -1,7 +1,5 @@
-/*
- * export_columns: which columns an export has (store/query/export.h): the fixed ones, and one per
- * name of a label. Private to the room.
- */
+/* export_columns: the columns of an export (store/query/export.h): the fixed ones, and one per
+ * label name. Private to store/. */
 #ifndef STORE_QUERY_EXPORT_COLUMNS_H
 #define STORE_QUERY_EXPORT_COLUMNS_H
 
@@ -9,7 +7,7 @@
 
 struct scan;
 
-/* The fixed ones, in their order; those of labels stand behind EXPORT_SAMPLE_UNIT. */
+/* The fixed columns, in order; those of labels follow EXPORT_SAMPLE_UNIT. */
 enum export_column {
     EXPORT_TIME,
     EXPORT_DURATION,
@@ -45,7 +43,8 @@ struct export_columns {
     uint32_t label_count;
 };
 
-/* In the walk's arena. Handles: ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names). */
+/* Makes the columns in the scan's arena. Handles: ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX
+ * names). */
 enum err_code export_columns_make(const struct scan *scan, struct export_columns *ret_columns,
                                   struct err *err) MUST_USE;
 

@@ -1,7 +1,7 @@
 /*
- * execute: all that a question finds as one profile, from totals or from rows.
+ * merge_query: merges all that a query matches into one profile, from totals or rows.
  *
- * Private to the room; store/store.h describes what it does (store_merge).
+ * Private to store/; store/store.h describes the result (store_merge).
  */
 #ifndef STORE_QUERY_MERGE_QUERY_H
 #define STORE_QUERY_MERGE_QUERY_H

@@ -1,9 +1,10 @@
 /*
- * pile: what granules of one block add up to, per stack of the block, added by several threads.
+ * partial_sums: sums granules of one block per stack of the block, on several threads.
  *
- * Tasks are put on it until there is enough for a crew (lib/base/parallel.h); each of its threads
- * adds up a part of them by itself, and all are put together when the sums are asked for. Little is
- * added up by the caller alone. Threads: a pile belongs to one. Private to the room.
+ * Tasks are collected until they are worth the cost of starting threads (lib/base/parallel.h). Each
+ * thread sums a share of them into an array of its own, and the arrays are added when the sums are
+ * read. A small amount is summed by the caller alone. Threads: an object belongs to one. Private to
+ * store/.
  */
 #ifndef STORE_QUERY_PARTIAL_SUMS_H
 #define STORE_QUERY_PARTIAL_SUMS_H
@@ -23,23 +24,23 @@ struct scan_task;
 struct partial_sums *partial_sums_create(const struct block *block);
 void partial_sums_destroy(struct partial_sums *partials); /* NULL is a no-op */
 
-/* Tasks of the block that are not broken; they are borrowed until the next partial_sums_compute.
- * True: there are enough, it is time for it. */
+/* Adds a task of the block that is not broken; it is borrowed until the next partial_sums_compute.
+ * True: enough tasks are collected, and the caller should compute. */
 bool partial_sums_add_task(struct partial_sums *partials, struct scan_task *task);
 
-/* Of a task that was read, or could not be: then code is not ERR_NONE, and the walk's err says why.
- */
+/* Called for a task that was read, or that failed: then code is not ERR_NONE and the scan's err has
+ * the reason. */
 typedef enum err_code partial_sums_note(void *context, struct scan_task *task, enum err_code code);
 
-/* Adds up all that was put there, and calls note for each task, in their order, until it gives
- * something else than ERR_NONE, which is returned. Of what could not be read nothing is added. */
+/* Sums all collected tasks, then calls note for each, in their order, until it returns another code
+ * than ERR_NONE, which is returned. A task that failed adds nothing. */
 enum err_code partial_sums_compute(struct partial_sums *partials, struct scan *scan,
                                    partial_sums_note *note, void *context) MUST_USE;
 
-/* Per stack of the block; all that was put there was added. */
+/* The sums per stack of the block. All collected tasks must have been computed. */
 const int64_t *partial_sums_sums(struct partial_sums *partials);
 
-/* With what partial_sums_compute is going to need. */
+/* Bytes, including those that the next partial_sums_compute will need. */
 size_t partial_sums_memory(const struct partial_sums *partials);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * profile_list: the single profiles of a window, newest first, without their rows.
+ * profile_list: lists the single profiles of a window, newest first, without their rows.
  *
- * Private to the room; store/store.h describes what it does (store_list_profiles).
+ * Private to store/; store/store.h describes the result (store_list_profiles).
  */
 #ifndef STORE_QUERY_PROFILE_LIST_H
 #define STORE_QUERY_PROFILE_LIST_H

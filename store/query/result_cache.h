@@ -1,14 +1,15 @@
 /*
- * answers: merged profiles of questions, kept while there is room.
+ * result_cache: caches merged profiles by what they were computed from.
  *
- * What is to be read decides an answer, whatever the words and the window of its question were: the
- * tenant, the blocks, of each which profiles, what is kept of their labels, and what names were
- * known. So the catalogue and the blocks' lists are looked at each time, and whatever is added,
- * deleted, merged or past its time, by this server or another, makes another answer at once; but
- * the same question again, another report of it, or a window that has moved past nothing, costs no
- * reading and no adding up. Single flight: many who ask for one answer make it once; when who makes
- * it fails, the next of them does, by its own limits. What is broken is not kept. Threads: any.
- * Private to the room.
+ * The identity of a result covers the tenant, the blocks and the profiles read of each, what is
+ * kept of their labels, and the generation of names, but neither the query's text nor (without
+ * neighbours) its window. The catalogue and the blocks' lists are read for each query, so whatever
+ * is added, deleted, merged or expired, by any server, changes the identity at once. The same query
+ * again, another report of it, or a window that moved past no profile reads no rows.
+ *
+ * Single flight: concurrent callers of one result compute it once; when that caller fails, the next
+ * one computes it, under its own limits. Only results without damaged data are cached. Threads:
+ * any. Private to store/.
  */
 #ifndef STORE_QUERY_RESULT_CACHE_H
 #define STORE_QUERY_RESULT_CACHE_H
@@ -20,16 +21,15 @@ struct scan;
 
 struct result_cache *result_cache_create(size_t max_bytes);
 void result_cache_destroy(
-    struct result_cache *results); /* NULL is a no-op; no answer is in use any more */
+    struct result_cache *results); /* NULL is a no-op; no result is in use any more */
 size_t result_cache_bytes(struct result_cache *results);
 
-/* What the answer to a walk's question is known by; empty: it is like no other. */
+/* The identity of the scan's result; empty: it is not cacheable. */
 void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDENTITY_BYTES]);
 
-/*
- * The answer of that identity, made by make if it is absent. Handles: what make does,
- * ERR_CANCELLED (the query's patience is over while others make it; scan_explain_wait says why).
- */
+/* Returns the result of that identity, computed by make if it is not cached. Handles: what make
+ * returns, ERR_CANCELLED (the query's wait limit ended while another computes it; scan_explain_wait
+ * has the reason). */
 enum err_code
 result_cache_ref(struct result_cache *results, struct scan *scan, const char *identity,
                  enum err_code (*make)(struct scan *scan, struct store_result *ret_result),

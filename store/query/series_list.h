@@ -1,8 +1,9 @@
 /*
- * series_list: the types and series with profiles in a window, from dictionaries and granules
- * alone.
+ * series_list: lists the types and series with profiles in a window, from dictionaries and granules
+ * only.
  *
- * Private to the room; store/store.h describes what it does (store_list_series and what follows).
+ * Private to store/; store/store.h describes the results (store_list_series and the functions after
+ * it).
  */
 #ifndef STORE_QUERY_SERIES_LIST_H
 #define STORE_QUERY_SERIES_LIST_H

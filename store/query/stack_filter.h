@@ -1,14 +1,14 @@
 /*
- * stack_filter: which stacks of a block a filter keeps (lib/profile/report/filter.h: focus and
- * ignore).
+ * stack_filter: which stacks of a block a filter keeps (focus and ignore of
+ * lib/profile/report/filter.h).
  *
- * A stack is kept when each focus matches some frame of it and no ignore does; one without frames
- * never is. hide, show and labels say nothing here. Names that frames do not have are asked for
- * first (store/query/frame_resolution.h); a frame that stays without one is found by its binary's
- * name, and no ignore leaves it out for what it may be called.
+ * A stack is kept when each focus matches one of its frames and no ignore does; a stack without
+ * frames never is. hide, show and labels do not matter here. Missing names of frames are looked up
+ * first (store/query/frame_resolution.h). A frame that stays without a name is found by its
+ * binary's name, and no ignore removes it for what its name might be.
  *
- * What a filter keeps of a block is the same for as long as names are: it is kept while there is
- * room, for whoever asks again as windows move on. Threads: any. Private to the room.
+ * What a filter keeps of a block depends only on names, so it is cached for later queries as their
+ * windows move on. Threads: any. Private to store/.
  */
 #ifndef STORE_QUERY_STACK_FILTER_H
 #define STORE_QUERY_STACK_FILTER_H
@@ -28,14 +28,14 @@ struct frame_resolver;
 struct wait_limit;
 struct store_symbolization;
 
-/* *ret_keeps: per stack, in arena. names is added to. Handles: ERR_INVALID (an expression is too
- * costly), what the resolver gives. */
+/* Sets *ret_keeps, a bool per stack in arena, and adds to names. Handles: ERR_INVALID (an
+ * expression is too costly), what the resolver returns. */
 enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
                                  int64_t tenant_id, const struct dictionary *dictionary,
                                  struct arena *arena, struct store_symbolization *names,
                                  const bool **ret_keeps, struct err *err) MUST_USE;
 
-/* What filters keep of blocks. */
+/* The cache of kept stacks. */
 struct stack_filters;
 
 struct stack_filters *stack_filters_create(size_t max_bytes);
@@ -46,17 +46,17 @@ struct stack_filter_query {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
-    const char *rules;                   /* of stack_filter_key: the filter's */
-    const struct wait_limit *wait_limit; /* of whoever asks; NULL: without end */
+    const char *rules;                   /* from stack_filter_key */
+    const struct wait_limit *wait_limit; /* of this query; NULL: none */
 };
-/* The filter's rules as a word, in arena. */
+/* The filter's rules as a cache key, in arena. */
 const char *stack_filter_key(struct arena *arena, const struct filter *filter);
 
 /*
- * As stack_filter_apply. *ret_keeps: per stack of the block, until the caller gives *ret_entry back
- * with flight_cache_unref. names, whose generation is that of the question, is added to. Handles:
- * ERR_INVALID (an expression is too costly), what the resolver gives, ERR_BUSY (others take too
- * long to find it out), ERR_CANCELLED (the question's patience is over).
+ * As stack_filter_apply, cached. *ret_keeps, per stack of the block, is valid until the caller
+ * returns *ret_entry with flight_cache_unref. names, whose generation is that of the query, is
+ * added to. Handles: ERR_INVALID (an expression is too costly), what the resolver returns, ERR_BUSY
+ * (another query takes too long to compute it), ERR_CANCELLED (wait_limit).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,
                                 const struct stack_filter_query *query, const struct block *block,

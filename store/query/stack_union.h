@@ -1,9 +1,10 @@
 /*
- * stack_union: stacks of any number of blocks as one list, and the profile that they make.
+ * stack_union: the stacks of any number of blocks as one list with sums, and the profile that they
+ * make.
  *
- * Each stack has `width` sums, for as many questions asked at once. A stack of rows with other
- * labels (a group, store/query/row_labels.h) is another one. Blocks are borrowed until the union
- * ends. Threads: a union belongs to one thread. Private to the room.
+ * Each stack has `width` sums. The same stack in another group (rows with other labels,
+ * store/query/row_labels.h) is another one. Blocks are borrowed until the union is destroyed.
+ * Threads: a union belongs to one thread. Private to store/.
  */
 #ifndef STORE_QUERY_STACK_UNION_H
 #define STORE_QUERY_STACK_UNION_H
@@ -22,22 +23,23 @@ struct stack_union;
 struct stack_union *stack_union_create(uint32_t width);
 void stack_union_destroy(struct stack_union *stacks); /* NULL is a no-op */
 
-/* Adds sums, one per stack of the block, to column `column` of a group; those that are 0 are not
- * there. Sums must stay below 2^63. */
+/* Adds sums, one per stack of the block, to column `column` of a group; stacks whose sum is 0 are
+ * not added. Sums must stay below 2^63. */
 void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
                      uint32_t column, uint32_t group);
 
-/* The number here of one stack of the block. */
+/* The number in the union of a stack of the block, which is added if it is new. */
 uint32_t stack_union_number(struct stack_union *stacks, const struct block *block, uint32_t stack,
                             uint32_t group);
 
 uint32_t stack_union_count(const struct stack_union *stacks);
 size_t stack_union_memory(const struct stack_union *stacks);
-/* The sums of one stack. */
+/* The sums of one stack; valid until a stack is added. */
 int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack);
 
-/* What rows that are left out have together, column 0 of the group ROW_LABELS_LEFT_OUT: its stack
- * is the empty one, and no part of a profile. *ret_count: the stacks of the other groups. */
+/* The sum of the rows that the label filter leaves out: column 0 of the empty stack in group
+ * ROW_LABELS_LEFT_OUT, which is no part of a profile. *ret_count: the number of stacks of the other
+ * groups. */
 int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count);
 
 struct stack_union_type {
@@ -51,11 +53,9 @@ struct stack_union_type {
     const struct row_labels *labels; /* of the groups */
 };
 
-/*
- * A profile of one value type: of each stack its sum in column 0; those of 0 are left out. Samples
+/* Makes a profile of one value type: per stack its sum in column 0, without those of 0. Samples
  * have the labels of their groups. The caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits
- * of lib/profile).
- */
+ * of lib/profile). */
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
                                   struct profile **ret_profile, struct err *err) MUST_USE;
 

@@ -1,37 +1,45 @@
 /*
- * weights: for how much of a window each snapshot of gauges holds.
+ * weights: for how much of a window each snapshot of a gauge holds.
  *
  * The average of several series of gauges is the integral of their sum divided by the time that any
- * of them covers, as values over time have it (store/query/spread.h): a snapshot counts with the
- * time for which it holds (store/query/cadence.h) inside the window. Most granules have snapshots
- * at equal distances, so that their sums are enough. Threads: as the walk. Private to store/.
+ * of them covers, as for values over time (store/query/spread.h): a snapshot counts with the time
+ * for which it holds (store/query/cadence.h) inside the window. Snapshots of most granules are
+ * equally far apart, so their totals are enough.
+ *
+ * Example: a window of 60 s with snapshots 4 at 0 s and 8 at 40 s, and a series with 6 from 20 s
+ * on. The weights are 40 s, 20 s and 40 s, the covered time is 60 s, and the average is (4 * 40 + 8
+ * * 20 + 6 * 40) / 60 = 9.3.
+ *
+ * Threads: as the scan. Private to store/.
  */
 #ifndef STORE_QUERY_WEIGHTS_H
 #define STORE_QUERY_WEIGHTS_H
 
 #include "store/query/scan.h"
 
-/* Distances that differ by at most this part are equal. */
+/* Times that differ by at most this part are equal. */
 enum { WEIGHTS_EVEN_PART = 1024 };
 
-/* Of a task: its profiles first <= ordinal < end hold in the window; none: first == end. */
+/*
+ * The weight of a task: its profiles first <= ordinal < end hold in the window; none: first == end.
+ */
 struct weight {
-    int64_t *holds_ns; /* per profile from the task's own first on */
+    int64_t *holds_ns; /* per profile, from the task's own first on */
     uint32_t first;
     uint32_t end;
-    bool is_even; /* each of the task's profiles counts as long as the others */
+    bool is_even; /* all of the task's profiles count equally long */
     double mean_ns;
 };
 
 struct weights {
-    struct weight *tasks;    /* per task of the walk */
-    uint64_t covered_ns;     /* by any series */
+    struct weight *tasks;    /* per task of the scan */
+    uint64_t covered_ns;     /* the time that any series covers */
     uint64_t magnitude;      /* of all values that count, below 2^63 */
-    int64_t wanted_reach_ns; /* of store/query/neighbours.h */
+    int64_t wanted_reach_ns; /* see store/query/neighbours.h */
 };
 
-/* Puts the walk's tasks in order of series, and reads the profiles of all and their neighbours. In
- * the walk's arena. Handles: as scan_note_read. */
+/* Sorts the scan's tasks by series, reads the profiles of all and their neighbours, and computes
+ * the weights, in the scan's arena. Handles: as scan_note_read. */
 enum err_code weights_find(struct scan *scan, struct weights *ret_weights) MUST_USE;
 
 #endif
