@@ -222,8 +222,9 @@ struct store_query {
     const char *selectors_name;             /* in messages, followed by its number; NULL: "query" */
     const struct store_profile_id *profile; /* only this snapshot, not aggregated; NULL: all */
     bool wants_single_profiles; /* wants single profiles: hours with totals only are left out */
-    /* Keeps the rows whose labels match: those of their series, and those of their own, trace_id and
-     * span_id, that the series does not have. NULL: all rows. Used by merges and values over time.
+    /* Keeps the rows whose labels match: those of their series, and those of their own, trace_id
+     * and span_id, that the series does not have. NULL: all rows. Used by merges and values over
+     * time.
      */
     const struct label_filter *label_filter;
     /* Of merges: the labels of the result's samples. With wants_all_labels these are all labels

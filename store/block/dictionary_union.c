@@ -5,16 +5,16 @@
 
 #include <stdlib.h>
 
-/* One input's numbers while the union grows. */
+/* The numbers of one input's objects while the union is built. */
 struct input {
     const struct dictionary *dictionary;
     const struct stack_hashes *hashes;
-    const struct dictionary_use *use; /* NULL: all */
-    bool is_needed;                   /* else nothing of it is */
+    const struct dictionary_use *use; /* NULL: all of it */
+    bool is_needed;                   /* false: nothing of it is needed */
     uint32_t *strings;
     uint32_t *mappings;
     uint32_t *functions;
-    uint32_t *locations; /* of the union, unsorted */
+    uint32_t *locations; /* in the union, unsorted */
     uint32_t *label_sets;
     uint32_t *series;
 };
@@ -27,7 +27,7 @@ struct table {
 };
 
 struct building {
-    struct arena *arena; /* the result's */
+    struct arena *arena; /* of the result */
     struct arena *scratch;
     struct input *inputs;
     uint32_t input_count;
@@ -44,7 +44,7 @@ struct building {
     struct table series_labels;
     struct stack_hash_set frames;
     struct stack_hash_set stacks;
-    uint32_t *place_of_location; /* sorted number by unsorted one */
+    uint32_t *place_of_location; /* sorted number by unsorted number */
 };
 
 enum { OF_MAPPINGS, OF_FUNCTIONS, OF_LABEL_SETS, OF_SERIES };
@@ -69,7 +69,8 @@ static uint32_t *new_numbers(struct arena *arena, uint32_t count)
     return numbers;
 }
 
-/* The number of a thing that these bytes tell from others; *ret_is_new: it is the next one's. */
+/* Returns the number of the object with this key. *ret_is_new: it gets `next`, and the caller
+ * appends it. */
 static uint32_t intern(struct building *building, int kind, const void *key, size_t size,
                        uint32_t next, bool *ret_is_new)
 {
@@ -148,7 +149,7 @@ static void copy_location(struct building *building, struct input *input, uint32
     *(struct profile_location *)append_items(&building->locations, 1) = copied;
 }
 
-/* The frames of the stacks that are needed; NULL: all. */
+/* Marks the locations of the needed stacks; NULL: all are needed. */
 static const bool *find_locations(struct building *building, const struct input *input)
 {
     const struct stacks *stacks = &input->dictionary->stacks;
@@ -159,7 +160,7 @@ static const bool *find_locations(struct building *building, const struct input 
     bool *nodes = arena_new(building->scratch, bool, stacks->node_count);
     for (uint32_t i = 0; i < stacks->stack_count; i++)
         nodes[stacks->ends[i].node] = input->use->stacks[i];
-    /* Callers come before what they call. */
+    /* Backwards, since callers come before what they call. */
     struct stack_place place = {.node = stacks->node_count, .chain = stacks->chain_count - 1};
     while (--place.node != STACKS_ROOT) {
         place.chain -= place.node < stacks->chains[place.chain].first;
@@ -272,7 +273,7 @@ static void add_series(struct building *building, struct input *input)
     }
 }
 
-/* ---- in order ---- */
+/* ---- sorting ---- */
 
 static int compare_locations(const void *a, const void *b, void *context)
 {
@@ -292,7 +293,7 @@ static int compare_texts(const void *a, const void *b, void *context)
     return span_compare(texts[*(const uint32_t *)a], texts[*(const uint32_t *)b]);
 }
 
-/* Sorted number by unsorted one; *ret_order: unsorted by sorted. */
+/* Returns sorted numbers by unsorted ones; *ret_order: unsorted by sorted. */
 static uint32_t *sort_numbers(struct arena *arena, uint32_t count,
                               int (*compare)(const void *, const void *, void *), void *context,
                               uint32_t **ret_order)
@@ -309,7 +310,7 @@ static uint32_t *sort_numbers(struct arena *arena, uint32_t count,
     return places;
 }
 
-/* Strings in order of bytes: "" comes first and stays number 0. */
+/* Sorts strings by bytes: "" is first and keeps number 0. */
 static const uint32_t *sort_strings(struct building *building, struct profile *tables)
 {
     const uint32_t count = building->strings.count;
@@ -438,7 +439,7 @@ static void add_path(const struct building *building, const struct input *input,
         frames[at] = building->place_of_location[input->locations[from->frames[place.node]]];
 }
 
-/* Most stacks have come in an input before: their hashes tell, without a look at their frames. */
+/* Most stacks occurred in an earlier input: their hashes are enough, their frames are not read. */
 static void add_stacks(struct building *building, const struct input *input,
                        struct stack_paths *paths, uint32_t *path_of_stack)
 {
@@ -507,6 +508,18 @@ static void begin_inputs(struct building *building, const struct block *const *b
     }
 }
 
+/*
+ * Unites the inputs in two steps, so that every string, frame and stack is looked at once.
+ *
+ * First each input's objects are added under provisional numbers, in order of first occurrence:
+ * strings and small objects by their bytes, locations and stacks by their hashes. Then strings,
+ * locations and series are sorted, the references to them are renumbered, and the stacks, now with
+ * final locations, become one tree.
+ *
+ * Example: input A has strings "", "main", "gc", input B "", "alloc", "main". The provisional
+ * numbers are "" 0, main 1, gc 2, alloc 3; sorted they are "" 0, alloc 1, gc 2, main 3. A's string
+ * 1 is first 1, then 3; so is B's string 2.
+ */
 static enum err_code build_union(struct building *building, struct dictionary_union *result,
                                  struct err *err)
 {
@@ -577,7 +590,7 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
     map_bytes_fini(&building.strings_by_text);
     for (size_t i = 0; i < sizeof(building.by_bytes) / sizeof(building.by_bytes[0]); i++)
         map_bytes_fini(&building.by_bytes[i]);
-    /* These are the result's own; the others have been copied into its arena in order. */
+    /* These arrays belong to the result; the others were copied into its arena in sorted order. */
     struct table *const kept[] = {&building.mappings, &building.functions, &building.label_sets,
                                   &building.sample_labels, &building.series_labels};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)

@@ -7,16 +7,16 @@
 
 #include <inttypes.h>
 
-/* A claim's segments are open together, which takes a few times their bytes. */
+/* The segments of a claim are open together, which takes a few times their bytes. */
 enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
 
 /* ---- claims ---- */
 
-/* What an UPDATE returns comes in any order: the oldest is to be first, so that the same claim is
- * merged the same way each time. */
+/* An UPDATE returns rows in any order: oldest first, so that a claim is merged the same way each
+ * time. */
 #define IN_ORDER " SELECT * FROM claimed ORDER BY id"
 
-/* Rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
+/* Reads rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
 static void read_claim(struct arena *arena, const struct pg_result *result,
                        struct catalogue_claim *claim)
 {
@@ -36,8 +36,18 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
     }
 }
 
-/* Of the team whose segments have waited longest; or, where only_deleted, of the one whose deletion
- * has. */
+/*
+ * Claims segments of one tenant: the one whose segments have waited longest, or with only_deleted
+ * the one with the oldest deletion.
+ *
+ * The tenant is due with 64 segments, with 32 MiB, when the oldest is 15 s old, or when a deletion
+ * waits. At most 256 rows are locked, oldest first, and of these the claim takes segments until the
+ * ones before them have 32 MiB: a segment is taken while the bytes before it are below the limit.
+ *
+ * Example, sizes in MiB, oldest first: 10 10 10 10 10. The bytes before each are 0 10 20 30 40, so
+ * the first four (40 MiB) are claimed, and the fifth stays for the next claim. One segment of 50
+ * MiB is claimed alone.
+ */
 static enum err_code claim_segments(struct pg_connection *connection, struct arena *arena,
                                     int64_t writer_id, bool only_deleted,
                                     struct pg_result **ret_result, struct err *err)
@@ -80,7 +90,21 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted));
 }
 
-/* Windows of levels 1, 2 and the others, in seconds: what is merged there becomes one block. */
+/*
+ * Claims blocks of one level in one window. The windows of levels 1, 2 and 3 are ten minutes, an
+ * hour and a day; their blocks become one block of the next level. Level 4 keeps its level: late
+ * data makes more than one block of a day.
+ *
+ * A window is due with 16 blocks (8 of level 4), or, below level 4, when it has been over for a
+ * minute and its newest block is a minute old. The window whose oldest block is oldest comes first,
+ * and at most 64 blocks are claimed.
+ *
+ * Example: one tenant whose segments are merged every 15 s has 40 blocks of level 1 in ten minutes.
+ * 16 are due after 4 minutes and become a block of level 2, so do the next 16, and the remaining 8
+ * when the window is over: 3 blocks of level 2 per ten minutes, 18 in an hour. Of these 16 become
+ * one block of level 3 and the rest another, 48 in a day: three claims of 16, that is 3 blocks of
+ * level 4. Each row is rewritten four times, and a day has 3 blocks instead of 5,760 of level 1.
+ */
 static enum err_code claim_blocks(struct pg_connection *connection, struct arena *arena,
                                   int64_t writer_id, struct pg_result **ret_result, struct err *err)
 {
@@ -111,7 +135,7 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
-/* Of the deletion that has waited longest, whoever's it is. */
+/* Claims the block with the oldest deletion, whichever tenant's it is. */
 static enum err_code claim_rewrite(struct pg_connection *connection, struct arena *arena,
                                    int64_t writer_id, struct pg_result **ret_result,
                                    struct err *err)
@@ -128,24 +152,24 @@ static enum err_code claim_rewrite(struct pg_connection *connection, struct aren
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
-/* ---- turns ---- */
+/* ---- rotation ---- */
 
 enum kind {
     KIND_SEGMENTS,
-    KIND_DELETED_SEGMENTS, /* of these, what a deletion waits for */
+    KIND_DELETED_SEGMENTS, /* segments that a deletion waits for */
     KIND_DELETED_BLOCKS,
     KIND_BLOCKS,
     KIND_EXPIRY,
     KIND_MARKED
 };
 
-/* What is asked for first, claim by claim: where segments are due without end, as with many teams
- * that send little, all else still goes on. */
+/* The kind that each claim tries first. So other work goes on while segments are due without end,
+ * as with many tenants that send little. */
 static const enum kind rotation_order[CATALOGUE_CLAIM_ROTATION] = {
     KIND_SEGMENTS,         KIND_DELETED_BLOCKS, KIND_SEGMENTS, KIND_BLOCKS,
     KIND_DELETED_SEGMENTS, KIND_DELETED_BLOCKS, KIND_EXPIRY,   KIND_MARKED};
 
-/* And when none of that is due. */
+/* The order in which the other kinds are tried when the first is not due. */
 static const enum kind default_order[] = {KIND_SEGMENTS, KIND_DELETED_BLOCKS, KIND_BLOCKS,
                                           KIND_EXPIRY, KIND_MARKED};
 
@@ -154,7 +178,7 @@ struct claim_request {
     struct arena *arena;
     int64_t writer_id;
     int64_t retention_s;
-    enum kind kind; /* of the result's rows, if there are any */
+    enum kind kind; /* of the result's rows, if any */
     struct catalogue_mark mark;
     struct pg_result *result;
 };
@@ -240,7 +264,7 @@ enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *e
                            : err_set(err, ERR_CONFLICT, "what was merged is another's by now");
 }
 
-/* This writer lives, and its tenant: both stay so until the transaction ends. */
+/* Checks that this writer and the tenant exist, and locks both until the transaction ends. */
 static enum err_code lock_writer(struct pg_connection *connection, struct arena *arena,
                                  int64_t writer_id, int64_t tenant_id, struct err *err)
 {
@@ -308,7 +332,7 @@ enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
                                  PG_I64(writer_id), PG_I64(wait_s));
 }
 
-/* Rows are locked in order, as deletions lock them, so that neither waits for the other. */
+/* Rows are locked in order of id, as deletions lock them, so that the two cannot deadlock. */
 static enum err_code mark_inputs_swapped(struct pg_connection *connection, struct arena *arena,
                                          int64_t writer_id, const struct catalogue_claim *claim,
                                          struct err *err)
@@ -386,8 +410,8 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
 
 /* ---- tidying ---- */
 
-/* A question reads the catalogue a moment after its time began; the other minute is for clocks and
- * limits that servers remember for a while. */
+/* A query reads the catalogue shortly after its time limit began to count; the extra minute is for
+ * clocks and for limits that servers cache. */
 #define GRACE_SQL                                                                                  \
     "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
     "* interval '1 s'"
@@ -414,8 +438,8 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
                         "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
                         "AND NOT t.is_swapped)",
                         NULL, 0, arena, &result, err);
-    /* What others have locked goes the next time: waiting for it, with the rest locked, could lock
-     * them out. */
+    /* SKIP LOCKED: waiting here while holding other rows could deadlock; the next run deletes what
+     * was skipped. */
     if (!code)
         code = pg_query_values(
             connection, PG_NO_TENANT,
@@ -432,7 +456,7 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
         code = pg_query(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
                         NULL, 0, arena, &result, err);
-    /* Clocks of servers differ, so the day that has just ended stays for one more. */
+    /* Clocks of servers differ, so the previous day is kept too. */
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_series "
@@ -485,7 +509,7 @@ enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
                                         const char *const *keys, uint32_t count, struct err *err)
 {
-    buf_auto list; /* keys hold no character that would need care */
+    buf_auto list; /* keys contain no character that needs quoting */
     buf_init(&list, LIST_MAX_BYTES);
     buf_append_byte(&list, '{');
     for (uint32_t i = 0; i < count; i++)

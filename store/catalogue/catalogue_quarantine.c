@@ -13,7 +13,7 @@ static const char *const reason_texts[] = {
     [CATALOGUE_TOO_LARGE] = "too large",
 };
 
-/* After a minute, then after twice as long each time. */
+/* The next retry of a marked part: after 1, 2, 4, ... 1,024 minutes, then after a day each. */
 #define RETRY_AT                                                                                   \
     "now() + least(interval '1 day', power(2, least(retry_count, 12)) * interval '1 min')"
 
@@ -28,8 +28,8 @@ const char *catalogue_id_list(struct arena *arena, const struct catalogue_claim 
 
 /* ---- claims ---- */
 
-/* What a deletion waits for comes first. What is too large stays as it is until it shares an
- * object, or something of it is deleted. */
+/* Parts that a deletion waits for come first. A part that is too large is left alone until it
+ * shares an object or a deletion concerns it. */
 static enum err_code claim_segment(struct pg_connection *connection, struct arena *arena,
                                    int64_t writer_id, struct pg_result **ret_result,
                                    struct err *err)
@@ -236,7 +236,7 @@ enum err_code catalogue_list_others(struct pg_pool *database, struct arena *aren
     return ERR_NONE;
 }
 
-/* ---- rests ---- */
+/* ---- remainders ---- */
 
 enum err_code catalogue_insert_remainder(struct pg_connection *connection, struct arena *arena,
                                          int64_t writer_id, const struct catalogue_claim *claim,

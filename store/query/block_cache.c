@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of 500 agents that send 320 samples every 10 s, the stacks of 15 minutes: where they did not fit
- * every question opened blocks anew, a third of the processor time. */
+/* CACHE_BYTES holds the stacks of 15 minutes of 500 agents that send 320 samples every 10 s. When
+ * these did not fit, every query opened blocks again, a third of the CPU time. */
 enum {
     CACHE_BYTES = 256 << 20,
     WRITTEN_PART = 4,
@@ -21,23 +21,23 @@ enum {
     NAME_BYTES = 280
 };
 
-/* Of blocks that questions ask for in turn, and that do not fit together, some stay: with only the
- * last used ones kept each was opened for every question. What was merged is forgotten at once. */
+/* When queries use more blocks in turn than fit, some stay for this time: with plain LRU, each
+ * block was opened for every query. Replaced blocks are removed at once. */
 #define HOLD_NS (30 * CLOCK_NS_PER_S)
 
 struct block_cache {
     struct object_store *objects;
     struct flight_cache *series;  /* struct block, opened for its series */
-    struct flight_cache *stacks;  /* struct block, with its stacks, that holds one of series */
-    struct flight_cache *written; /* struct buf: what this server wrote, not opened yet */
+    struct flight_cache *stacks;  /* struct block with its stacks; each holds an entry of series */
+    struct flight_cache *written; /* struct buf: blocks that this server wrote, not opened yet */
     size_t max_bytes;             /* of all three */
-    uint64_t seed;                /* of all stacks' hashes, so that blocks can be compared */
+    uint64_t seed;                /* of all hashes, so that blocks can be compared */
 };
 
-/* Where an open block's bytes come from: memory, or a file. */
+/* The origin of an open block's bytes: memory, or a file. */
 struct origin {
     struct buf bytes;
-    struct flight_entry *written; /* whose bytes they are; NULL: none's */
+    struct flight_entry *written; /* holds the bytes; NULL: they are in `bytes` or in the file */
     int fd;                       /* -1: in memory */
     uint64_t size;
     char name[NAME_BYTES];
@@ -98,7 +98,7 @@ static void close_origin(void *context)
     mem_free(origin);
 }
 
-/* size bytes of the file from offset on, into room. */
+/* Reads size bytes at offset into room. */
 static enum err_code read_file(const struct origin *origin, int fd, uint64_t offset, size_t size,
                                struct buf *room, struct err *err)
 {
@@ -141,7 +141,7 @@ static void read_origin_ahead(void *context, uint64_t offset, uint64_t size)
         os_read_ahead(origin->fd, (off_t)offset, (off_t)size);
 }
 
-/* A part of an object: what is in memory of it, or else read; or a file itself. */
+/* A part of an object is taken from memory or read whole; a whole object is opened as a file. */
 static enum err_code open_origin(struct origin *origin, const struct request *request,
                                  struct err *err)
 {
@@ -244,7 +244,7 @@ enum err_code block_cache_ref(struct block_cache *blocks, int64_t tenant_id,
                                    ret_entry, err);
 }
 
-/* Of stacks there may be as much as there is of nothing else. */
+/* Stacks may take what the other two caches leave. */
 static void resize_stacks(struct block_cache *blocks)
 {
     const size_t others = flight_cache_bytes(blocks->series) + flight_cache_bytes(blocks->written);
@@ -280,11 +280,11 @@ struct batch_open {
     enum block_cache_part part;
     const struct wait_limit *wait_limit;
     struct block_cache_outcome *outcomes;
-    size_t *missing; /* which of them are not open */
+    size_t *missing; /* indexes of those that are not open */
     size_t missing_count;
 };
 
-/* Where it is open already that is all: most questions are about what others were about. */
+/* Most queries use blocks that others have opened: these need no thread. */
 static bool find_cached(const struct batch_open *batch_open, size_t i)
 {
     struct block_cache *blocks = batch_open->blocks;
@@ -366,7 +366,8 @@ static enum err_code move_bytes(void *context, void **ret_value, size_t *ret_byt
     struct buf *given = context, *bytes = mem_new(struct buf, 1);
     buf_init(bytes, given->max_size);
     if (given->capacity - given->size > given->capacity / SLACK_PART) {
-        buf_append_span(bytes, buf_span(given)); /* less than reading back what does not fit here */
+        /* cheaper than evicting another block that is read back later */
+        buf_append_span(bytes, buf_span(given));
         buf_fini(given);
     } else {
         *bytes = *given;

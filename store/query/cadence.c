@@ -29,7 +29,7 @@ int64_t cadence_distance(int64_t from_ns, int64_t to_ns)
     return __builtin_sub_overflow(to_ns, from_ns, &distance_ns) ? INT64_MAX : distance_ns;
 }
 
-/* Few numbers: each goes to its place among those before it. */
+/* Insertion sort of at most five numbers. */
 static uint32_t insert(int64_t *sorted, uint32_t count, int64_t value)
 {
     uint32_t at = count;
@@ -46,7 +46,8 @@ int64_t cadence_interval(const int64_t *times_ns, uint32_t count, uint32_t i)
     uint32_t found = 0;
     for (uint32_t at = i < AROUND ? 0 : i - AROUND; at <= last && at + 1 < count; at++)
         found = insert(sorted, found, cadence_distance(times_ns[at], times_ns[at + 1]));
-    /* Of four, at an edge, the third: two distances that alternate are no gaps. */
+    /* At an edge there may be four distances: the third is taken, so that two alternating distances
+     * are no gaps. */
     return found ? sorted[found == 4 ? 2 : (found - 1) / 2] : 0;
 }
 

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Of a profile, while gains are told: its place, number, time, the time since which it gained, the
- * distance from the one before, and whether counters began there. */
+/*
+ * Bytes per profile while gains are computed: order, number, time, since_ns, distance, restarted.
+ */
 enum { EMISSION_BYTES = 2 * sizeof(uint32_t) + 3 * sizeof(int64_t) + sizeof(bool) };
 
 struct counter_row {
@@ -51,8 +52,8 @@ static void reserve_rows(struct counter_increase *increase, uint32_t count)
         stack_hash_set_init(&increase->stacks);
 }
 
-/* Rows of one stack lie together, so that each stack is looked up once: nothing here costs what
- * other series of the block have. */
+/* Rows of one stack are adjacent, so each stack is looked up once; the cost does not depend on
+ * other series of the block. */
 void counter_increase_add(struct counter_increase *increase, const struct block *block,
                           const struct block_rows *rows, uint32_t first, uint32_t end,
                           const uint32_t *keys)
@@ -98,8 +99,8 @@ static int compare_times(const void *a, const void *b, void *times)
     return (times_ns[x] > times_ns[y]) - (times_ns[x] < times_ns[y]);
 }
 
-/* What begins at one moment is one snapshot, in whatever order it was added: rows and times become
- * those of snapshots, numbered in order of time. Returns how many there are. */
+/* Numbers snapshots in order of time; profiles with equal times are one. Rows and times become
+ * those of snapshots. Returns how many there are. */
 static uint32_t number_snapshots(struct counter_increase *increase)
 {
     const uint32_t count = increase->time_count;
@@ -127,7 +128,7 @@ static uint32_t number_snapshots(struct counter_increase *increase)
     return snapshot_count;
 }
 
-/* By stack, then snapshot; the second time keys stand in place of stacks. */
+/* By stack, then snapshot; sort_by_key uses it with keys in place of stacks. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct counter_row *x = a, *y = b;
@@ -142,7 +143,7 @@ static void order_rows(struct counter_increase *increase)
         qsort(increase->rows, increase->row_count, sizeof(*increase->rows), compare_rows);
 }
 
-/* From row i on, those of one stack and snapshot: how many, and their sum. */
+/* Returns how many rows from i on are of one stack and snapshot, and their sum. */
 static uint64_t sum_equal(const struct counter_increase *increase, uint64_t i, int64_t *ret_sum)
 {
     const struct counter_row *rows = increase->rows;
@@ -152,7 +153,9 @@ static uint64_t sum_equal(const struct counter_increase *increase, uint64_t i, i
     return end - i;
 }
 
-/* began[i]: some stack has less in snapshot i than in i - 1; one without a row has 0. */
+/*
+ * Sets restarted[i] if a stack has less in snapshot i than in i - 1; a stack without a row has 0.
+ */
 static void find_restarts(const struct counter_increase *increase, uint32_t snapshot_count,
                           bool *restarted)
 {
@@ -173,7 +176,7 @@ static void find_restarts(const struct counter_increase *increase, uint32_t snap
     }
 }
 
-/* Stacks make room for keys. */
+/* Replaces stacks by keys, without the rows that have none, and sorts again. */
 static void sort_by_key(struct counter_increase *increase)
 {
     uint64_t kept = 0;
@@ -188,7 +191,7 @@ static void sort_by_key(struct counter_increase *increase)
     order_rows(increase);
 }
 
-/* since_ns[i]: from when on snapshot i tells what was gained. */
+/* Returns since_ns[i], the begin of the time in which snapshot i gained. */
 static int64_t *find_since(const int64_t *times_ns, uint32_t snapshot_count, const bool *restarted)
 {
     int64_t *since_ns = mem_new(int64_t, snapshot_count + (size_t)1);
@@ -230,7 +233,7 @@ static void emit_gains(const struct counter_increase *increase, uint32_t snapsho
                                 before->snapshot + 1 == row->snapshot && !restarted[row->snapshot];
         if (row->snapshot)
             emit_gain(emission, row->key, row->snapshot, value - (has_before ? value_before : 0));
-        /* Stacks that have less begin anew, but what other labels have now is a loss of these. */
+        /* A key may lose what another key gains, when a stack's labels change without a restart. */
         const uint32_t next = row->snapshot + 1;
         const bool has_next =
             i < increase->row_count && rows[i].key == row->key && rows[i].snapshot == next;

@@ -23,10 +23,10 @@ struct merge {
     struct row_labels *labels;
     struct stack_union *stacks;
     struct weights weights; /* of gauges */
-    double unit_ns;         /* their sums are in this unit of their values: times 2^scale_bits */
+    double unit_ns;         /* unit of the sums of gauges, scaled by 2^scale_bits */
     int scale_bits;
-    bool has_gains; /* counters have a part of the window */
-    uint32_t *keys; /* of rows: room */
+    bool has_gains; /* a counter gained something in the window */
+    uint32_t *keys; /* buffer, per row */
     uint32_t key_capacity;
     struct store_result result;
 };
@@ -35,11 +35,11 @@ struct merge {
 
 static enum err_code add_parts(struct merge *merge, const struct scan_task *task);
 
-/* A task's rows are read, one way or another. */
+/* Records that a task was read, or falls back from series totals to the granules. */
 static enum err_code record_read(struct merge *merge, struct scan_task *task, uint64_t bytes,
                                  enum err_code code)
 {
-    if (code && task->parts) /* what its granules say themselves may be whole */
+    if (code && task->parts) /* the granules' own totals may be intact */
         return add_parts(merge, task);
     return scan_note_read(merge->scan, task, task->granule->row_count, bytes, code);
 }
@@ -50,7 +50,7 @@ static enum err_code check_limits(const struct merge *merge, size_t bytes)
                                               row_labels_memory(merge->labels));
 }
 
-/* Rows and their labels; the bytes that were read. */
+/* Reads rows and their labels; returns the bytes that were read. */
 static enum err_code read_rows(struct merge *merge, const struct scan_task *task, bool wants_labels,
                                struct block_rows *ret_rows, uint64_t *ret_bytes)
 {
@@ -60,7 +60,8 @@ static enum err_code read_rows(struct merge *merge, const struct scan_task *task
                            merge->scan->err);
 }
 
-/* Rows that do not stay are together in the union: those that are left out count in the whole. */
+/* Rows that do not stay are counted together at stack 0: those that the filter leaves out are part
+ * of the whole. */
 static uint32_t number_row(struct merge *merge, const struct scan_task *task, uint32_t stack,
                            uint32_t group)
 {
@@ -68,7 +69,7 @@ static uint32_t number_row(struct merge *merge, const struct scan_task *task, ui
                               group);
 }
 
-/* No row of the task is of the answer: what its profiles add up to is kept with them. */
+/* No row of the task is in the result: its sum is known without reading rows. */
 static enum err_code add_left_out(struct merge *merge, struct scan_task *task, uint32_t group)
 {
     struct scan *scan = merge->scan;
@@ -120,7 +121,7 @@ static enum err_code add_rows(struct merge *merge, struct scan_task *task)
     return code;
 }
 
-/* Each of the granule's stacks goes to the union by itself: nothing costs what the block has. */
+/* Adds each entry to the union by itself: the cost does not depend on the size of the block. */
 static enum err_code add_entries(struct merge *merge, struct scan_task *task, uint32_t group)
 {
     struct scan *scan = merge->scan;
@@ -137,7 +138,7 @@ static enum err_code add_entries(struct merge *merge, struct scan_task *task, ui
     return record_read(merge, task, granule->extent_bytes[BLOCK_TOTALS], code);
 }
 
-/* In place of series totals that cannot be read. */
+/* Adds the granules in place of series totals that cannot be read. */
 static enum err_code add_parts(struct merge *merge, const struct scan_task *task)
 {
     enum err_code code = ERR_NONE;
@@ -148,9 +149,12 @@ static enum err_code add_parts(struct merge *merge, const struct scan_task *task
     return code;
 }
 
-/* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
- * not per granule. A pile costs what the block has, so that a granule with a small part of that
- * begins none: the next one may be of another group, as series have others. */
+/*
+ * Sums that are collected in one array per stack of the block before they go to the union: hashes
+ * are then looked up once per stack and not per granule. Clearing and reading the array costs as
+ * much as the block has stacks. So a granule with few of these does not start an array by itself,
+ * because the next granule may be of another group, as when groups are series.
+ */
 struct partials_key {
     const struct block *block;
     uint32_t group;
@@ -158,9 +162,9 @@ struct partials_key {
 
 struct adding {
     struct merge *merge;
-    struct partials_key last;         /* of the granule before */
-    struct partial_sums *partials;    /* NULL: none is begun */
-    struct partials_key partials_key; /* of the pile */
+    struct partials_key last;         /* of the previous granule */
+    struct partial_sums *partials;    /* NULL: none is started */
+    struct partials_key partials_key; /* of partials */
 };
 
 static bool is_same(const struct partials_key *a, const struct partials_key *b)
@@ -197,7 +201,7 @@ static enum err_code flush_partials(struct adding *adding)
     return check_limits(merge, 0);
 }
 
-/* Is the granule the first of its kind, and little beside its block? */
+/* True for the first granule of its key when it is small compared with its block. */
 static bool is_alone(struct adding *adding, const struct scan_task *task,
                      const struct partials_key *partials_key)
 {
@@ -229,8 +233,8 @@ static enum err_code add_to_partials(struct adding *adding, struct scan_task *ta
     return partial_sums_add_task(adding->partials, task) ? compute_partials(adding) : ERR_NONE;
 }
 
-/* The tasks from `at` on that series totals take the place of: all granules that the series has in
- * its block, whole, none of whose rows is looked at by itself. 0: there is no such thing. */
+/* Counts the tasks from `at` on that series totals can replace: all granules of the series in its
+ * block, all whole, none of which needs rows. 0: they cannot be used. */
 static uint32_t count_parts(const struct merge *merge, uint32_t at,
                             const struct block_granule **ret_totals)
 {
@@ -269,7 +273,7 @@ static struct scan_task *make_series_task(struct scan *scan, uint32_t at, uint32
     return task;
 }
 
-/* The tasks as they are added up; how many. */
+/* Lists the tasks as they are summed, with series totals where possible; returns their number. */
 static uint32_t join_tasks(const struct merge *merge, struct scan_task **joined)
 {
     struct scan *scan = merge->scan;
@@ -296,7 +300,7 @@ static enum err_code add_tasks(struct merge *merge)
     for (uint32_t i = 0; i < count && !code; i++) {
         struct scan_task *task = tasks[i];
         scan_read_ahead_of(scan, tasks, count, i);
-        if (!task->granule->row_count) { /* its series was idle */
+        if (!task->granule->row_count) { /* the series was idle */
             code = task->is_broken ? ERR_NONE : record_read(merge, task, 0, ERR_NONE);
             continue;
         }
@@ -317,7 +321,8 @@ static enum err_code add_tasks(struct merge *merge)
 
 /* ---- means ---- */
 
-/* The sums of all values stay below 2^62 in the unit, however many there are. */
+/* Chooses a unit in which all sums stay below 2^62. Example: a magnitude of 10^6 takes 20 bits, so
+ * values are scaled by 2^40, the most that is needed. */
 static void choose_unit(struct merge *merge)
 {
     int bits = 0;
@@ -327,7 +332,7 @@ static void choose_unit(struct merge *merge)
     merge->unit_ns = ldexp(1 / (double)merge->weights.covered_ns, merge->scale_bits);
 }
 
-/* The part of the average that a value has which holds for so long. */
+/* The part of the average of a value that holds for hold_ns, scaled. */
 static int64_t weigh(const struct merge *merge, int64_t value, double hold_ns)
 {
     return llround((double)value * hold_ns * merge->unit_ns);
@@ -360,7 +365,7 @@ static enum err_code weigh_rows(struct merge *merge, struct scan_task *task,
     return code ? code : check_limits(merge, 0);
 }
 
-/* What its snapshots have together is enough. */
+/* All snapshots have the same weight: the totals are enough. */
 static enum err_code weigh_totals(struct merge *merge, struct scan_task *task,
                                   const struct weight *weight, uint32_t group)
 {
@@ -383,7 +388,7 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
     enum err_code code = scan_open_stacks(merge->scan, task);
     if (code || task->is_broken)
         return code;
-    if (!task->granule->row_count) /* all of it is 0 */
+    if (!task->granule->row_count) /* all values are 0 */
         return record_read(merge, task, 0, ERR_NONE);
     row_labels_begin(merge->labels, task->block, task->granule);
     const bool wants_labels =
@@ -394,7 +399,7 @@ static enum err_code weigh_task(struct merge *merge, struct scan_task *task,
     return weigh_totals(merge, task, weight, row_labels_group(merge->labels, 0));
 }
 
-/* Halves away from 0; parts that add up to a half may lack a millionth. */
+/* Rounds halves away from 0; parts that should add up to a half may be a millionth below. */
 static int64_t round_scaled(int64_t sum, int scale_bits)
 {
     const int64_t unit = INT64_C(1) << scale_bits, half = unit / 2 + (unit >> 20);
@@ -422,7 +427,7 @@ static enum err_code add_means_once(struct merge *merge)
     return code;
 }
 
-/* Again without what could not be read. */
+/* Starts over without a task that could not be read, since the weights of the others change. */
 static enum err_code add_means(struct merge *merge)
 {
     struct store_statistics *statistics = &merge->scan->statistics;
@@ -441,7 +446,8 @@ static enum err_code add_means(struct merge *merge)
 
 /* ---- differences ---- */
 
-/* keys[i]: what row i is in the union. Of rows without labels each stack is looked up once. */
+/* Sets keys[i] to the number of row i in the union. Rows of one stack without labels are looked up
+ * once. */
 static void find_keys(struct merge *merge, const struct scan_task *task,
                       const struct block_rows *rows)
 {
@@ -480,13 +486,15 @@ static enum err_code add_snapshots(struct merge *merge, struct scan_task *task,
     return check_limits(merge, counter_increase_memory(increase));
 }
 
-/* The first part_ns of duration_ns have this of a value. */
+/* The part of a value in the first part_ns of duration_ns. */
 static int64_t first_part(int64_t value, int64_t part_ns, int64_t duration_ns)
 {
     return (int64_t)((__int128)value * part_ns / duration_ns);
 }
 
-/* A gain is spread evenly over the time between its snapshots; the window has its part. */
+/*
+ * A gain is spread evenly over the time between its snapshots; the part inside the window counts.
+ */
 static void add_gain(void *context, const struct counter_gain *gained)
 {
     struct merge *merge = context;
@@ -567,14 +575,14 @@ static enum err_code add_increases(struct merge *merge)
     return code;
 }
 
-/* ---- the answer ---- */
+/* ---- the result ---- */
 
 static const char *text_of(struct scan *scan, struct span text)
 {
     return arena_strndup(scan->arena, text.data, text.size);
 }
 
-/* Of what was found, else as the question names it: into named. */
+/* The type of the series that were found, else the one that the query names. */
 static const struct span *find_type(struct scan *scan, struct span *named)
 {
     const struct store_query *query = scan->query;
@@ -603,7 +611,7 @@ static enum err_code make_profile(struct merge *merge)
             .period_unit = text_of(scan, parts[STORE_TYPE_PERIOD_UNIT]),
         };
     }
-    const bool has_own = scan->first_ns <= scan->last_ns; /* not only neighbours */
+    const bool has_own = scan->first_ns <= scan->last_ns; /* some profile is in the window */
     if (scan->type_count) {
         type.time_ns = has_own ? scan->first_ns : scan->query->start_ns;
         type.duration_ns = has_own ? scan->last_ns - scan->first_ns
@@ -626,7 +634,7 @@ static enum err_code make_profile(struct merge *merge)
     return code;
 }
 
-/* A single profile is shown as it is, whatever several would become. */
+/* A single profile is returned as it is, not aggregated. */
 static enum store_aggregation find_aggregation(const struct scan *scan)
 {
     return scan->type_count && !scan->query->profile ? scan->types[0].aggregation : STORE_SUM;
@@ -673,14 +681,14 @@ struct merging {
     bool lacks_neighbours; /* the query has to run again, with them */
 };
 
-/* Snapshots count with what they have in the window, wherever they are. */
+/* Snapshots need their neighbours, which the first scan does not look for. */
 static bool lacks_neighbours(const struct scan *scan)
 {
     return !scan->query->ahead_ns && !scan->query->profile && !scan->query->wants_single_profiles &&
            (!scan->type_count || scan->types[0].aggregation != STORE_SUM);
 }
 
-/* Deltas are those of the window, so that neighbours alone are none. */
+/* A merge takes the deltas that begin in the window, so tasks found by the reach are dropped. */
 static void drop_deltas_outside(struct scan *scan)
 {
     if (scan->query->ahead_ns && scan->type_count && scan->types[0].aggregation == STORE_SUM)

@@ -39,7 +39,7 @@ void neighbours_note(struct neighbours *neighbours, int64_t time_ns)
         note_in_edge(&neighbours->after, time_ns, false);
 }
 
-/* The unread neighbour on one side that is nearest to the window. */
+/* The unread granule on one side that is nearest to the window. */
 static struct scan_task *find_nearest(const struct neighbours *neighbours, struct scan_task *tasks,
                                       uint32_t begin, uint32_t end, bool is_before)
 {
@@ -56,7 +56,7 @@ static struct scan_task *find_nearest(const struct neighbours *neighbours, struc
     return nearest;
 }
 
-/* Its profiles that are needed; those beyond the reach are none. */
+/* Sets the task to its needed profiles within the reach. */
 static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bool is_before)
 {
     const struct store_query *query = scan->query;
@@ -109,8 +109,12 @@ enum err_code neighbours_next(struct neighbours *neighbours, struct scan_task *t
     return ERR_NONE;
 }
 
-/* May there be a neighbour beyond the reach that is needed? distance_ns is from the last one that
- * was found to the window's edge, below 0 inside. */
+/*
+ * Wants a longer reach if a needed neighbour may be beyond it. distance_ns is from the window's
+ * edge to the farthest snapshot that was found on that side, negative inside the window. The next
+ * snapshot is expected within the longest distance that is no gap; if that is within the reach, the
+ * scan would have found it.
+ */
 static void note_hidden(struct neighbours *neighbours, const struct neighbours_edge *edge,
                         __int128 distance_ns, int64_t interval_ns)
 {
@@ -118,7 +122,9 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
     if (edge->count == CADENCE_NEIGHBOURS ||
         distance_ns + next_ns <= neighbours->scan->query->ahead_ns)
         return;
-    /* Behind a gap even the last one that was found may be farther away than five intervals. */
+    /*
+     * After a gap, even the last snapshot that was found may be farther away than five intervals.
+     */
     __int128 wanted_ns = interval_ns ? (__int128)interval_ns * (CADENCE_NEIGHBOURS + 2)
                                      : (__int128)NEIGHBOURS_REACH_NS;
     if (wanted_ns < distance_ns + next_ns)
@@ -129,7 +135,7 @@ static void note_hidden(struct neighbours *neighbours, const struct neighbours_e
         neighbours->wanted_reach_ns = (int64_t)wanted_ns;
 }
 
-/* Nothing lies in the future. */
+/* After the window a longer reach is wanted only if it ends before now. */
 void neighbours_end_series(struct neighbours *neighbours, const int64_t *times_ns, uint32_t count)
 {
     const struct store_query *query = neighbours->scan->query;

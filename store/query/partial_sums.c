@@ -7,20 +7,21 @@
 
 #include <assert.h>
 
-/* Of entries and rows, which take some ns each: a crew costs a tenth of a millisecond. */
+/* Counts of entries and rows, which take some ns each; starting threads costs a tenth of a
+ * millisecond. */
 enum { TASKS_MAX = 1024, FULL_WEIGHT = 1 << 20, PARALLEL_MIN_WEIGHT = 1 << 17 };
 
 struct failure {
-    uint32_t task; /* of those put */
+    uint32_t task; /* index of the task */
     struct err err;
 };
 
-/* What one of the crew does. */
+/* The share of one thread. */
 struct part {
     struct block_cursor *cursor;
-    int64_t *sums; /* NULL: it has had nothing to do yet */
+    int64_t *sums; /* NULL: not used yet */
     uint32_t first;
-    uint32_t end; /* of the tasks put */
+    uint32_t end; /* of the tasks */
     struct failure *failures;
     uint32_t failure_count;
     uint32_t failure_capacity;
@@ -34,7 +35,7 @@ struct partial_sums {
     uint32_t task_count;
     uint64_t weight;
     struct part parts[PARALLEL_MAX_THREADS];
-    uint32_t part_count; /* that were used */
+    uint32_t part_count; /* used so far */
 };
 
 struct partial_sums *partial_sums_create(const struct block *block)
@@ -98,7 +99,9 @@ static void add_part(void *context, size_t i)
     }
 }
 
-/* A part costs a look at each stack of the block, so that there are no more than are worth it. */
+/* Each part costs a pass over all stacks of the block when the parts are added, so there are no
+ * more parts than are worth it. Example: 2^20 entries in a block of 300,000 stacks are worth 1 + 3
+ * = 4 parts. */
 static uint32_t count_parts(const struct partial_sums *partials)
 {
     const uint64_t worth = 1 + partials->weight / partials->stack_count;
@@ -108,7 +111,7 @@ static uint32_t count_parts(const struct partial_sums *partials)
     return most < parallel_size() ? (uint32_t)most : (uint32_t)parallel_size();
 }
 
-/* Tasks one behind the other, so that each part weighs about the same. */
+/* Gives each part a run of consecutive tasks of about the same weight. */
 static void assign_tasks(struct partial_sums *partials, uint32_t part_count)
 {
     uint64_t weight = 0;

@@ -20,22 +20,22 @@
 
 static_assert((int)SPREAD_SLACK_PART == (int)BLOCK_SLACK_PART, "granules without gaps have none");
 
-/* Which groups the samples of a series are in: one, or one of these. */
+/* Groups of a series: NO_GROUP yet, one group's number, or SEVERAL_GROUPS. */
 #define NO_GROUP UINT32_MAX
 #define SEVERAL_GROUPS (UINT32_MAX - 1)
 
-/* Memory for steps of groups that may turn out not to be among the largest: 2,000 groups of 250
- * steps. A query with more groups reads the largest ones a second time. */
+/* Memory for the steps of groups that may not be among the largest: 2,000 groups of 250 steps. A
+ * query with more groups reads the largest ones a second time. */
 enum { CELL_BUDGET_BYTES = 32 << 20 };
 
-/* What the profile of an ordinal has in a group. */
+/* The value of one profile in one group. */
 struct row_sum {
     int64_t value;
     uint32_t group;
     uint32_t ordinal;
 };
 
-/* What an hour of which totals alone are kept has in a group: of gauges. */
+/* The sum of an hour with totals only in one group; of gauges. */
 struct hour_sum {
     int64_t sum;
     int32_t hour;
@@ -55,26 +55,26 @@ struct range {
     uint32_t kept_count; /* blocks in use */
     size_t kept_bytes;
     struct row_labels *labels;
-    struct range_groups *groups; /* by the number of the labels */
+    struct range_groups *groups; /* by the number of the labels' group */
     uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
     bool is_second_pass;
-    bool lacks_neighbours;  /* the query has to run again, with them */
+    bool lacks_neighbours;  /* the query has to run again, with neighbours */
     uint64_t unknown_count; /* spread.unknown_count after the first pass */
-    int64_t *intervals_ns;  /* of the series whose interval is known; see note_series_interval */
+    int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */
     uint32_t interval_count;
-    uint64_t checked_at; /* spread.add_count when the limits were checked last */
+    uint64_t checked_at; /* spread.add_count at the last check of the limits */
     struct neighbours neighbours;
-    /* The series in hand: */
+    /* The current series: */
     struct spread spread;
-    bool has_left_out;  /* a task of it was not read: no row of it is wanted, or it has none */
+    bool has_left_out;  /* a task was skipped: none of its rows is wanted, or it has none */
     bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
     struct counter_increase increase;
-    struct map_u64 cut_hours; /* totals alone, of more than one step */
-    struct map_u64 gained;    /* numbers of values, by the moment of a snapshot */
+    struct map_u64 cut_hours; /* hours with totals only that extend over several steps */
+    struct map_u64 gained;    /* indexes of values, by time of the snapshot */
     struct hour_sum *hour_sums;
     uint32_t hour_sum_count;
     uint32_t hour_sum_capacity;
-    /* The granule in hand: */
+    /* The current granule: */
     int64_t *values; /* per profile, of one group */
     uint32_t value_capacity;
     struct map_u64 row_numbers; /* of the other groups, by group and ordinal */
@@ -104,7 +104,8 @@ static enum err_code check_limits(const struct range *range)
     return scan_check_limits(range->scan, memory_of(range));
 }
 
-/* Between two tasks the limits are checked anyway; a profile can be in thousands of steps. */
+/* Limits are checked between tasks; a single profile can be in thousands of steps, so also every
+ * CHECK_EVERY additions. */
 static enum err_code check_work(struct range *range)
 {
     enum { CHECK_EVERY = 1 << 18 };
@@ -134,7 +135,7 @@ static enum err_code find_kept_stacks(struct range *range, const struct scan_tas
     return scan_explain_wait(range->scan, code);
 }
 
-/* All that the granule's profiles cover lies in one step. */
+/* True when all the time that the granule's profiles cover is in one step. */
 static bool is_in_one_step(const struct range *range, const struct scan_task *task)
 {
     const struct store_query *query = &range->query->query;
@@ -144,8 +145,9 @@ static bool is_in_one_step(const struct range *range, const struct scan_task *ta
            step_of(range, granule->begin_ns) == step_of(range, granule->reach_ns - 1);
 }
 
-/* What the granule's profiles have together is enough: all deltas together are as one that covers
- * their time. One that reaches into the next step has its part there by itself. */
+/* True when the granule can be read as one value: gapless deltas are as one delta over their whole
+ * time. A profile that extends into the next step has its own part there, so all must be in one
+ * step. */
 static bool is_one_value(const struct range *range, const struct scan_task *task)
 {
     return range->aggregation == STORE_SUM && task->granule->flags & BLOCK_IS_GAPLESS &&
@@ -153,7 +155,7 @@ static bool is_one_value(const struct range *range, const struct scan_task *task
            (task->granule->profile_count == 1 || is_in_one_step(range, task));
 }
 
-/* What is known of an hour as a whole alone is of no step when steps divide it. */
+/* An hour with totals only cannot be divided between steps. */
 static bool is_cut(const struct range *range, const struct scan_task *task)
 {
     int64_t first_ns, last_ns;
@@ -198,7 +200,7 @@ static void reserve_values(struct range *range, uint32_t count)
     }
 }
 
-/* values[i]: what the filter keeps of profile i. */
+/* Sets values[i] to what the filter keeps of profile i. */
 static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
     const struct block_granule *granule = task->granule;
@@ -217,13 +219,13 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
     return ERR_NONE;
 }
 
-/* A snapshot has none, whatever it was sent with. */
+/* A snapshot has no duration, whatever it was sent with. */
 static int64_t duration_of(const struct range *range, const struct block_profile *profile)
 {
     return range->aggregation == STORE_SUM ? profile->duration_ns : 0;
 }
 
-/* Here and below, profiles are those of the task: from the ordinal task->first on. */
+/* Here and below, profiles start at the ordinal task->first. */
 static void cover_profiles(struct range *range, const struct scan_task *task,
                            const struct block_profile *profiles)
 {
@@ -242,7 +244,8 @@ static int32_t hour_of(int64_t time_ns)
     return (int32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
 }
 
-/* Of an hour's snapshots only their sums are known, by granule: they are shared when all are. */
+/* Only the sums of an hour's snapshots are known, per granule. They are divided when all granules
+ * are read. */
 static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int64_t sum)
 {
     for (uint32_t i = 0; i < range->hour_sum_count; i++) {
@@ -261,7 +264,7 @@ static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int6
         (struct hour_sum){.group = group, .hour = hour, .sum = sum};
 }
 
-/* Each moment of the hour has an equal part. */
+/* Each snapshot time of the hour gets an equal part. */
 static void share_hour_sum(struct range *range, const struct hour_sum *hour)
 {
     const struct spread *spread = &range->spread;
@@ -290,8 +293,9 @@ static void share_hour_sums(struct range *range)
     range->hour_sum_count = 0;
 }
 
-/* Only the sum of an hour is known: its profiles have parts of it by their durations. A step has
- * such an hour as a whole, so that where a duration is missing the sum is in that step. */
+/* Divides the sum of an hour with totals only among its profiles, by their durations. A step
+ * contains such an hour as a whole, so if a duration is missing the sum goes to that step
+ * undivided. */
 static void share_sum(struct range *range, const struct scan_task *task, uint32_t group,
                       const struct block_profile *profiles, int64_t sum)
 {
@@ -306,8 +310,8 @@ static void share_sum(struct range *range, const struct scan_task *task, uint32_
         spread_add_at(&range->spread, group, profiles->time_ns, sum);
         return;
     }
-    /* Durations of an hour's profiles are below 2^63 each, but their product with a sum may not
-     * fit: then a profile's part is found with fewer digits. */
+    /* Each duration is below 2^63, but the product with a sum may overflow: durations are then
+     * divided by unit_ns, which loses low digits of a profile's part. */
     const __int128 unit_ns = all_ns > INT64_MAX ? all_ns / INT64_MAX + 1 : 1;
     int64_t before = 0;
     for (uint32_t i = task->first; i < task->end; i++) {
@@ -321,7 +325,7 @@ static void share_sum(struct range *range, const struct scan_task *task, uint32_
     }
 }
 
-/* values[i] are of the profile of ordinal i; NULL: all of it. */
+/* values[i] belongs to ordinal i; NULL: each profile's total. */
 static enum err_code add_profiles(struct range *range, const struct scan_task *task, uint32_t group,
                                   const struct block_profile *profiles, const int64_t *values)
 {
@@ -343,7 +347,7 @@ static enum err_code add_profiles(struct range *range, const struct scan_task *t
     return code;
 }
 
-/* Those that the walk has read to find them, else now. */
+/* The profiles that the scan has read to find the range, else they are read now. */
 static enum err_code find_profiles(struct range *range, const struct scan_task *task,
                                    const struct block_profile **ret_profiles)
 {
@@ -379,7 +383,9 @@ static enum err_code read_profiles(struct range *range, struct scan_task *task, 
     return add_profiles(range, task, group, profiles, has_filter ? range->values : NULL);
 }
 
-/* It has no rows, or the labels of none are wanted: the time that its profiles cover counts. */
+/*
+ * Only the time that the profiles cover counts: there are no rows, or their labels are not wanted.
+ */
 static enum err_code read_times(struct range *range, struct scan_task *task)
 {
     struct scan *scan = range->scan;
@@ -408,8 +414,8 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
     return row_labels_group(range->labels, rows->label_sets ? rows->label_sets[row] : 0);
 }
 
-/* A row's key is its group and whether the filter keeps it: what it does not keep still tells that
- * the group is there. */
+/* The key of a row is its group and whether the filter keeps it: a row that it does not keep still
+ * shows that the group has data. */
 static void add_snapshots(struct range *range, const struct scan_task *task,
                           const struct block_rows *rows, const bool *kept_stacks)
 {
@@ -427,7 +433,7 @@ static void add_snapshots(struct range *range, const struct scan_task *task,
         neighbours_note(&range->neighbours, rows->profiles[i].time_ns);
 }
 
-/* In equal parts that add up to the value. */
+/* Adds equal parts that add up to the value. */
 static void add_timestamps(struct range *range, uint32_t group, int64_t value,
                            const int64_t *timestamps, uint32_t count)
 {
@@ -456,8 +462,8 @@ static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal
     range->row_sums[number].value += value;
 }
 
-/* The rows of a profile count together, as they do without labels. values has what the first group
- * had of each. */
+/* The rows of a profile in one group count as one value, as they do without labels. values has the
+ * sum of the groups before, per profile. */
 static enum err_code spread_row_sums(struct range *range, const struct block_profile *profiles)
 {
     enum err_code code = ERR_NONE;
@@ -479,8 +485,8 @@ static enum err_code spread_row_sums(struct range *range, const struct block_pro
     return code;
 }
 
-/* Most granules have one group: the first one's values need no look-up. Rows that a filter leaves
- * out still count as 0, so that their group is there. */
+/* Most granules have one group: the values of the first one need no look-up. Rows that a filter
+ * leaves out still count as 0, so that their group has data. */
 static enum err_code add_deltas(struct range *range, const struct scan_task *task,
                                 const struct block_rows *rows, const bool *kept_stacks)
 {
@@ -566,8 +572,8 @@ static enum err_code read_rows(struct range *range, struct scan_task *task, bool
     return ERR_NONE;
 }
 
-/* Deltas and gauges of a granule without a row have no labels of samples: they are time in which
- * each group of the series is 0. Such profiles may be in one granule with others or in one of their
+/* Deltas and gauges of a granule without rows have no labels of samples: they are time in which
+ * each group of the series is 0. Such profiles may share a granule with others or have one of their
  * own, which compaction changes. */
 static bool is_idle(const struct range *range, const struct scan_task *task)
 {
@@ -616,7 +622,7 @@ static enum err_code read_task(struct range *range, struct scan_task *task)
 
 /* ---- series by series ---- */
 
-/* Snapshots of an hour that is left out tell what later ones are to be compared with. */
+/* Snapshots of an hour that is left out are still the base of later gains. */
 static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
 {
     return map_u64_find(&range->cut_hours, (uint32_t)hour_of(time_ns)) != MAP_ABSENT;
@@ -629,7 +635,7 @@ static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
         spread_cover(&range->spread, since_ns, time_ns - since_ns);
 }
 
-/* What groups had before of the gains until a moment. */
+/* The sum of the gains that other groups had until a snapshot. */
 static int64_t *find_gained(struct range *range, int64_t time_ns)
 {
     const uint32_t count = range->gained.count;
@@ -655,7 +661,7 @@ static void add_gain(void *context, const struct counter_gain *gained)
     *before += value;
 }
 
-/* A group has data wherever its series have, whether its labels occur there or not. */
+/* A group is covered wherever its series are, whether its labels occur there or not. */
 static void add_to_groups(struct range *range, uint32_t series)
 {
     uint32_t *groups = &range->groups_of_series[series];
@@ -679,7 +685,7 @@ static void begin_series(struct range *range)
     range->hour_sum_count = 0;
 }
 
-/* No row of the granule is wanted, or it has none. */
+/* True when no row of the granule is wanted, or it has none. */
 static bool is_left_out(struct range *range, const struct scan_task *task)
 {
     if (neighbours_is_unread(task) || is_cut(range, task))
@@ -691,8 +697,8 @@ static bool is_left_out(struct range *range, const struct scan_task *task)
            !row_labels_stays(row_labels_group(range->labels, 0));
 }
 
-/* Where some rows of the series are wanted, its other granules are time in which there were none.
- * A series without any row in the window is in the group of its own labels. */
+/* Where some rows of the series are wanted, its other granules are time in which the value was 0. A
+ * series without any row in the window is in the group of its own labels. */
 static enum err_code read_left_out(struct range *range, struct scan_task *tasks, uint32_t begin,
                                    uint32_t end)
 {
@@ -706,7 +712,7 @@ static enum err_code read_left_out(struct range *range, struct scan_task *tasks,
     return code;
 }
 
-/* Its profiles have no rows in the window: the first moment that they cover has its group. */
+/* The series has no rows in the window: its first covered span adds a 0 to its own group. */
 static void add_idle_series(struct range *range, const struct scan_task *task)
 {
     const struct coverage *covered = &range->spread.covered;
@@ -720,8 +726,8 @@ static void add_idle_series(struct range *range, const struct scan_task *task)
         spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
 }
 
-/* Series of deltas whose profiles all have a duration have an interval of 0: nothing is unknown
- * within a step. A profile without a duration that is alone has no interval. */
+/* A series of deltas that all have a duration has interval 0: nothing is unknown within a step. A
+ * single profile without a duration has no interval. */
 static void note_series_interval(struct range *range)
 {
     const struct spread *spread = &range->spread;
@@ -794,7 +800,7 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
     return code;
 }
 
-/* Deltas without a duration are found when they are read. */
+/* Whether deltas lack a duration is known only after they are read. */
 static bool lacks_neighbours(const struct range *range)
 {
     return !range->scan->query->ahead_ns && range->scan->type_count &&
@@ -844,7 +850,7 @@ static int compare_groups(void *context, uint32_t one, uint32_t other)
     return order;
 }
 
-/* Data that is read again counts once, in the statistics and against the limit of bytes. */
+/* The second pass does not count in the statistics or against the limit of bytes. */
 static enum err_code read_again(struct range *range, uint64_t opening_bytes)
 {
     struct store_statistics *statistics = &range->scan->statistics;
@@ -870,16 +876,17 @@ static enum err_code read_all(struct range *range)
     return read_again(range, opening_bytes);
 }
 
-/* ---- the answer ---- */
+/* ---- the result ---- */
 
-/* Sums per covered time: of deltas in 1 / SPREAD_UNIT, of levels times ns. */
+/* Average over the covered time: sums of deltas are in 1 / SPREAD_UNIT, those of gauges are value
+ * times ns. */
 static double average_of(const struct range *range, __int128 sum, uint64_t covered_ns)
 {
     const double unit = range->aggregation == STORE_MEAN ? 1 : SPREAD_UNIT;
     return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
 }
 
-/* Halves away from 0. */
+/* Rounds halves away from 0. */
 static int64_t round_gauge(__int128 sum, uint64_t covered_ns)
 {
     if (!covered_ns)
@@ -893,8 +900,12 @@ static __int128 round_sum(__int128 sum)
     return (sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS;
 }
 
-/* Whole values of steps are differences of running sums that are rounded, so that they add up to
- * the total. *running is the sum of the steps before, in 1 / SPREAD_UNIT. */
+/*
+ * Rounds running sums and takes differences, so that the values of steps add up to the total.
+ * *running is the sum of the steps before, in 1 / SPREAD_UNIT. Example: three steps of 0.4 have
+ * running sums 0.4, 0.8, 1.2, rounded 0, 1, 1, and so the values 0, 1, 0; rounded one by one they
+ * would be 0, 0, 0.
+ */
 static int64_t round_value(__int128 *running, __int128 value)
 {
     const __int128 before = *running;
@@ -928,7 +939,7 @@ static uint64_t covered_in_step(const struct range *range, const struct coverage
     return coverage_within(covered, cursor, begin_ns, end_ns);
 }
 
-/* rest: per step, what is left for other groups; NULL: of levels. */
+/* remainders: per step, what is left for other groups; NULL: of gauges. */
 static void make_points(const struct range *range, uint32_t group, int64_t *remainders,
                         struct store_range_series *series)
 {
@@ -954,7 +965,7 @@ static void make_points(const struct range *range, uint32_t group, int64_t *rema
     series->average = average_of(range, total, series->covered_ns);
 }
 
-/* What all groups have together, in whole numbers: as without groups. Levels have no sums. */
+/* The rounded value per step of all groups together, as without groups. Gauges have no sums. */
 static int64_t *make_remainders(const struct range *range)
 {
     if (range->aggregation == STORE_MEAN)
@@ -969,8 +980,8 @@ static int64_t *make_remainders(const struct range *range)
     return remainders;
 }
 
-/* Where all groups are chosen, whole numbers still may lack a little of the sum, or exceed it: in
- * each step the group of the largest value has that. */
+/* When all groups are chosen, their rounded values may miss or exceed the rounded sum of a step by
+ * a little. The group with the largest value of the step takes the difference. */
 static void distribute_remainder(const struct range *range, const int64_t *remainders,
                                  struct store_range_series *series, uint32_t count)
 {
@@ -995,7 +1006,7 @@ static void distribute_remainder(const struct range *range, const int64_t *remai
     }
 }
 
-/* The groups that are not chosen have data where any group has. */
+/* The rest has data where any group has. */
 static void make_other(const struct range *range, const int64_t *remainders,
                        struct store_range_series *series)
 {
@@ -1035,7 +1046,7 @@ static int compare_intervals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Steps suit most series: a few rare ones do not make them long for all. */
+/* The median: a few series with long intervals do not make the step long for all. */
 static void describe_intervals(const struct range *range, struct store_range *result)
 {
     const uint32_t count = range->interval_count;
@@ -1048,7 +1059,7 @@ static void describe_intervals(const struct range *range, struct store_range *re
         result->longer_count += range->intervals_ns[i] > range->steps.step_ns;
 }
 
-/* Neighbours alone are no data. */
+/* Neighbours without a profile in the window are no data. */
 static bool has_data(const struct range *range)
 {
     const struct store_statistics *statistics = &range->scan->statistics;
@@ -1107,6 +1118,18 @@ static void range_fini(struct range *range)
     counter_increase_fini(&range->increase);
 }
 
+/*
+ * Computes values over time from the tasks of a scan.
+ *
+ * Each series is read by itself. Its values go into `spread`, which turns them into sums per group
+ * and step and into covered time; both are then added to `groups`. A task is read in the cheapest
+ * form that is exact: as one value (is_one_value), as profiles with their sums, or as rows when a
+ * filter, labels of samples, timestamps or a counter need them. If the largest groups turn out to
+ * lack cells, their series are read a second time (read_again).
+ *
+ * The function may run several times: for a longer reach, or when the scan starts again. It begins
+ * by freeing what an earlier run left.
+ */
 static enum err_code compute_range(struct scan *scan, void *context)
 {
     struct range *range = context;
@@ -1125,7 +1148,7 @@ static enum err_code compute_range(struct scan *scan, void *context)
     if (range->query->is_rate && range->aggregation == STORE_MEAN)
         return err_set(scan->err, ERR_INVALID, "rate: %s is a level, which has none",
                        scan->types[0].name);
-    range_fini(range); /* of another try */
+    range_fini(range); /* from an earlier run of the scan */
     spread_init(&range->spread, &range->steps);
     range->spread.are_gauges = range->aggregation == STORE_MEAN;
     range->checked_at = 0;
@@ -1158,8 +1181,8 @@ static int64_t max_ns(int64_t one_ns, int64_t other_ns)
     return one_ns > other_ns ? one_ns : other_ns;
 }
 
-/* Does the query have to run again, since it did not read far enough? Which durations the profiles
- * have that begin before the window, and at which intervals they come, is known when some are. */
+/* Returns whether the query has to run again with a longer reach. Durations of profiles before the
+ * window, and intervals, are known only after some have been read. */
 static bool extend_reach(const struct range *range, struct store_query *query)
 {
     int64_t wanted_ns = range->neighbours.wanted_reach_ns;
@@ -1182,10 +1205,12 @@ static enum err_code scan_until_reached(const struct scan_source *source, struct
 {
     struct store_query reaching = *query;
     enum err_code code;
-    /* Deltas that begin before the window count with what they have in it. Short ones of another
-     * series do not show that there is none of ten minutes; blocks state how far theirs reach, so
-     * those that do not reach the window cost nothing more. Where durations longer than an hour are
-     * found, the query runs again with a longer reach. */
+    /*
+     * Deltas that begin before the window count with the part inside it. Short ones of one series
+     * do not show that another sends none of ten minutes, so the first scan looks back an hour;
+     * blocks store how far theirs reach, so granules that do not reach the window cost nothing.
+     * When durations above an hour are found, the query runs again with a longer reach.
+     */
     reaching.reach_ns = NEIGHBOURS_REACH_NS;
     reaching.ahead_ns = 0;
     do {

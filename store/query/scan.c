@@ -21,27 +21,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A disk that many read of at once has a hundred reads on their way. */
+/* TASKS_AHEAD: enough reads in flight for a disk that several queries share. */
 enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64, TASKS_AHEAD = 256 };
 
 struct scan_state {
     const struct scan_source *source;
     enum scan_kind kind;
-    struct selector_set set;      /* none: every series */
-    bool matches_known_labels;    /* a series matches without labels that samples may have */
-    bool has_open_labels;         /* a series does not have a label that is compared */
-    bool block_has_sample_labels; /* samples of the block in hand may have a required label */
-    bool needs_sample_labels; /* a series lacks a required label that samples of its block may have
-                               */
-    bool needs_rerun;         /* the walk has to begin again, with are_known_enough */
-    uint64_t bytes_read;      /* by the walk that had to begin again */
-    struct flight_entry **entries; /* of open blocks in use */
-    struct flight_entry **stacks;  /* of these, the same with their stacks; NULL: not opened */
-    bool *stacks_failed;           /* of these: they could not be opened with them */
-    bool *are_dropped;             /* of these: store/block/oversized.h; entries has NULL */
-    size_t oversized_bytes;        /* that oversized blocks take, which are not left out */
-    size_t largest_dropped;        /* strings of the largest of those that are */
-    const struct catalogue_place **places; /* of these, and of the block in hand */
+    struct selector_set set;       /* none: every series matches */
+    bool matches_known_labels;     /* match series without labels that samples may have */
+    bool has_open_labels;          /* a series lacks a label that is compared */
+    bool block_has_sample_labels;  /* samples of the current block may have a required label */
+    bool needs_sample_labels;      /* a series lacks a required label that samples may have */
+    bool needs_rerun;              /* the scan has to run again, with matches_known_labels */
+    uint64_t bytes_read;           /* by the run that had to be repeated */
+    struct flight_entry **entries; /* open blocks in use, by block index */
+    struct flight_entry **stacks;  /* the same with their stacks; NULL: not opened */
+    bool *stacks_failed;           /* they could not be opened with stacks */
+    bool *are_dropped; /* oversized blocks left out (store/block/oversized.h); entries has NULL */
+    size_t oversized_bytes;                /* memory of the oversized blocks that are in use */
+    size_t largest_dropped;                /* strings of the largest block that was left out */
+    const struct catalogue_place **places; /* places of these, and of the current block */
     struct deletion_set *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
@@ -50,16 +49,17 @@ struct scan_state {
     uint32_t task_capacity;
     size_t text_bytes;    /* of types and series, in the arena */
     size_t block_bytes;   /* of the blocks in use */
-    struct buf text;      /* of the series in hand */
-    size_t granted_bytes; /* of the memory of all questions */
-    size_t needed_bytes;  /* more than there was room for; 0: there was */
-    uint32_t match_count; /* of series with selectors */
-    uint32_t ahead;       /* tasks that the disk was asked for */
-    bool is_last_try;     /* what is still missing now was not swapped */
-    bool is_reachable;    /* an object was read, so what cannot be is alone */
+    struct buf text;      /* of the current series */
+    size_t granted_bytes; /* share of the memory of all queries */
+    size_t needed_bytes;  /* bytes that were not granted; 0: all were */
+    uint32_t match_count; /* series compared with selectors */
+    uint32_t ahead;       /* tasks whose reads were announced */
+    bool is_last_try;     /* an object that is missing now was not swapped */
+    bool is_reachable;    /* the object store is reachable: a failing object is damaged */
 };
 
-/* Where one other can be read, that is so for all of the question. */
+/* One readable object proves that the store is reachable, for the rest of the query. From then on a
+ * failing object counts as damaged without another probe. */
 static bool is_damaged_alone(struct scan *scan, const char *object_key)
 {
     struct scan_state *state = scan->state;
@@ -72,7 +72,7 @@ static bool is_damaged_alone(struct scan *scan, const char *object_key)
     return scan->err->is_unreadable && state->is_reachable;
 }
 
-/* Is it something of this object that cannot be read, and not the disk? */
+/* Is it damage to this object, and not an outage? */
 static bool is_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
     return code == ERR_CORRUPT || (code == ERR_IO && is_damaged_alone(scan, object_key));
@@ -89,7 +89,7 @@ static void report_damage(const struct scan *scan, const char *object_key)
         source->damaged(source->damaged_context, &damage);
 }
 
-/* What cannot be read harms nobody else: the answer is without it, and says so. */
+/* Leaves out what is damaged and counts it; any other failure is the query's. */
 static enum err_code skip_broken(struct scan *scan, const char *object_key, enum err_code code)
 {
     if (!is_broken(scan, object_key, code))
@@ -158,7 +158,7 @@ static struct span take_sized(const uint8_t **at)
     return text;
 }
 
-/* Its type and labels were found to be no longer than they may. */
+/* find_match has checked that the type and labels fit into the buffer. */
 static uint32_t number_series(struct scan *scan, const struct dictionary *dictionary,
                               uint32_t index)
 {
@@ -197,7 +197,7 @@ static enum err_code fail_limit(const struct scan *scan, const char *what, const
                    limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
 }
 
-/* Names the series of the largest block, where that has a good part of the memory. */
+/* Names the series of the largest block if that takes a good part of the memory. */
 static enum err_code fail_memory(const struct scan *scan, size_t max_bytes)
 {
     enum { PART_WORTH_NAMING = 8 };
@@ -224,7 +224,7 @@ static enum err_code check_cpu(const struct scan *scan)
     return ERR_NONE;
 }
 
-/* A series that no selector finds: would its samples' labels be enough for one? */
+/* For a series that no selector matches: would labels of its samples be enough? */
 static enum err_code note_samples(struct scan *scan, const struct dictionary *dictionary,
                                   uint32_t series)
 {
@@ -243,7 +243,7 @@ static enum err_code find_match(struct scan *scan, const struct dictionary *dict
 {
     struct scan_state *state = scan->state;
     const struct selector_set *set = &state->set;
-    /* An expression may take long where a block holds many series. */
+    /* An expression may be slow, and a block may contain many series. */
     enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(scan);
     *ret_matches = set->count == 0;
     for (size_t i = 0; !*ret_matches && !code && i < set->count; i++) {
@@ -274,7 +274,7 @@ static void note_time(struct scan *scan, int64_t first_ns, int64_t last_ns)
     scan->last_ns = last_ns > scan->last_ns ? last_ns : scan->last_ns;
 }
 
-/* The first ordinal whose profile begins at moment or later. */
+/* The first ordinal whose profile begins at `moment` or later. */
 static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t count, int64_t moment)
 {
     uint32_t low = 0, high = count;
@@ -288,15 +288,17 @@ static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t coun
     return low;
 }
 
-/* Granules are in order of series: whether one matches, and its number, is found once. */
+/* State of the current series. Granules are in order of series, so a series is matched and numbered
+ * once. */
 struct series_state {
     uint32_t index; /* in the block */
     uint32_t number;
     bool matches;
     bool has_number;
     enum store_aggregation aggregation;
-    int64_t from_ns;  /* earlier profiles do not count: start_ns, less the query's reach */
-    int64_t until_ns; /* nor do these, and later ones: end_ns, and what the query has ahead */
+    /* profiles that begin earlier are out of reach: start_ns less the query's reach */
+    int64_t from_ns;
+    int64_t until_ns; /* so are those that begin then or later: end_ns plus the query's ahead_ns */
     struct deletion_set_windows deleted;
 };
 
@@ -307,7 +309,8 @@ static int64_t end_of(const struct block_profile *profile)
                                                                                    : end_ns;
 }
 
-/* A profile that ends by itself is no neighbour of one whose end the next one decides. */
+/* A delta with a duration needs no neighbours: only where the end of a profile depends on the next
+ * one do these matter. */
 static bool counts_as_neighbour(const struct block_profile *profile,
                                 enum store_aggregation aggregation)
 {
@@ -346,15 +349,15 @@ uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, u
     return end;
 }
 
-/* Which of the granule's profiles a query has. */
+/* The profiles of a granule that a query needs. */
 struct found_profiles {
     uint32_t first;
     uint32_t end;
-    uint32_t own_first; /* begin in the window, or reach into it */
+    uint32_t own_first; /* those that begin in the window or extend into it */
     uint32_t own_end;
 };
 
-/* Neighbours are at most those within the reach. */
+/* Extends the range by neighbours, at most those within the reach. */
 static void add_neighbours(const struct series_state *series, const struct block_profile *profiles,
                            uint32_t count, uint32_t start, struct found_profiles *found)
 {
@@ -399,7 +402,7 @@ static void keep_profiles(struct scan *scan, struct scan_task *task,
     task->profiles = kept;
 }
 
-/* The profiles first <= ordinal < end of those that were found are the task's. */
+/* Sets the task to the found profiles with first <= ordinal < end. */
 static void set_task_range(struct scan *scan, const struct found_profiles *found, uint32_t first,
                            uint32_t end, struct scan_task *task,
                            const struct block_profile *profiles)
@@ -416,7 +419,8 @@ static void set_task_range(struct scan *scan, const struct found_profiles *found
         keep_profiles(scan, task, profiles);
 }
 
-/* Nothing of it is in the window. Deltas that begin before it may reach into it, and are read. */
+/* True when nothing of the granule is in the window. A granule of deltas that begins before the
+ * window may extend into it, and is read. */
 static bool is_neighbour(const struct scan *scan, const struct series_state *series,
                          const struct block_granule *granule)
 {
@@ -430,7 +434,8 @@ static bool is_neighbour(const struct scan *scan, const struct series_state *ser
             (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
 }
 
-/* Which of the granule's profiles are of the window: none is first == end. */
+/* Finds the task's profiles; none: first == end. The list of profiles is read only if the window
+ * cuts the granule. */
 static enum err_code find_profiles(struct scan *scan, const struct series_state *series,
                                    struct scan_task *task)
 {
@@ -492,7 +497,7 @@ static bool has_labels(const struct store_series *series, const struct span *nam
     return true;
 }
 
-/* Series that match with labels of samples lack one that the only selector requires. */
+/* Series that match by labels of samples lack one that the only selector requires. */
 static bool has_required(const struct scan *scan, const struct store_series *series)
 {
     struct span names[SELECTOR_MAX_MATCHERS];
@@ -518,7 +523,7 @@ void scan_count_unlabelled(struct scan *scan, const struct span *names, size_t n
     }
 }
 
-/* A task for each run of profiles in the window that are not deleted. */
+/* Adds a task for each run of profiles in the window between deleted ranges. */
 static void add_runs(struct scan *scan, struct series_state *series, struct scan_task *task,
                      const struct block_profile *profiles)
 {
@@ -540,7 +545,7 @@ static void add_runs(struct scan *scan, struct series_state *series, struct scan
     }
 }
 
-/* Some of the granule's profiles may be deleted. */
+/* For a granule of which some profiles may be deleted. */
 static enum err_code add_undeleted(struct scan *scan, struct series_state *series,
                                    struct scan_task *task)
 {
@@ -556,8 +561,9 @@ static enum err_code add_undeleted(struct scan *scan, struct series_state *serie
     return ERR_NONE;
 }
 
-/* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
- * a part of it; that there are any is told of all the time from a block's first to its last. */
+/* An hour with totals only is in a result as a whole or not at all, however many blocks have a part
+ * of it. The hour is whole if the window contains its full 60 minutes; whether it has any data in
+ * the window is decided by the granule's first and last profile. */
 static enum err_code add_totals_task(struct scan *scan, struct series_state *series,
                                      struct scan_task *task)
 {
@@ -566,7 +572,7 @@ static enum err_code add_totals_task(struct scan *scan, struct series_state *ser
     int64_t first_ns, last_ns;
     scan_find_hour(granule, &first_ns, &last_ns);
     if (granule->end_ns < query->start_ns || granule->begin_ns >= query->end_ns)
-        return ERR_NONE; /* what reaches into the window is not known apart from the hour */
+        return ERR_NONE; /* the part in the window is unknown */
     const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
     const bool is_cut = deletion_set_has_any(&series->deleted, granule->begin_ns, granule->end_ns);
     if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
@@ -600,8 +606,8 @@ static int64_t reach_ahead(const struct store_query *query)
     return __builtin_add_overflow(query->end_ns, query->ahead_ns, &until_ns) ? INT64_MAX : until_ns;
 }
 
-/* It lies beyond the reach, or ends before the window begins, by what the block says of its
- * durations. A neighbour may be one without a duration: not where none lacks one. */
+/* True when the granule is beyond the reach, or ends before the window by its reach_ns. A neighbour
+ * may be a delta without a duration; a gapless granule has none. */
 static bool is_outside(const struct scan *scan, const struct series_state *series,
                        const struct block_granule *granule)
 {
@@ -700,7 +706,7 @@ static void record_oversized(struct scan *scan, uint32_t index)
     statistics->block_count--;
 }
 
-/* Takes memory for an oversized block; false: such blocks have their part of the query's memory. */
+/* Charges memory for an oversized block; false when such blocks have used up their share. */
 static bool charge_oversized(struct scan *scan, size_t bytes)
 {
     const size_t most = max_memory(scan->query) / OVERSIZED_QUERY_PART;
@@ -711,7 +717,7 @@ static bool charge_oversized(struct scan *scan, size_t bytes)
     return true;
 }
 
-/* A block whose strings do not fit is not opened with its stacks. */
+/* An oversized block that does not fit is not opened with its stacks. */
 static bool skips_stacks(struct scan *scan, uint32_t index)
 {
     const struct block *block = block_cache_get(scan->state->entries[index]);
@@ -722,7 +728,7 @@ static bool skips_stacks(struct scan *scan, uint32_t index)
     return true;
 }
 
-/* What cannot be opened is told of once. */
+/* Stores an outcome. A block that cannot be opened is reported once. */
 static enum err_code accept_stacks(struct scan *scan, uint32_t index,
                                    const struct block_cache_outcome *outcome)
 {
@@ -744,7 +750,7 @@ static enum err_code accept_stacks(struct scan *scan, uint32_t index,
     return scan_check_limits(scan, 0);
 }
 
-/* Of the blocks of these numbers, PARALLEL_MAX_THREADS at most. */
+/* Opens the stacks of the blocks with these indexes, PARALLEL_MAX_THREADS at most. */
 static enum err_code open_stacks(struct scan *scan, const uint32_t *indexes, size_t count,
                                  enum block_cache_part part)
 {
@@ -765,7 +771,7 @@ static enum err_code open_stacks(struct scan *scan, const uint32_t *indexes, siz
     return code;
 }
 
-/* The next blocks of tasks from `at` on that are not open with their stacks. */
+/* Finds the next blocks, from task `at` on, that are not open with their stacks. */
 static size_t find_unopened(struct scan *scan, uint32_t at, uint32_t *indexes, size_t most)
 {
     const struct scan_state *state = scan->state;
@@ -774,7 +780,7 @@ static size_t find_unopened(struct scan *scan, uint32_t at, uint32_t *indexes, s
         const uint32_t index = scan->tasks[at].block_index;
         if (scan->tasks[at].is_neighbour)
             continue;
-        const bool is_known = count && indexes[count - 1] == index; /* tasks are by block */
+        const bool is_known = count && indexes[count - 1] == index; /* tasks are ordered by block */
         if (!is_known && !state->stacks[index] && !state->stacks_failed[index] &&
             !skips_stacks(scan, index))
             indexes[count++] = index;
@@ -804,8 +810,8 @@ enum err_code scan_open_stacks(struct scan *scan, struct scan_task *task)
     return ERR_NONE;
 }
 
-/* With the task's block those that come next, as many as a crew has in hand at once: what they take
- * is known, and may be too much, when they are open. */
+/* Opens the task's block and the next ones, as many as there are threads: their memory is known
+ * only when they are open, and may be too much. */
 static enum err_code open_stacks_from(struct scan *scan, uint32_t at, enum block_cache_part part)
 {
     const uint32_t index = scan->tasks[at].block_index;
@@ -900,7 +906,7 @@ static enum err_code scan_place(struct scan *scan, const struct catalogue_place 
     return code ? code : scan_check_limits(scan, 0);
 }
 
-/* PARALLEL_MAX_THREADS at most. */
+/* Scans up to PARALLEL_MAX_THREADS blocks, which are opened in parallel. */
 static enum err_code scan_batch(struct scan *scan, const struct catalogue_place *places,
                                 size_t count)
 {
@@ -954,10 +960,14 @@ static enum err_code scan_places(struct scan *scan)
 }
 
 /*
- * A series that lacks a required label may have samples with it. Which series match is decided for
- * the whole window, or the values of gauges and counters would depend on how blocks were merged: so
- * the walk begins again, and takes the series that match but for such labels. Others that match by
- * their own labels stay as they are.
+ * Finds the tasks. A series that lacks a required label may have samples with it. Which series
+ * match has to be decided for the whole window, or the values of gauges and counters would depend
+ * on how blocks were merged: so the scan runs a second time and takes the series that match except
+ * for such labels. Series that match by their own labels are unaffected.
+ *
+ * Example: {service="api", thread="gc"} with series that have no label `thread`, and a block whose
+ * samples have one. The first run matches nothing and sets needs_sample_labels. The second run
+ * takes all series with service="api", and row_labels compares `thread` of each sample.
  */
 static enum err_code find_tasks(struct scan *scan)
 {
@@ -971,14 +981,14 @@ static enum err_code find_tasks(struct scan *scan)
     return code;
 }
 
-/* ---- for answers ---- */
+/* ---- for queries ---- */
 
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct store_type *)a)->name, ((const struct store_type *)b)->name);
 }
 
-/* The types by name, as many as a message holds. */
+/* Lists the types by name, as many as fit into a message. */
 static const char *list_types(const struct scan *scan)
 {
     enum { ROOM = ERR_MESSAGE_BYTES / 2 };
@@ -1000,8 +1010,8 @@ static const char *list_types(const struct scan *scan)
     return arena_strndup(scan->arena, list.data, list.size);
 }
 
-/* Which types have a profile before the window's end. Those that begin later, and were found as
- * neighbours of the window, have no value in it. */
+/* Finds the types with a profile before the window's end. The others were found only as neighbours
+ * after the window, and have no value in it. */
 static bool *find_types_in_window(const struct scan *scan, bool *ret_are_all)
 {
     bool *are_in_window = arena_new(scan->arena, bool, scan->type_count);
@@ -1016,7 +1026,7 @@ static bool *find_types_in_window(const struct scan *scan, bool *ret_are_all)
     return are_in_window;
 }
 
-/* Numbers of series and types that stay change; series that go have UINT32_MAX. */
+/* Renumbers the series and types that stay; series that are removed get UINT32_MAX. */
 static uint32_t *keep_series(struct scan *scan, const bool *are_in_window)
 {
     uint32_t *types = arena_new(scan->arena, uint32_t, scan->type_count);
@@ -1080,7 +1090,7 @@ enum err_code scan_check_magnitude(const struct scan *scan)
     return ERR_NONE;
 }
 
-/* What it may hold was asked for before, or is asked for now. */
+/* Asks for more of the shared memory, unless it was granted before. */
 static enum err_code request_memory(const struct scan *scan, size_t bytes)
 {
     const struct store_memory *memory = scan->query->memory;
@@ -1155,7 +1165,7 @@ enum err_code scan_note_read(struct scan *scan, struct scan_task *task, uint64_t
     return skip_broken(scan, object_key, code);
 }
 
-/* tasks NULL: the walk's. */
+/* tasks NULL: the scan's. */
 static void read_ahead(struct scan *scan, struct scan_task *const *tasks, uint32_t task_count,
                        uint32_t at)
 {
@@ -1198,7 +1208,7 @@ void scan_sort_by_series(struct scan *scan)
         qsort(scan->tasks, scan->task_count, sizeof(*scan->tasks), compare_tasks);
 }
 
-/* ---- from beginning to end ---- */
+/* ---- running a scan ---- */
 
 static enum err_code parse_selectors(struct scan *scan)
 {
@@ -1219,7 +1229,7 @@ static enum err_code parse_selectors(struct scan *scan)
 
 static void scan_fini(struct scan *scan)
 {
-    for (uint32_t i = scan->block_count; i > 0; i--) { /* not all may stay: those merged last do */
+    for (uint32_t i = scan->block_count; i > 0; i--) { /* the cache keeps those returned last */
         flight_cache_unref(scan->state->stacks[i - 1]);
         flight_cache_unref(scan->state->entries[i - 1]);
     }
@@ -1260,6 +1270,13 @@ static enum err_code scan_once(struct scan_state *state, const struct store_quer
     return code;
 }
 
+/*
+ * A scan runs again in three cases. An object is missing that the catalogue named (ERR_NOT_FOUND):
+ * a compaction swapped it after the catalogue was read; after TRIES runs the object counts as lost.
+ * Series were found to need labels of samples (needs_rerun): the bytes of the first run count too.
+ * The memory of all queries was used up (ERR_BUSY with needed_bytes): the query has freed
+ * everything and waits for its share. The last two do not count as tries.
+ */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
                        enum err_code (*answer)(struct scan *scan, void *context), void *context,
@@ -1277,7 +1294,7 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
                                     .is_last_try = i == TRIES - 1};
         code = scan_once(&state, query, arena, answer, context, err);
         if (!code && state.needs_rerun)
-            code = ERR_NOT_FOUND; /* again */
+            code = ERR_NOT_FOUND; /* run again */
         else if (code == ERR_BUSY && state.needed_bytes) {
             code = query->memory->wait(query->memory->context, state.needed_bytes,
                                        max_memory(query), err);
@@ -1289,11 +1306,11 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
     return code;
 }
 
-/* ---- a type that is not there ---- */
+/* ---- explaining an empty result ---- */
 
 struct explanation {
     const struct store_query *query;
-    const char *types; /* that there are; NULL: one of them is meant */
+    const char *types; /* types of the window; NULL: the query names one of them */
 };
 
 static enum err_code explain_missing_type(struct scan *scan, void *context)

@@ -8,7 +8,8 @@
 
 /* ---- steps ---- */
 
-/* Since the begin of the first step, which may lie before what 64 bits hold. */
+/* Time since the begin of the first step, which may be before INT64_MIN: unsigned arithmetic wraps
+ * correctly. */
 static uint64_t offset_of(const struct spread_steps *steps, int64_t time_ns)
 {
     return (uint64_t)time_ns - (uint64_t)steps->start_ns + (uint64_t)steps->lead_ns;
@@ -39,7 +40,7 @@ void spread_find_step(const struct spread_steps *steps, uint32_t step, int64_t *
     *ret_end_ns = (int64_t)(origin_ns + begin_ns + length_ns);
 }
 
-/* ---- an object ---- */
+/* ---- lifetime ---- */
 
 void spread_init(struct spread *spread, const struct spread_steps *steps)
 {
@@ -87,7 +88,7 @@ static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t 
     return mem_resize(array, *capacity, size);
 }
 
-/* Most series have one group: its sums are found by their step. */
+/* Most series have one group: the indexes of its sums are in an array by step. */
 static uint32_t find_number(struct spread *spread, uint32_t group, uint32_t step)
 {
     if (spread->sum_count && group != spread->sums[0].group)
@@ -124,15 +125,17 @@ void spread_add_at(struct spread *spread, uint32_t group, int64_t time_ns, int64
 
 /* ---- values of a known duration ---- */
 
-/* Durations of profiles are what senders say: an end past the last moment is that. */
+/* Senders choose durations: an end beyond INT64_MAX is clamped. */
 static int64_t end_of(int64_t begin_ns, int64_t duration_ns)
 {
     int64_t end_ns;
     return __builtin_add_overflow(begin_ns, duration_ns, &end_ns) ? INT64_MAX : end_ns;
 }
 
-/* The first part_ns of the value's time have this of it. Value and part have 63 bits each, so that
- * their product takes no unit any more: the remainder does. */
+/*
+ * value * SPREAD_UNIT * part_ns / duration_ns, truncated. value and part_ns have 63 bits each, so
+ * their product leaves no space for the unit: the quotient is scaled, and the remainder by itself.
+ */
 static __int128 first_part(int64_t value, uint64_t part_ns, int64_t duration_ns)
 {
     if (part_ns == 0 || part_ns == (uint64_t)duration_ns)
@@ -144,7 +147,7 @@ static __int128 first_part(int64_t value, uint64_t part_ns, int64_t duration_ns)
     return whole * SPREAD_UNIT + (is_narrow ? (int64_t)scaled / duration_ns : scaled / duration_ns);
 }
 
-/* Step by step: from_ns and to_ns lie in the window. */
+/* Adds the parts of a value step by step; from_ns and to_ns are in the window. */
 static void add_in_parts(struct spread *spread, uint32_t group, int64_t begin_ns,
                          int64_t duration_ns, int64_t value, int64_t from_ns, int64_t to_ns)
 {
@@ -187,7 +190,7 @@ static void add_known(struct spread *spread, uint32_t group, int64_t begin_ns, i
         spread_add_at(spread, group, from_ns, 0);
 }
 
-/* ---- levels ---- */
+/* ---- gauges ---- */
 
 static void add_gauge(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t end_ns,
                       int64_t value)
@@ -268,7 +271,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the distances; 0: there is but one begin. */
+/* The median of the distances; 0: there is only one begin. */
 static int64_t find_interval(const struct spread *spread)
 {
     const uint32_t count = spread->time_count - 1;
@@ -283,8 +286,8 @@ static int64_t find_interval(const struct spread *spread)
     return interval_ns;
 }
 
-/* The time that the profiles of times_ns[i] cover: nothing where they are alone outside the window,
- * and have no step. */
+/* The time that the profiles of times_ns[i] cover. Empty when a delta is alone and outside the
+ * window: it has no step. */
 static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_begin_ns,
                        int64_t *ret_end_ns)
 {
@@ -303,7 +306,7 @@ static void find_cover(const struct spread *spread, uint32_t i, int64_t *ret_beg
 static void place_values(struct spread *spread)
 {
     int64_t begin_ns = 0, end_ns = 0;
-    uint32_t place = UINT32_MAX; /* most values come in order of time */
+    uint32_t place = UINT32_MAX; /* values mostly come in order of time */
     for (uint32_t i = 0; i < spread->unknown_sums; i++) {
         const struct spread_unknown *one = &spread->unknown[i];
         if (place == UINT32_MAX || spread->times_ns[place] != one->time_ns) {
@@ -336,7 +339,8 @@ static void place_unknown(struct spread *spread)
     place_values(spread);
 }
 
-/* A gap that counts as covered is a small part of a step and of the window, too. */
+/* The longest gap that counts as covered: a small part of the shortest duration, of a step and of
+ * the window. */
 static int64_t find_slack(const struct spread *spread)
 {
     const struct spread_steps *steps = &spread->steps;

@@ -10,7 +10,7 @@
 
 enum { FIRST_CAPACITY = 1024, NO_LOCATION = 0 };
 
-/* Where a stack was seen first. */
+/* Where a stack occurred first. */
 struct origin {
     uint32_t block;
     uint32_t stack;
@@ -50,7 +50,7 @@ void stack_union_destroy(struct stack_union *stacks)
     mem_free(stacks);
 }
 
-/* Where questions go series by series the same blocks come again and again. */
+/* A query that goes series by series adds the same blocks again and again. */
 static uint32_t number_of_block(struct stack_union *stacks, const struct block *block)
 {
     if (stacks->block_count && stacks->blocks[stacks->last_block] == block)
@@ -83,7 +83,8 @@ static void add_stack(struct stack_union *stacks, const struct origin *origin)
     memset(stacks->sums + (size_t)number * stacks->width, 0, stacks->width * sizeof(int64_t));
 }
 
-/* Nobody knows the hashes' seed, so nobody makes two meet. Group 0 leaves them as they are. */
+/* Mixes the group into a hash. The seed of the hashes is secret, so collisions cannot be provoked.
+ * Group 0 leaves a hash unchanged. */
 static struct stack_hash hash_in_group(struct stack_hash hash, uint32_t group)
 {
     return (struct stack_hash){.low = hash.low ^ group * UINT64_C(0x9e3779b97f4a7c15),
@@ -157,13 +158,13 @@ int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
 
 /* ---- as a profile ---- */
 
-/* The value of a sample of the profile; 0: it is none. */
+/* The value of a sample of the profile; 0: the stack is no sample. */
 static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
 {
     return row_labels_stays(stacks->origins[stack].group) ? stack_union_sums(stacks, stack)[0] : 0;
 }
 
-/* What of one block is in the profile already: its locations there, plus 1. */
+/* Tables of one block that were copied into the profile: numbers there, plus 1; 0: not copied. */
 struct block_tables {
     uint32_t *strings;
     uint32_t *locations;
@@ -243,7 +244,7 @@ static uint32_t make_location(struct profile_build *profile_build,
     return profile_builder_location(profile_build->builder, &location, lines, location.line_count);
 }
 
-/* Of most blocks no stack is the first of its kind. */
+/* Allocates a block's tables at first use: most blocks contribute no new stack. */
 static void begin_block(struct profile_build *profile_build, uint32_t block_number)
 {
     const struct block *block = profile_build->stacks->blocks[block_number];
@@ -256,7 +257,8 @@ static void begin_block(struct profile_build *profile_build, uint32_t block_numb
     };
 }
 
-/* Frames of one hash, whichever blocks they stand in, are one location; plus 1. */
+/* Copies a frame; frames with equal hashes, of whichever block, are one location. Returns its
+ * number plus 1. */
 static uint32_t place_location(struct profile_build *profile_build, uint32_t block_number,
                                uint32_t index)
 {
@@ -278,16 +280,23 @@ static uint32_t place_location(struct profile_build *profile_build, uint32_t blo
     return block_tables->locations[index] = profile_build->location_of_frame[number] + 1;
 }
 
-/* The stack that was placed last, which ends at `node` of its block's tree. */
+/* The stack that was copied last; it ends at `node` of its block's tree. */
 struct last_stack {
-    const struct stacks *tree; /* NULL: none was */
+    const struct stacks *tree; /* NULL: none */
     uint32_t node;
 };
 
 /*
- * From the leaf on, chain by chain. Returns where the next stack begins. In preorder, what calls a
- * node and does not lie behind an earlier one calls that, too: so of a stack that comes behind the
- * one before it, what both have in common is copied.
+ * Appends the frames of a stack, leaf first, and returns the position after them.
+ *
+ * In preorder, the callers that two stacks share are those callers of the later one whose node is
+ * not after the end of the earlier one. So when the stack before was of the same tree and ends at
+ * an earlier node `common`, the new frames are those of nodes after `common`, and the rest is
+ * copied from the end of the stack before.
+ *
+ * Example: nodes 1 main, 2 a, 3 b, 4 c (called by a). Stack b-a-main ends at node 3, then c-a-main
+ * at node 4. Only node 4 is after node 3; its caller is node 2 with depth 2, so c is appended and
+ * the last two frames of the stack before, a and main, are copied.
  */
 static uint64_t place_stack(struct profile_build *profile_build, const struct origin *origin,
                             struct last_stack *last, uint32_t *stack, uint64_t at)
@@ -432,7 +441,7 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     enum err_code code = profile_builder_take(builder, &profile, err);
     if (code)
         return code;
-    /* The builder interns samples one by one; these are distinct already. */
+    /* The builder would intern each sample; these are distinct already. */
     profile->sample_count = samples.count;
     profile->stack_start = samples.starts;
     profile->stack = samples.stack;

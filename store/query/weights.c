@@ -12,7 +12,7 @@ struct weighing {
     struct weights *weights;
     struct neighbours neighbours;
     struct coverage covered; /* of all series */
-    /* The series in hand: */
+    /* The current series: */
     int64_t *times_ns;
     int64_t *ends_ns;
     uint32_t time_count;
@@ -33,7 +33,8 @@ static void note_times(struct weighing *weighing, const struct scan_task *task,
         weighing->ends_ns = mem_resize(weighing->ends_ns, weighing->time_capacity, sizeof(int64_t));
     }
     for (uint32_t i = 0; i < count; i++) {
-        weight->holds_ns[i] = profiles[i].time_ns; /* until all are known */
+        /* replaced by the weight once all times are known */
+        weight->holds_ns[i] = profiles[i].time_ns;
         weighing->times_ns[weighing->time_count++] = profiles[i].time_ns;
         neighbours_note(&weighing->neighbours, profiles[i].time_ns);
     }
@@ -84,7 +85,7 @@ static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint
     return code ? code : read_neighbours(weighing, begin, end, false);
 }
 
-/* Until when each moment holds, and what of it lies in the window. */
+/* Finds until when each snapshot holds, and adds the part in the window to the coverage. */
 static void find_ends(struct weighing *weighing)
 {
     const struct store_query *query = weighing->scan->query;
@@ -123,8 +124,8 @@ static int64_t find_hold(const struct weighing *weighing, int64_t time_ns)
     return time_ns < end_ns ? end_ns - time_ns : 0;
 }
 
-/* Of an hour of which totals alone are kept nothing is known of single snapshots: each of its
- * moments has an equal part, whichever granules they are in. */
+/* An hour with totals only does not record which snapshot has which value: each of its snapshot
+ * times has an equal part, whichever granule it is in. */
 static double find_hour_mean(const struct weighing *weighing, const struct block_granule *granule)
 {
     int64_t first_ns, last_ns;
@@ -141,7 +142,7 @@ static double find_hour_mean(const struct weighing *weighing, const struct block
     return count ? sum_ns / count : 0;
 }
 
-/* Those that hold in the window lie together, since their ends ascend as they do. */
+/* Snapshots that hold in the window are adjacent, since their ends ascend as their begins do. */
 static void weigh_task(struct weighing *weighing, const struct scan_task *task)
 {
     struct weight *weight = &weighing->weights->tasks[task - weighing->scan->tasks];
