@@ -261,7 +261,8 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
 enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err)
 {
     return found == wanted ? ERR_NONE
-                           : err_set(err, ERR_CONFLICT, "what was merged is another's by now");
+                           : err_set(err, ERR_CONFLICT,
+                                     "the lease was lost: another server merges these blocks");
 }
 
 /* Checks that this writer and the tenant exist, and locks both until the transaction ends. */

@@ -73,7 +73,7 @@ enum err_code retention_create(struct arena *arena, const struct catalogue_rules
         enum err_code code = selector_parse_stored(arena, span_text(rule->selector),
                                                    &retention->rules[i].selector, err);
         if (code)
-            return err_add(err, "rule %u of what is kept for how long", i + 1);
+            return err_add(err, "retention rule %u", i + 1);
     }
     *ret_retention = retention;
     return ERR_NONE;

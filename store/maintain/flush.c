@@ -467,12 +467,14 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
         bytes += waiting[i].block->size;
     if (flusher->waiting_bytes &&
         flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
-        err_set(err, ERR_BUSY, "more profiles wait to be written than this server may hold");
+        err_set(err, ERR_BUSY, "too many profiles wait to be written: send them again");
         err->retry_after_s = 2;
         return ERR_BUSY;
     }
     if (is_stuck(flusher)) {
-        err_set(err, ERR_BUSY, "profiles cannot be stored at the moment");
+        err_set(
+            err, ERR_BUSY,
+            "profiles cannot be stored now, since writing them takes too long: send them again");
         err->retry_after_s = 5;
         return ERR_BUSY;
     }

@@ -1143,10 +1143,11 @@ static enum err_code compute_range(struct scan *scan, void *context)
     range->aggregation = scan->type_count ? scan->types[0].aggregation : STORE_SUM;
     if (range->query->is_by_timestamps && range->aggregation != STORE_SUM)
         return err_set(scan->err, ERR_INVALID,
-                       "moments: %s is no delta: what it tells is of its profiles' begins",
+                       "moments: %s is not a delta and has no timestamps: leave out moments",
                        scan->types[0].name);
     if (range->query->is_rate && range->aggregation == STORE_MEAN)
-        return err_set(scan->err, ERR_INVALID, "rate: %s is a level, which has none",
+        return err_set(scan->err, ERR_INVALID,
+                       "rate: %s is a gauge, which has no rate: set rate=false",
                        scan->types[0].name);
     range_fini(range); /* from an earlier run of the scan */
     spread_init(&range->spread, &range->steps);

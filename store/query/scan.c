@@ -192,9 +192,8 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
 
 static enum err_code fail_limit(const struct scan *scan, const char *what, const char *limit)
 {
-    return err_set(scan->err, ERR_LIMIT,
-                   "this question %s: ask for fewer series or less time%s%s%s", what,
-                   limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
+    return err_set(scan->err, ERR_LIMIT, "this query %s: select fewer series or less time%s%s%s",
+                   what, limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
 }
 
 /* Names the series of the largest block if that takes a good part of the memory. */
@@ -220,7 +219,7 @@ static enum err_code check_cpu(const struct scan *scan)
 {
     const struct store_query *query = scan->query;
     if (query->cpu_deadline_ns && parallel_cpu_ns() > query->cpu_deadline_ns)
-        return fail_limit(scan, "takes longer than it may", query->texts.cpu);
+        return fail_limit(scan, "takes more CPU time than it may", query->texts.cpu);
     return ERR_NONE;
 }
 
@@ -1073,8 +1072,8 @@ enum err_code scan_check_types(struct scan *scan)
     if (scan->type_count <= 1)
         return ERR_NONE;
     return err_set(scan->err, ERR_INVALID,
-                   "query: %" PRIu32 " profile types match, ask for one of them: %s",
-                   scan->type_count, list_types(scan));
+                   "query: %" PRIu32 " profile types match: name one of them: %s", scan->type_count,
+                   list_types(scan));
 }
 
 enum err_code scan_check_magnitude(const struct scan *scan)
@@ -1101,7 +1100,7 @@ static enum err_code request_memory(const struct scan *scan, size_t bytes)
     if (bytes <= state->granted_bytes)
         return ERR_NONE;
     state->needed_bytes = bytes;
-    return err_set(scan->err, ERR_BUSY, "other questions need the memory");
+    return err_set(scan->err, ERR_BUSY, "other queries use the memory: try again");
 }
 
 enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
@@ -1112,7 +1111,8 @@ enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
              state->series_capacity * sizeof(*scan->series) +
              state->task_capacity * sizeof(*scan->tasks);
     if (wait_limit_is_cancelled(&query->wait_limit))
-        return err_set(scan->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
+        return err_set(scan->err, ERR_CANCELLED,
+                       "the client no longer waits: send the query again");
     if (bytes > max_memory(query))
         return fail_memory(scan, max_memory(query));
     if (query->max_read_bytes && scan->statistics.bytes_read > query->max_read_bytes)
@@ -1121,8 +1121,7 @@ enum err_code scan_check_limits(const struct scan *scan, size_t bytes)
     if (code)
         return code;
     if (wait_limit_is_late(&query->wait_limit))
-        return fail_limit(scan, "is not answered within the time that it may take",
-                          query->texts.time);
+        return fail_limit(scan, "takes longer than its time limit", query->texts.time);
     return request_memory(scan, bytes);
 }
 
@@ -1352,6 +1351,6 @@ enum err_code scan_explain_nothing(const struct scan_source *source,
     if (code || !explanation.types)
         return code;
     return err_set(err, ERR_NOT_FOUND,
-                   "query: no profile of this window is of that type; there are: %s",
+                   "query: the window has no profile of that type; there are: %s",
                    explanation.types);
 }

@@ -416,7 +416,7 @@ def test_moments_are_of_deltas_alone(server):
     assert client.post("/api/v1/profiles", body=heap).status == 200
     for query in HEAP_NAMES:
         answer = client.get("/api/v1/query_range", query={**window, "query": query, "moments": "true"})
-        assert answer.status == 400 and "is no delta" in answer.json()["detail"], answer
+        assert answer.status == 400 and "is not a delta" in answer.json()["detail"], answer
 
 
 def test_a_window_without_samples_is_empty_whatever_the_labels(server):

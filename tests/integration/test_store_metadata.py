@@ -320,7 +320,7 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
     ({"step": "1us"}, 400, "at least a millisecond"),
     ({"step": "1ms"}, 413, "more than 11000"),
     ({"rate": "yes"}, 400, "rate must be true, false or auto"),
-    ({"rate": "true", "query": "inuse_space"}, 400, "is a level"),
+    ({"rate": "true", "query": "inuse_space"}, 400, "is a gauge"),
     ({"query": "process_cpu"}, 400, "2 profile types match"),
     ({"focus": "("}, 400, "focus"),
     ({"hide": "x"}, 400, "hide"),
