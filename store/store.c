@@ -20,7 +20,7 @@
 #include "store/query/series_list.h"
 #include "store/query/stack_filter.h"
 
-enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of what is kept of answers */ };
+enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of the memory for cached results */ };
 
 struct store {
     struct store_options options;
@@ -101,7 +101,7 @@ struct store_addition {
     struct flush_item *items;
     uint32_t count;
     uint32_t capacity;
-    bool is_expected; /* by the flusher */
+    bool is_expected; /* announced to the flusher */
 };
 
 struct store_addition *store_addition_create(struct store *store, int64_t tenant_id)

@@ -13,8 +13,8 @@ static bool is_gauge(struct span type)
     return span_starts_with(type, "inuse_") || span_starts_with(type, "live");
 }
 
-/* What is neither delta nor level was counted since a start: lib/profile/batch/batch_type.h decides
- * when profiles come in, and calls all else deltas. */
+/* A type that is neither delta nor gauge is a counter. lib/profile/batch/batch_type.h decides at
+ * ingest what is a delta. */
 enum store_aggregation aggregation_of_type(const struct dictionary *dictionary, uint32_t series)
 {
     const struct batch_type *type = &dictionary->series[series].type;

@@ -32,7 +32,8 @@ PACK_INLINE struct layout widest_layout(const uint32_t *values, size_t count)
     return (struct layout){.width = (uint8_t)bits_of(all)};
 }
 
-/* The width with the fewest bytes: each step down saves bits of all and patches some more. */
+/* Finds the width with the fewest bytes. Starting at the widest number, each step down saves a bit
+ * of all numbers and patches a few more. */
 static struct layout choose_layout(const uint32_t *values, size_t count)
 {
     unsigned count_of_bits[BITS_MAX + 1] = {0};
@@ -117,7 +118,7 @@ static void append_patches(struct buf *output, const uint32_t *values, size_t co
             continue;
         positions[found++] = (uint8_t)i;
         const uint32_t above = values[i] >> layout->width;
-        memcpy(bits + used, &above, sizeof(above)); /* the next patch covers what is too much */
+        memcpy(bits + used, &above, sizeof(above)); /* the next patch overwrites the excess bytes */
         used += layout->patch_bytes;
     }
     assert(found == layout->patch_count);
@@ -206,8 +207,8 @@ void bitpack_append_u64(struct buf *output, const uint64_t *values, size_t count
 
 /* ---- unpacking ---- */
 
-/* Everything but the data is known when this is compiled for one width: 32 rows of a load, two
- * shifts and a mask each. */
+/* All but the data is a compile-time constant for one width: 32 rows of a load, two shifts and a
+ * mask each. */
 PACK_INLINE void unpack_row(const uint8_t *input, uint32_t *values, unsigned width, unsigned row)
 {
     const unsigned bit = row * width, shift = bit % BITS_MAX;
@@ -223,8 +224,8 @@ PACK_INLINE void unpack_row(const uint8_t *input, uint32_t *values, unsigned wid
     memcpy(values + (size_t)row * LANES, &value, sizeof(value));
 }
 
-/* Stores like all others: what compilers make of setting 1 KB to 0 takes longer to begin than to
- * do, so that they must not see that it is 0. */
+/* Plain stores: a compiler would otherwise call memset, whose start takes longer than writing 1 KB.
+ * So it must not see that the value is 0. */
 PACK_INLINE void unpack_zeros(uint32_t *values)
 {
     lanes zeros = {0};
@@ -234,7 +235,9 @@ PACK_INLINE void unpack_zeros(uint32_t *values)
 }
 
 #if IS_SANITIZED
-/* The same rows, not compiled for each width: checked twice over, 2,000 rows take minutes. */
+/*
+ * The same as a loop for all widths: with sanitizers, compiling 2,000 unrolled rows takes minutes.
+ */
 static void unpack_full(const uint8_t *input, uint32_t *values, unsigned width)
 {
     assert(width <= BITS_MAX);
@@ -290,7 +293,7 @@ static void unpack_rest(const uint8_t *input, uint32_t *values, size_t count, un
     }
 }
 
-/* Patches of one size: a load of bytes known when this is compiled. */
+/* Patches of one size, a compile-time constant. */
 PACK_INLINE bool apply_patches_of(const uint8_t *positions, unsigned count_of_patches,
                                   unsigned width, uint32_t *values, size_t count,
                                   const unsigned patch_bytes)
@@ -322,8 +325,7 @@ PACK_INLINE bool apply_patches(const uint8_t *at, const struct layout *layout, u
     }
 }
 
-/* Cuts a run off *rest: its layout and what follows the header; false when there is no whole one.
- */
+/* Takes a run off *rest: its layout and the bytes after the header; false when it is incomplete. */
 PACK_INLINE bool cut_run(struct span *rest, size_t count, struct layout *ret_layout,
                          const uint8_t **ret_data)
 {

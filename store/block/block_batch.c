@@ -1,5 +1,5 @@
-/* A batch as one block: rows are brought in order by two counting sorts, since stacks and granules
- * are small numbers. About 30 ns a sample beside the dictionary. */
+/* Writes a batch as one block. Rows are sorted by two counting sorts, since stacks and granules are
+ * small numbers: about 30 ns per sample besides the dictionary. */
 #include "store/block/block_write.h"
 
 #include "lib/base/mem.h"
@@ -196,7 +196,9 @@ static enum err_code append_granule(const struct layout *layout, const struct gr
     return block_writer_append(writer, &rows, err);
 }
 
-/* About what the block will have: more would be room for nothing, less is copied while it grows. */
+/*
+ * An estimate of the block's size: too much wastes memory, too little costs copies while it grows.
+ */
 static size_t estimate_bytes(const struct dictionary *dictionary, uint32_t sample_count)
 {
     enum { OF_FRAME = 2, OF_LOCATION = 16, OF_SAMPLE = 12, OF_BLOCK = 8192 };
@@ -204,11 +206,12 @@ static size_t estimate_bytes(const struct dictionary *dictionary, uint32_t sampl
     size_t bytes = OF_BLOCK + (size_t)dictionary->stacks.node_count * OF_FRAME +
                    (size_t)tables->location_count * OF_LOCATION + (size_t)sample_count * OF_SAMPLE;
     for (uint32_t i = 0; i < tables->string_count; i++)
-        bytes += tables->strings[i].size / 2; /* the rest is as in the one before */
+        bytes += tables->strings[i].size / 2; /* the other half is shared with the string before */
     return bytes;
 }
 
-/* A granule's sums are exact only below 2^63; whoever sends more is told before anything is kept.
+/*
+ * A granule's sums are exact only below 2^63; larger batches are refused before anything is stored.
  */
 static enum err_code check_sums(const struct batch *batch, struct err *err)
 {

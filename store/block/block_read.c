@@ -13,10 +13,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Most questions (values over time, series, lists) need none: made for the first that does. */
+/* Hashes, computed at first use: most queries (values over time, series, lists) need none. */
 struct late_hashes {
     pthread_mutex_t mutex;
-    struct arena *arena; /* NULL: not made yet */
+    struct arena *arena; /* NULL: not computed */
     uint64_t seed;
     struct stack_hashes made;
     const struct stack_hashes *_Atomic ready;
@@ -24,13 +24,13 @@ struct late_hashes {
 
 struct block {
     struct block_source source;
-    void (*release)(void *context); /* of who lends the source and more; NULL: it is its own */
+    void (*release)(void *context); /* of the block that lends the source; NULL: it is its own */
     void *lender;
     struct arena *arena;
     struct block_footer footer;
     struct dictionary dictionary;
     struct late_hashes *hashes;
-    const struct block_granule *granules; /* those of series totals behind the others */
+    const struct block_granule *granules; /* series totals follow the others */
     uint64_t opening_bytes;
 };
 
@@ -48,7 +48,7 @@ struct block_source block_source_memory(const struct span *bytes, const char *na
 {
     return (struct block_source){
         .read = read_from_memory,
-        .context = (void *)(uintptr_t)bytes, /* only read */
+        .context = (void *)(uintptr_t)bytes, /* only read from */
         .size = bytes->size,
         .name = name,
     };
@@ -136,7 +136,7 @@ static enum err_code read_section(struct block *block, enum block_section sectio
                        names[section]);
     const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
     const size_t flat_bytes = (size_t)place->flat_bytes;
-    if (stored.size == flat_bytes && bytes.data != room->data) { /* in memory, and stays there */
+    if (stored.size == flat_bytes && bytes.data != room->data) { /* in memory already */
         *ret_flat = stored;
         return ERR_NONE;
     }
@@ -155,7 +155,7 @@ static enum err_code read_section(struct block *block, enum block_section sectio
     return ERR_NONE;
 }
 
-/* Moments that are counted stand in the details: whoever makes room for them relies on it. */
+/* Timestamps are in the details, which must exist where any are counted: callers rely on it. */
 static bool has_sound_timestamps(const struct block_granule *granule)
 {
     return granule->flags & BLOCK_HAS_TIMESTAMPS ? granule->extent_bytes[BLOCK_DETAILS] > 0
@@ -174,7 +174,7 @@ static bool is_sound(const struct block *block, const struct block_granule *gran
            granule->offset <= block->source.size - bytes && has_sound_timestamps(granule);
 }
 
-/* Series totals say of all granules of their series together what these say of themselves. */
+/* Series totals must agree with the sums of their granules' fields. */
 static bool are_series_totals_sound(const struct block *block)
 {
     const struct block_granule *granules = block->granules;
@@ -231,7 +231,7 @@ static void read_section_ahead(const struct block *block, enum block_section sec
                block->footer.sections[section].stored_bytes);
 }
 
-/* Those that are wanted; the others are empty. */
+/* Reads the wanted sections; the others stay empty. */
 static enum err_code read_sections(struct block *block, const enum block_section *wanted,
                                    size_t wanted_count, struct arena *scratch,
                                    struct span sections[BLOCK_SECTION_COUNT], struct err *err)
@@ -419,7 +419,7 @@ size_t block_memory(const struct block *block)
 
 /* ---- granules ---- */
 
-/* An array that grows and is used again. */
+/* A growing array that is reused. */
 struct room {
     void *data;
     size_t bytes;
@@ -428,7 +428,7 @@ struct room {
 struct block_cursor {
     struct buf stored;
     struct column_reader columns;
-    struct column_reader more_columns; /* where two are needed at once */
+    struct column_reader more_columns; /* for callers that need two at once */
     struct room stacks;
     struct room counts;
     struct room sums;
@@ -553,7 +553,7 @@ enum err_code block_read_profiles(const struct block *block, const struct block_
     return ERR_NONE;
 }
 
-/* Stored numbers to what they mean: the value of `rows` rows together. */
+/* The value of `rows` rows together, from its stored form. */
 static inline int64_t expand_value(const struct block_granule *granule, uint64_t stored,
                                    uint32_t rows)
 {
@@ -562,14 +562,14 @@ static inline int64_t expand_value(const struct block_granule *granule, uint64_t
     return (int64_t)(reduced * granule->divisor);
 }
 
-/* Stacks and counts of the entries; sums too unless NULL. */
+/* Reads stacks and counts of the entries, and sums unless NULL. */
 static enum err_code read_entries(const struct block *block, const struct block_granule *granule,
                                   struct block_cursor *cursor, uint32_t **ret_stacks,
                                   uint32_t **ret_counts, uint64_t **ret_sums, struct err *err)
 {
     const uint32_t count = granule->entry_count;
     struct span rest;
-    assert(block->dictionary.stacks.stack_count); /* the empty one at least: it has its stacks */
+    assert(block->dictionary.stacks.stack_count); /* there is at least the empty stack */
     enum err_code code = read_extent(block, granule, BLOCK_TOTALS, cursor, &rest, err);
     if (code)
         return code;
@@ -623,7 +623,7 @@ enum err_code block_add_totals(const struct block *block, const struct block_gra
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
     if (code)
         return code;
-    /* Wraps round where a granule has more than it says: its magnitude is looked at elsewhere. */
+    /* The count may wrap in a corrupt granule; magnitudes are checked elsewhere. */
     for (uint32_t i = 0; i < granule->entry_count; i++) {
         const uint64_t value = (uint64_t)expand_value(granule, stored[i], counts[i]);
         sums[stacks[i]] = (int64_t)((uint64_t)sums[stacks[i]] + value);
@@ -631,7 +631,7 @@ enum err_code block_add_totals(const struct block *block, const struct block_gra
     return ERR_NONE;
 }
 
-/* The packed columns of the rows, for as long as the cursor reads nothing else. */
+/* The packed columns of the rows; valid until the cursor's next read. */
 static enum err_code read_packed_rows(const struct block *block,
                                       const struct block_granule *granule,
                                       struct block_cursor *cursor, struct span *ret_ordinals,
@@ -742,7 +742,7 @@ static enum err_code read_stored_rows(const struct block *block,
     return ERR_NONE;
 }
 
-/* From entries and stored columns to one stack, ordinal and value per row. */
+/* Expands entries and stored columns to one stack, ordinal and value per row. */
 static bool expand_rows(const struct block_granule *granule, const uint32_t *stacks,
                         const uint32_t *counts, uint32_t *ordinals, uint64_t *values,
                         uint32_t *ret_stacks)
@@ -798,8 +798,8 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     return code;
 }
 
-/* Series totals are of each stack what the granules have: what is found of these is taken away. Of
- * what they leave out something stays. */
+/* Subtracts the granules from the series totals, stack by stack: any remainder means that they
+ * differ. */
 enum err_code block_verify_series_totals(const struct block *block, struct err *err)
 {
     const uint32_t stack_count = block->dictionary.stacks.stack_count;

@@ -11,17 +11,17 @@
 
 #include <assert.h>
 
-/* Totals of a series cost a part of what those of its hours do, and are read in their place: of a
- * day's block a hundredth more bytes, and a twentieth of the reading. */
+/* Series totals are read in place of the granules' totals. In a block of a day they take a
+ * hundredth more bytes and reduce the reading to a twentieth. */
 enum { SINK_PIECE_BYTES = 1 << 20, EXTENT_MAX_BYTES = 1 << 30, SERIES_TOTALS_GRANULES_MIN = 4 };
 
-/* What the granules of the series in hand add up to, by stack. */
+/* The totals of the current series so far, by stack. */
 struct series_sums {
-    struct block_granule granule; /* of all of them */
+    struct block_granule granule; /* of all its granules */
     uint32_t granule_count;
-    bool are_too_many; /* for one granule */
+    bool are_too_many; /* too many for one granule */
     uint64_t divisor;
-    uint64_t *are_there; /* a bit for each stack */
+    uint64_t *are_there; /* a bit per stack */
     uint32_t *row_counts;
     int64_t *sums;
     uint32_t capacity; /* of stacks, a multiple of 64 */
@@ -30,19 +30,19 @@ struct series_sums {
 struct block_writer {
     struct block_sink sink;
     struct column_writer columns;
-    struct column_writer totals; /* and profiles: without zstd */
-    struct buf pending;          /* for the sink */
+    struct column_writer totals; /* and of profiles: not compressed */
+    struct buf pending;          /* not yet passed to the sink */
     struct buf granules;
     struct buf series_totals; /* their granules */
     struct series_sums series;
-    struct arena *scratch; /* of one granule; NULL between them */
+    struct arena *scratch; /* of one granule; NULL between granules */
     struct block_footer footer;
-    uint64_t offset; /* where the next part begins */
+    uint64_t offset; /* offset of the next part */
     uint64_t profile_count;
     int level;
 };
 
-/* What lives for seconds is not worth more. */
+/* A block that lives for seconds is not worth more effort. */
 static enum bitpack_effort effort_of(int level)
 {
     return level ? BITPACK_SMALL : BITPACK_QUICK;
@@ -57,7 +57,8 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
         .tenant_id = tenant_id,
         .begin_ns = INT64_MAX,
         .end_ns = INT64_MIN,
-        .version = BLOCK_VERSION_OLDEST, /* as long as nothing is in it that others do not know */
+        /* raised when the block has what older servers do not know */
+        .version = BLOCK_VERSION_OLDEST,
     };
     digest_random(writer->footer.id, sizeof(writer->footer.id));
     column_writer_init(&writer->columns, level, effort_of(level));
@@ -128,7 +129,8 @@ static enum err_code write_output(struct block_writer *writer, struct err *err)
     return code;
 }
 
-/* Ends the part that begins at `begin` of pending: zeros up to the next multiple, CRC of all. */
+/* Ends the part that begins at `begin` of pending: pads it with zeros and returns the CRC of all of
+ * it. */
 static uint32_t end_part(struct block_writer *writer, size_t begin)
 {
     static const uint8_t zeros[BLOCK_ALIGNMENT];
@@ -212,7 +214,7 @@ static void add_granule_to_series(struct series_sums *series, const struct block
     all->flags |= granule->flags & BLOCK_HAS_LABEL_SETS;
     all->begin_ns = granule->begin_ns < all->begin_ns ? granule->begin_ns : all->begin_ns;
     all->end_ns = granule->end_ns > all->end_ns ? granule->end_ns : all->end_ns;
-    all->magnitude += granule->magnitude; /* both are below 2^63 */
+    all->magnitude += granule->magnitude; /* both are below 2^63, so the sum does not wrap */
     if (all->magnitude >= INT64_MAX) {
         series->are_too_many = true;
         all->magnitude = 0;
@@ -315,7 +317,7 @@ static void append_profiles(struct block_writer *writer, const struct block_rows
     column_append_u64(&writer->totals, &writer->pending, column, count);
 }
 
-/* A value as it is stored. */
+/* A value in its stored form. */
 static uint64_t reduce(const struct block_granule *granule, int64_t value)
 {
     const int64_t reduced = value / (int64_t)granule->divisor;
@@ -406,8 +408,8 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
         granule->flags |= BLOCK_ARE_TOTALS;
 }
 
-/* Values over time spread a profile's value over its duration (store/query/spread.h): for a granule
- * that lies in one step they need no more than this. */
+/* Values over time spread a profile's value over its duration (store/query/spread.h); for a granule
+ * within one step they need only these fields. */
 static void note_durations(const struct block_rows *rows, struct block_granule *granule)
 {
     bool is_gapless = true;
@@ -418,7 +420,7 @@ static void note_durations(const struct block_rows *rows, struct block_granule *
         int64_t end_ns;
         if (__builtin_add_overflow(profile->time_ns, duration_ns, &end_ns))
             end_ns = INT64_MAX;
-        /* reach_ns lies at or after the granule's begin, so that the difference fits. */
+        /* reach_ns is at or after the granule's begin, so the difference fits. */
         is_gapless = is_gapless && duration_ns &&
                      profile->time_ns - granule->reach_ns <= duration_ns / BLOCK_SLACK_PART;
         granule->reach_ns = end_ns > granule->reach_ns ? end_ns : granule->reach_ns;
@@ -479,7 +481,7 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
     note_durations(rows, &granule);
     find_details(rows, &granule);
     append_extents(writer, rows, &granule);
-    if (writer->level) /* what lives for seconds has no hours to add up */
+    if (writer->level) /* a segment has no hours to sum */
         add_granule_to_series(&writer->series, &granule);
     writer->scratch = NULL;
     buf_append(&writer->granules, &granule, sizeof(granule));
@@ -496,7 +498,7 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
 
 /* ---- the end ---- */
 
-/* The section's bytes are in flat. */
+/* Appends the section whose bytes are in flat. */
 static void append_section(struct block_writer *writer, enum block_section section,
                            const struct buf *flat)
 {
@@ -516,7 +518,7 @@ static void append_section(struct block_writer *writer, enum block_section secti
     place->crc = end_part(writer, begin);
 }
 
-/* What is not compressed need not be put together elsewhere first. */
+/* An uncompressed section is written in place. */
 static void append_plain_section(struct block_writer *writer, const struct dictionary *dictionary,
                                  enum block_section section)
 {

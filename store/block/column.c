@@ -7,8 +7,8 @@
 
 enum {
     SIZES_BYTES = 2 * sizeof(uint32_t),
-    SMALLEST_TO_COMPRESS = 64, /* below that a frame's header eats what it saves */
-    SAVING_WORTH_IT = 8        /* one part of so many */
+    SMALLEST_TO_COMPRESS = 64, /* below that a zstd frame's header takes what it saves */
+    SAVING_WORTH_IT = 8        /* a compressed column must save 1/8 */
 };
 
 void column_writer_init(struct column_writer *writer, int level, enum bitpack_effort effort)
@@ -64,7 +64,7 @@ uint8_t *column_reserve_bytes(struct column_writer *writer, struct buf *output, 
     return bytes;
 }
 
-/* What is not compressed is packed where it belongs: begins a column whose size is told later. */
+/* Begins a column that is packed in place; its size is filled in later. */
 static size_t begin_plain(struct buf *output)
 {
     const size_t begin = output->size;
@@ -117,7 +117,7 @@ void column_reader_fini(struct column_reader *reader)
     buf_fini(&reader->flat);
 }
 
-/* Stored bytes and their size before zstd (0: not compressed). */
+/* Takes the stored bytes and their size before zstd (0: not compressed). */
 static bool take_stored(struct span *rest, struct span *ret_stored, uint32_t *ret_flat_bytes)
 {
     uint32_t sizes[2];

@@ -18,7 +18,7 @@ struct subset {
     uint32_t *mappings;
     uint32_t *strings;
 
-    /* What has been taken over, in order of first use. */
+    /* What was copied, in order of first use. */
     struct span *new_strings;
     struct profile_location *new_locations;
     struct profile_line *new_lines;
@@ -59,8 +59,8 @@ static uint32_t take_function(struct subset *subset, uint32_t function)
     return *number;
 }
 
-/* Can addresses in it be told as offsets in its file? Not in the kernel's own, "[kernel.kallsyms]",
- * nor where neither file nor size is known. */
+/* True when addresses in the mapping can be given as offsets in its file. Not for the kernel's own,
+ * "[kernel.kallsyms]", nor when neither file nor size is known. */
 static bool is_file(const struct profile *profile, const struct profile_mapping *mapping)
 {
     const struct span name = profile_string(profile, mapping->filename);
@@ -143,7 +143,7 @@ static void begin_subset(struct subset *subset, struct arena *arena, struct aren
 
 /* ---- stacks ---- */
 
-/* Stacks one behind the other: each shares with the one before it what both begin with. */
+/* Stacks in order of arrival: each shares its first frames with the one before. */
 struct row {
     struct subset *subset;
     uint32_t *frames;
@@ -155,7 +155,8 @@ struct row {
     uint32_t depth; /* of the last stack */
 };
 
-/* Its last frame is a node of its own in any case, so that stacks' numbers follow their nodes. */
+/* Its last frame always gets a node of its own, so that stacks are numbered in order of their
+ * nodes. */
 static void add_stack(struct row *row, const uint32_t *leaf_first, uint32_t depth)
 {
     uint32_t *last = row->last;
@@ -175,7 +176,7 @@ static void add_stack(struct row *row, const uint32_t *leaf_first, uint32_t dept
         (struct stack_place){.node = row->node_count - 1, .chain = row->chains.count - 1};
 }
 
-/* Frames of all stacks that samples refer to, and the deepest; each gets a mark in stacks. */
+/* Counts the frames of all stacks that samples refer to, and the deepest; marks each in stacks. */
 static uint64_t mark_stacks(const struct batch *batch, uint32_t *stacks, uint32_t *ret_count,
                             uint64_t *ret_deepest)
 {
@@ -196,8 +197,8 @@ static uint64_t mark_stacks(const struct batch *batch, uint32_t *stacks, uint32_
 }
 
 /*
- * What a batch brings is kept as it comes, not as a tree without repetition, which costs a look-up
- * per frame that misses the caches: merging makes that of many batches at once.
+ * The stacks of a batch are stored as they came, not as a tree without repetition, which costs a
+ * look-up per frame that misses the caches. A merge builds such a tree from many batches at once.
  */
 static enum err_code take_stacks(struct subset *subset, struct dictionary_of_batch *result,
                                  struct err *err)
@@ -306,7 +307,7 @@ static int compare_ranked(const void *a, const void *b, void *dictionary)
     return dictionary_compare_series(dictionary, *x, dictionary, *y);
 }
 
-/* The batch's series with their strings taken over, in the order of the batch. */
+/* Copies the batch's series with their strings, in the order of the batch. */
 static void take_series(struct subset *subset, struct dictionary *dictionary)
 {
     const struct batch *batch = subset->batch;
@@ -333,7 +334,7 @@ static void take_series(struct subset *subset, struct dictionary *dictionary)
     dictionary->series_label_count = batch->series_label_count;
 }
 
-/* Series in order, equal ones as one. */
+/* Sorts the series and joins equal ones. */
 static const uint32_t *sort_series(struct subset *subset, struct dictionary *dictionary)
 {
     const uint32_t count = dictionary->series_count;
@@ -371,7 +372,7 @@ enum err_code dictionary_of_batch(struct arena *arena, const struct batch *batch
     return ERR_NONE;
 }
 
-/* Nearly all names are those of series as they are. */
+/* Nearly all names are spelled as series have them. */
 const struct batch_label *dictionary_find_label(const struct dictionary *dictionary,
                                                 uint32_t series, struct span sender_name)
 {

@@ -7,21 +7,22 @@
 #include "store/block/dictionary.h"
 #include "store/block/oversized.h"
 
-/* One section on its way; the first thing that is wrong is remembered, and zeros follow. Numbers
- * are set to 0 only then: columns are most of what there is to read. */
+/* A section that is being read. The first error is kept, and zeros follow: columns are set to 0
+ * only then, since they are most of the reading. */
 struct reading {
     struct column_reader columns;
     struct arena *arena;
     struct arena *scratch;
     struct span rest;
-    const char *wrong;   /* NULL: nothing yet */
+    const char *wrong;   /* the first error; NULL: none */
     size_t string_bytes; /* of all strings */
     uint64_t row_count;  /* of the block */
-    bool is_of_series;   /* tables and stacks are not read now */
+    bool is_of_series;   /* tables and stacks are not read */
     bool are_strings_left_out;
 };
 
-/* Columns without any content take 3 bytes for 256 numbers; more than this is no block of ours. */
+/* A column of zeros takes 3 bytes per 256 numbers, so a corrupt count could otherwise claim any
+ * amount of memory. */
 enum { COUNT_MAX = 1 << 28 };
 
 /* The largest value of the setting tenant-string-bytes. */
@@ -78,7 +79,7 @@ static void check_indexes(struct reading *reading, const uint32_t *values, uint3
         reading->wrong = "a number leads nowhere";
 }
 
-/* Numbers below limit; others are wrong. */
+/* Reads numbers; those that are not below limit are an error. */
 static const uint32_t *read_indexes(struct reading *reading, uint32_t count, uint64_t limit)
 {
     const uint32_t *values = read_narrow(reading, count);
@@ -102,13 +103,13 @@ static void end_section(struct reading *reading)
 
 /* ---- strings ---- */
 
-/* The section's columns; others' bytes stand one after the other. */
+/* The columns of STRINGS; unshared bytes are adjacent. */
 struct string_columns {
     uint32_t count;
     const uint32_t *shared;
     const uint32_t *others;
     struct span bytes;
-    size_t total_bytes; /* of all strings, the long ones cut */
+    size_t total_bytes; /* of all strings, with the long ones cut */
     bool has_long;
 };
 
@@ -156,11 +157,9 @@ static void copy_all_strings(struct reading *reading, const struct string_column
     }
 }
 
-/*
- * Strings that are longer than the limit of what is received can be were stored before there was
- * one. They are cut to the default of that limit, which bounds what queries and merges hold of a
- * block; a merge stores the cut ones.
- */
+/* Strings longer than the limit of received ones may be were stored before there was a limit. They
+ * are cut to the limit's default, which bounds the memory of queries and merges; a merge stores the
+ * cut strings. */
 static struct span keep_string(struct reading *reading, struct span text)
 {
     uint32_t cut_count = 0;
@@ -169,7 +168,7 @@ static struct span keep_string(struct reading *reading, struct span text)
     return span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
 }
 
-/* Only the string in hand is in memory beside those that are used (NULL: all), and are kept. */
+/* Copies the used strings (NULL: all); only the current one is in memory besides these. */
 static void copy_used_strings(struct reading *reading, const struct string_columns *columns,
                               const bool *are_used, struct span *strings)
 {
@@ -185,8 +184,8 @@ static void copy_used_strings(struct reading *reading, const struct string_colum
     }
 }
 
-/* Strings that are out of proportion are not read with series: their frames' names are most of
- * them, and only queries that read stacks need those (store/block/oversized.h). */
+/* Strings that are out of proportion are not read with series: most of them are names of frames,
+ * which only queries that read stacks need (store/block/oversized.h). */
 static void read_strings(struct reading *reading, struct profile *tables)
 {
     struct string_columns columns;
@@ -228,7 +227,7 @@ static const bool *find_used_strings(struct reading *reading, const struct dicti
     return are_used;
 }
 
-/* The strings of series and label sets, in a dictionary whose strings were left out. */
+/* Reads the strings of series and label sets into a dictionary that has no others. */
 static void read_used_strings(struct reading *reading, struct profile *tables,
                               const struct dictionary *dictionary)
 {
@@ -348,7 +347,7 @@ static void read_tables(struct reading *reading, struct profile *tables)
 
 /* ---- stacks ---- */
 
-/* Eight bytes of bits from the given byte on, or what is left of them. */
+/* Loads eight bytes of bits from the given byte, or what is left of them. */
 static uint64_t bits_at(struct span bits, size_t byte)
 {
     uint64_t word = 0;
@@ -357,7 +356,7 @@ static uint64_t bits_at(struct span bits, size_t byte)
     return word;
 }
 
-/* A stack ends at each node that has a bit, of which the first has the lowest. */
+/* A stack ends at each node whose bit is set; the first node has the lowest bit. */
 static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t expected)
 {
     enum { WORD_BITS = 64 };
@@ -393,19 +392,19 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
     stacks->stack_count = found;
 }
 
-/* A chain begins at each node that is not one deeper than the one before it. */
+/* A chain begins at each node that is not one level below the node before. */
 static void find_chains(struct reading *reading, struct stacks *stacks, const uint32_t *steps)
 {
     const uint32_t count = stacks->node_count - 1;
     struct stack_chains chains;
-    uint32_t most = 0, first = STACKS_ROOT, depth = 0; /* of the chain in hand */
+    uint32_t most = 0, first = STACKS_ROOT, depth = 0; /* of the current chain */
     for (uint32_t i = 0; i < count; i++)
         most += steps[i] != 0;
     stack_chains_init(&chains, reading->arena, reading->scratch, most);
     for (uint32_t node = 1; node <= count; node++) {
         if (!steps[node - 1])
             continue;
-        depth += node - 1 - first; /* of the node before it */
+        depth += node - 1 - first; /* depth of the node before it */
         if (steps[node - 1] > depth) {
             reading->wrong = "a frame lies above the root";
             return;
@@ -439,7 +438,7 @@ static void read_stacks(struct reading *reading, const struct profile *tables,
 
 /* ---- labels ---- */
 
-/* Where each set's labels begin; wrong when they are not count together. */
+/* The start of each set's labels; an error when they do not add up to count. */
 static uint32_t *add_up(struct reading *reading, const uint32_t *counts, uint32_t count,
                         uint32_t expected)
 {
@@ -454,7 +453,7 @@ static uint32_t *add_up(struct reading *reading, const uint32_t *counts, uint32_
     return starts;
 }
 
-/* Questions ask for each series whether rows may have a label: that costs few looks, not all. */
+/* Queries check for each series whether rows may have a label: a short list makes that cheap. */
 static void find_label_keys(struct reading *reading, struct dictionary *dictionary)
 {
     const uint32_t count = dictionary->sample_label_count;
@@ -593,7 +592,7 @@ static void read_section(struct reading *reading, enum block_section section,
     }
 }
 
-/* Into the dictionary, of which tables is a part. */
+/* Reads the sections into the dictionary, whose tables are `tables`. */
 static enum err_code read_sections(struct reading *reading,
                                    const struct span sections[BLOCK_SECTION_COUNT],
                                    const enum block_section *wanted, size_t wanted_count,

@@ -4,7 +4,7 @@
 #include "store/block/column.h"
 #include "store/block/dictionary.h"
 
-/* One section on its way; columns are filled one after the other in the same place. */
+/* A section that is being written; columns are filled one after the other in the same memory. */
 struct section {
     struct column_writer columns;
     struct buf *output;
@@ -112,7 +112,7 @@ static void write_tables(struct section *section, const struct dictionary *dicti
     FILL_NARROW(section, count, i, locations[i].is_folded);
 }
 
-/* By how much less than one deeper than the node before it each is, the root left out. */
+/* Per node, without the root: how many levels it is above one below the node before it. */
 static const uint32_t *list_steps(const struct stacks *stacks, struct arena *scratch)
 {
     uint32_t *steps = arena_new(scratch, uint32_t, stacks->node_count);
@@ -160,7 +160,7 @@ static void write_label_sets(struct section *section, const struct dictionary *d
         if (has_link(&sets[i]))
             links[link_count++] = sets[i].link;
     }
-    /* In the order of the sets, whatever places they had. */
+    /* In the order of the sets, wherever they were before. */
     struct profile_label *labels = arena_new_raw(scratch, struct profile_label, label_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < set_count; i++) {

@@ -5,36 +5,36 @@
 
 #include <string.h>
 
-/* Running sums begin one number before a multiple of LANES, so that all stores but the first lie
- * within one line of the cache. */
+/* Running sums begin one number before a multiple of LANES, so that all stores but the first are
+ * within one cache line. */
 enum { CHUNK = BITPACK_RUN, LANES = 8, BEGIN = LANES - 1 };
 
 typedef uint32_t lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
 #define ROW_INLINE static inline __attribute__((always_inline))
 
-/* Columns of which a chunk after the other is unpacked. */
+/* Columns that are unpacked chunk by chunk. */
 struct columns {
     struct span ordinals;
     struct span low;
     struct span high;
-    bool are_narrow; /* nothing is in high */
+    bool are_narrow; /* all high halves are 0 */
 };
 
-/* The running sums of a chunk's rows: [BEGIN + i] is of those before row i. */
+/* The running sums of a chunk: [BEGIN + i] is the sum of the rows before row i. */
 struct chunk {
     _Alignas(64) uint32_t ordinals[BEGIN + CHUNK + 1];
-    _Alignas(
-        64) uint32_t narrow[BEGIN + CHUNK + 1]; /* of values, where their sum is below 2^32 … */
-    _Alignas(64) uint64_t wide[BEGIN + CHUNK + 1]; /* … and where it is not */
+    _Alignas(64) uint32_t narrow[BEGIN + CHUNK + 1]; /* of values, if their sum is below 2^32 … */
+    _Alignas(64) uint64_t wide[BEGIN + CHUNK + 1];   /* … and if it is not */
     bool is_narrow;
-    /* As unpacked; those past the end are what they were. */
+    /* As unpacked; those past the end keep their old values. */
     _Alignas(64) uint32_t steps[CHUNK];
     _Alignas(64) uint32_t low[CHUNK];
     _Alignas(64) uint32_t high[CHUNK];
 };
 
-/* Each lane becomes the sum of itself and those before. */
+/* Each lane becomes the sum of itself and the lanes before: three additions of the vector shifted
+ * by 1, 2 and 4 lanes. */
 ROW_INLINE void run_lanes(lanes *sums)
 {
     const lanes zeros = {0};
@@ -43,7 +43,7 @@ ROW_INLINE void run_lanes(lanes *sums)
     *sums += __builtin_shufflevector(zeros, *sums, 0, 0, 0, 0, 11, 11, 11, 11);
 }
 
-/* Of numbers that each count for `more` more than they are. */
+/* Running sums of numbers, each increased by `more`. */
 ROW_INLINE void fill_running(const uint32_t *numbers, uint32_t more, uint32_t *sums)
 {
     lanes before = {0};
@@ -55,7 +55,7 @@ ROW_INLINE void fill_running(const uint32_t *numbers, uint32_t more, uint32_t *s
         run_lanes(&next);
         const lanes to_here = next + before;
         memcpy(sums + LANES + i, &to_here, sizeof(to_here));
-        /* From one step to the next there is this addition alone to wait for. */
+        /* Only this addition depends on the previous iteration. */
         before += __builtin_shufflevector(next, next, 7, 7, 7, 7, 7, 7, 7, 7);
     }
 }
@@ -90,7 +90,7 @@ static void fill_wide(struct chunk *chunk, const struct columns *columns, bool a
 ROW_INLINE void fill(struct chunk *chunk, const struct row_sums *rows, struct columns *columns,
                      uint32_t count)
 {
-    /* They were stepped over before: nothing is malformed. */
+    /* The columns were checked before (bitpack_skip_u32), so unpacking cannot fail. */
     (void)!bitpack_take_u32(&columns->ordinals, chunk->steps, count);
     (void)!bitpack_take_u32(&columns->low, chunk->low, count);
     if (!columns->are_narrow)
@@ -117,8 +117,8 @@ static uint32_t find(const struct chunk *chunk, uint32_t begin, uint32_t end, ui
     return begin;
 }
 
-/* Of rows begin <= i < end, all of one entry; zero is what the running sum has more than their
- * ordinals. */
+/* The sum of the rows begin <= i < end of one entry that are in the range; zero is the running sum
+ * before the entry's first ordinal. */
 ROW_INLINE uint64_t sum_part(const struct chunk *chunk, const struct row_sums *rows, uint32_t begin,
                              uint32_t end, uint32_t zero)
 {
@@ -134,12 +134,12 @@ ROW_INLINE uint64_t sum_part(const struct chunk *chunk, const struct row_sums *r
                             : chunk->wide[BEGIN + end] - chunk->wide[BEGIN + begin];
 }
 
-/* Where in the entries a chunk begins. */
+/* The position in the entries where a chunk begins. */
 struct place {
     const uint32_t *stack; /* of the entry, and its count */
     const uint32_t *count;
     uint32_t left;   /* rows of it that are not added yet; 0: the next entry begins */
-    uint32_t before; /* ordinal of the row before */
+    uint32_t before; /* ordinal of the previous row */
 };
 
 ROW_INLINE void add_chunk(const struct row_sums *rows, const struct chunk *chunk, uint32_t count,
@@ -149,7 +149,8 @@ ROW_INLINE void add_chunk(const struct row_sums *rows, const struct chunk *chunk
         if (!place->left) {
             place->stack++;
             place->left = *++place->count;
-            place->before = 0u - rows->are_distinct; /* an entry's first is stored whole */
+            /* an entry's first ordinal is stored unchanged */
+            place->before = 0u - rows->are_distinct;
         }
         end = place->left < count - at ? at + place->left : count;
         const uint32_t zero = chunk->ordinals[BEGIN + at] - place->before;

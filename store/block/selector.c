@@ -20,7 +20,7 @@ enum {
 
 enum comparison { EQUALS, DIFFERS, MATCHES, MATCHES_NOT };
 
-/* Compared with the type in place of a label. */
+/* Stands for the type in place of a label. */
 static const char type_label[] = "__profile_type__";
 
 struct matcher {
@@ -28,24 +28,24 @@ struct matcher {
     struct span value;
     enum comparison comparison;
     bool is_of_type;
-    bool matches_empty; /* a label that is not there is read as empty: that matches */
+    bool matches_empty; /* an absent label is empty, and the empty value matches */
     struct regex *regex;
-    struct map_bytes known; /* values that regex was asked about: whether they match */
+    struct map_bytes known; /* cached results of regex by value */
     size_t known_bytes;
 };
 
 struct selector {
     struct arena *arena;
-    struct matcher matchers[SELECTOR_MAX_MATCHERS + 1]; /* the type, and labels */
+    struct matcher matchers[SELECTOR_MAX_MATCHERS + 1]; /* the type and the labels */
     size_t matcher_count;
-    bool has_type;   /* one of them is not counted among the labels */
-    struct buf type; /* the name of the type in hand, for expressions */
+    bool has_type;   /* one of them is the type's */
+    struct buf type; /* the name of the current type, for expressions */
 };
 
 struct parser {
     struct arena *arena;
     struct span text;
-    const char *name; /* of the text, in messages */
+    const char *name; /* name of the text in messages */
     bool was_kept;
     size_t at;
     struct selector *selector;
@@ -66,7 +66,7 @@ static void skip_space(struct parser *parser)
         parser->at++;
 }
 
-/* The message shows what stands there: "expected … at byte 12, before: ,b=c}" */
+/* The message shows the text at the position: "expected … at character 12, here: ,b=c}" */
 static enum err_code fail_at(const struct parser *parser, size_t at, const char *what)
 {
     const size_t left = parser->text.size - at;
@@ -183,7 +183,7 @@ static void destroy_map(void *map)
     map_bytes_fini(map);
 }
 
-/* The whole value must match; "(?i)" stays where it is allowed. */
+/* The whole value must match; "(?i)" stays where it is allowed, at the start. */
 static enum err_code compile_matcher(struct parser *parser, struct matcher *matcher, size_t at)
 {
     struct span pattern = matcher->value;
@@ -192,7 +192,7 @@ static enum err_code compile_matcher(struct parser *parser, struct matcher *matc
         pattern = span_of(pattern.data + 4, pattern.size - 4);
     const char *whole = arena_printf(parser->arena, "%s^(?:%.*s)$", ignores_case ? "(?i)" : "",
                                      SPAN_PRINT(pattern));
-    /* As it was written first, for the message's sake. */
+    /* The expression as written is compiled first, so that errors refer to it. */
     struct err err;
     struct regex *alone;
     enum err_code code = regex_create(matcher->value, &alone, &err);
@@ -220,7 +220,8 @@ static enum err_code check_type(const struct parser *parser, struct span type, s
     return ERR_NONE;
 }
 
-/* Of what was kept before this was asked for, such a name is that of a label that nobody has. */
+/* In a selector that was stored before this check, such a name is that of a label that no series
+ * has. */
 static enum err_code check_name(const struct parser *parser, struct span name, size_t at)
 {
     if (!span_starts_with(name, "__") || span_equal_text(name, type_label) || parser->was_kept)
@@ -230,7 +231,7 @@ static enum err_code check_name(const struct parser *parser, struct span name, s
                    "__profile_type__)");
 }
 
-/* As series have it: "k8s.pod" finds what it became. */
+/* Converts a name as ingest does, so that "k8s.pod" finds "k8s_pod". */
 static struct span clean_name(struct arena *arena, struct span name)
 {
     if (batch_labels_is_name(name) || span_starts_with(name, "__"))
@@ -239,7 +240,9 @@ static struct span clean_name(struct arena *arena, struct span name)
     return span_of(cleaned, batch_labels_clean_name(name, cleaned));
 }
 
-/* Does it match one text alone, itself? It need not tell all that do. */
+/*
+ * True if the expression certainly matches only its own text. May be false for others that do, too.
+ */
 static bool is_plain(struct span pattern)
 {
     for (size_t i = 0; i < pattern.size; i++) {
@@ -252,8 +255,8 @@ static bool is_plain(struct span pattern)
     return pattern.size > 0;
 }
 
-/* An expression without anything special is a comparison; but "=" has a meaning of its own where
- * the type is asked for. */
+/* An expression without special characters is compared as text, except for the type, where "=" also
+ * matches parts. */
 static enum err_code take_expression(struct parser *parser, struct matcher *matcher, size_t at)
 {
     if (!is_plain(matcher->value) || span_starts_with(matcher->name, "__"))
@@ -281,7 +284,7 @@ static enum err_code take_value(struct parser *parser, struct matcher *matcher)
     enum err_code code = take_string(parser, &matcher->value);
     if (!code && is_expression)
         return take_expression(parser, matcher, at);
-    /* No type at all is what none is equal to. */
+    /* No type is equal to a text that is no type. */
     const bool is_checked =
         matcher->comparison == EQUALS || (matcher->value.size && !parser->was_kept);
     if (!code && matcher->is_of_type && is_checked)
@@ -289,7 +292,8 @@ static enum err_code take_value(struct parser *parser, struct matcher *matcher)
     return code;
 }
 
-/* What takes too long for the empty text is no requirement: comparing it is refused. */
+/* An expression that takes too long for the empty text requires nothing here: comparing it later
+ * fails. */
 static bool matches_empty(const struct matcher *matcher)
 {
     bool matches = !matcher->value.size;
@@ -348,8 +352,8 @@ static enum err_code take_matchers(struct parser *parser)
     }
 }
 
-/* The type in front ends with a blank or a brace. Signs of a query that is written otherwise are of
- * none there; where one has such a sign, it has to stand in quotes. */
+/* A leading type ends at a blank or a brace. Signs that it may not contain suggest another query
+ * language; a type with such a sign must be quoted. */
 static enum err_code take_type(struct parser *parser)
 {
     const size_t begin = parser->at;
@@ -516,7 +520,7 @@ static struct span text_of(const struct dictionary *dictionary, uint32_t string)
     return dictionary->tables->strings[string];
 }
 
-/* "memory:inuse_space" split at its colons; more than a type can have: 0. */
+/* Splits a type at its colons; returns 0 for more parts than a type can have. */
 static size_t split_type(struct span type, struct span *parts)
 {
     size_t count = 0;
@@ -598,7 +602,7 @@ static bool find_label(const struct dictionary *dictionary, const struct batch_s
     return false;
 }
 
-/* Blocks repeat values: each is matched once, as long as there is room to remember it. */
+/* Blocks repeat values: each is matched once while there is space to cache the result. */
 static enum err_code match_value(struct arena *arena, struct matcher *matcher, struct span value,
                                  bool *ret_matches, struct err *err)
 {
@@ -670,7 +674,7 @@ enum err_code selector_matches_type(struct selector *selector, const struct span
     return code;
 }
 
-/* Labels that the series does not have: match where the empty value does, or with takes_unknown. */
+/* A label that the series lacks matches if the empty value does, or with takes_unknown. */
 static enum err_code match_series(struct selector *selector, const struct dictionary *dictionary,
                                   uint32_t series, bool takes_unknown, bool *ret_matches,
                                   struct err *err)
@@ -719,7 +723,7 @@ bool selector_has_open_labels(const struct selector *selector, const struct dict
     return false;
 }
 
-/* Ids of traces and spans are no texts of the dictionary: any label set may have them. */
+/* Ids of traces and spans are not in the dictionary: any label set may have them. */
 static bool may_have_label(const struct dictionary *dictionary, struct span name)
 {
     if (span_equal_text(name, "trace_id") || span_equal_text(name, "span_id"))
@@ -743,7 +747,7 @@ bool selector_may_match_samples(const struct selector *selector,
     return false;
 }
 
-/* Does it have the value, whatever the sign of the comparison? */
+/* True if the labels have the value, whatever the operator. */
 static enum err_code has_value(struct arena *arena, struct matcher *matcher, struct span value,
                                bool *ret_has, struct err *err)
 {

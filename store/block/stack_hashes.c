@@ -3,7 +3,7 @@
 #include "lib/base/mem.h"
 #include "store/block/dictionary.h"
 
-/* Keys of a size that is known take a third of the time where they are hashed in place. */
+/* Inline hashing of keys of a constant size takes a third of the time. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -34,7 +34,8 @@ static void hash_strings(struct frames *frames)
     }
 }
 
-/* Of one file as lib/profile/merge.h tells: sizes of whole pages, offset, build id or else name. */
+/* A file is identified as in lib/profile/merge.h: size in whole pages, offset, build id or else
+ * name. */
 static void hash_mappings(struct frames *frames)
 {
     for (uint32_t i = 0; i < frames->tables->mapping_count; i++) {
@@ -80,7 +81,7 @@ static void describe_line(const struct frames *frames, const struct profile_line
     words[3] = (uint64_t)line->column;
 }
 
-/* Nearly all have one line, so that it goes into the first key. */
+/* Nearly all locations have one line, so it is part of the first key. */
 static struct stack_hash hash_location(const struct frames *frames,
                                        const struct profile_location *location)
 {
@@ -115,11 +116,9 @@ static struct stack_hash modulo_primes(struct stack_hash hash)
     return (struct stack_hash){.low = modulo_prime(hash.low), .high = modulo_prime(hash.high)};
 }
 
-/*
- * caller * key + frame modulo 2^61 - 1, but below 2^62 only: with a caller below 2^62, a key below
- * 2^60 and a frame below 2^61 what is folded is below 2^61 + 2^61. Each node waits for the one
- * before it, so that every step counts; what a stack ends with is reduced.
- */
+/* caller * key + frame modulo 2^61 - 1, reduced below 2^62 only: with a caller below 2^62, a key
+ * below 2^60 and a frame below 2^61, the folded sum is below 2^61 + 2^61. Each node depends on the
+ * one before, so every instruction counts; only the hash at the end of a stack is fully reduced. */
 static inline uint64_t roll(uint64_t caller, uint64_t key, uint64_t frame)
 {
     const unsigned __int128 product = (unsigned __int128)caller * key + frame;
@@ -135,7 +134,7 @@ static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *s
     key.low &= (UINT64_C(1) << KEY_BITS) - 1;
     key.high &= (UINT64_C(1) << KEY_BITS) - 1;
     struct stack_hash *hashes = arena_new_raw(arena, struct stack_hash, stacks->stack_count);
-    /* In preorder the way from the root to a node is that of the node before, up to its depth. */
+    /* In preorder, the path to a node is that of the node before, up to its depth. */
     struct stack_hash *way =
         arena_new(scratch, struct stack_hash, stacks_deepest(stacks) + (size_t)1);
     hashes[0] = way[0] = (struct stack_hash){.low = 1, .high = 1};

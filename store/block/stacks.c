@@ -1,7 +1,7 @@
 /*
- * Paths are put in order by a quicksort that looks at one frame of each at a time (Bentley and
- * Sedgewick, "Fast Algorithms for Sorting and Searching Strings"), so what paths have in common is
- * looked at once; a tree that is made node by node costs a look-up per frame instead, which misses
+ * Paths are sorted by a multikey quicksort that compares one frame of each at a time (Bentley and
+ * Sedgewick, "Fast Algorithms for Sorting and Searching Strings"), so that common prefixes are
+ * compared once. Building the tree node by node would cost a hash look-up per frame, which misses
  * the caches.
  */
 #include "store/block/stacks.h"
@@ -13,10 +13,10 @@
 enum { FIRST_CAPACITY = 1024, FEW = 12 };
 
 struct stack_paths {
-    uint32_t *frames; /* of all, from the root on */
+    uint32_t *frames; /* frames of all paths, root first */
     uint64_t frame_count;
     uint64_t frame_capacity;
-    uint64_t *starts; /* of each path, and the end of the last */
+    uint64_t *starts; /* start of each path, and the end of the last */
     uint32_t count;
     uint32_t capacity;
 };
@@ -57,22 +57,22 @@ uint32_t *stack_paths_add(struct stack_paths *paths, uint32_t depth)
 /* ---- in order ---- */
 
 struct entry {
-    uint64_t key; /* the frame in hand, and one; 0: the path has ended */
+    uint64_t key; /* the frame at the current depth, plus 1; 0: the path has ended */
     uint32_t path;
 };
 
-/* Entries whose paths are the same up to depth. */
+/* Entries whose paths are equal up to depth. */
 struct group {
     uint32_t first;
     uint32_t count;
     uint32_t depth;
-    bool has_keys; /* of that depth */
+    bool has_keys; /* keys are of that depth */
 };
 
 struct sorting {
     const struct stack_paths *paths;
     struct entry *entries;
-    struct group *groups; /* to be sorted yet */
+    struct group *groups; /* not sorted yet */
     uint32_t group_count;
     uint32_t group_capacity;
     uint64_t random;
@@ -118,7 +118,7 @@ static void sort_few(const struct sorting *sorting, const struct group *group)
     }
 }
 
-/* At random, so that nobody can send stacks for which all are bad. */
+/* A random pivot, so that no input is always the worst case. */
 static uint64_t choose_key(struct sorting *sorting, const struct group *group)
 {
     uint64_t keys[3];
@@ -140,7 +140,7 @@ static void swap_paths(struct entry *a, struct entry *b)
     *b = kept;
 }
 
-/* Those before the chosen key, with it, and behind it. */
+/* Partitions a group into the entries below, equal to and above the pivot. */
 static void partition_range(struct sorting *sorting, const struct group *group)
 {
     struct entry *entries = sorting->entries + group->first;
@@ -212,7 +212,8 @@ static uint32_t common_depth(const struct stack_paths *paths, uint32_t a, uint32
     return depth;
 }
 
-/* Per entry what it has in common with the one before; *ret_count: nodes in all, with the root. */
+/* Returns per entry how many frames it shares with the one before; *ret_count: all nodes, with the
+ * root. */
 static uint32_t *find_common(const struct stack_paths *paths, const struct entry *entries,
                              struct arena *scratch, uint64_t *ret_count)
 {
@@ -286,7 +287,7 @@ bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
                 (struct stack_place){.node = node_count - 1, .chain = chains.count - 1};
         }
         depth_before = depth;
-        stack_of_path[path] = stack_count - 1; /* the one before it, where they are the same */
+        stack_of_path[path] = stack_count - 1; /* equal paths are one stack */
     }
     *ret_stacks = (struct stacks){
         .node_count = node_count,

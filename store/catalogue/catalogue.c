@@ -11,7 +11,7 @@
 
 enum {
     LIST_MAX_BYTES = 64 << 20,
-    CLOSE_WRITER_MS = 2000, /* requests wait for it; without it others end the writer */
+    CLOSE_WRITER_MS = 2000, /* requests wait for it; on failure other servers end the writer */
 };
 
 enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int64_t *ret_writer_id,
@@ -60,7 +60,7 @@ const char *catalogue_end_list(struct arena *arena, struct buf *list)
     return arena_strndup(arena, list->data, list->size);
 }
 
-/* Tenants are locked against deletion, in order; those that are gone have no parts. */
+/* Locks the tenants against deletion, in order of id; deleted ones have no parts. */
 static enum err_code lock_tenants(struct pg_connection *connection, struct arena *arena,
                                   int64_t retention_s, struct catalogue_part *parts, uint32_t count,
                                   struct err *err)
@@ -74,8 +74,8 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
-        /* retention_longest_s, written out: a function in SQL is parsed and planned for each flush,
-         * a ninth of what a flush costs the database. */
+        /* retention_longest_s inlined: a SQL function is parsed and planned for each flush, a ninth
+         * of a flush's cost in the database. */
         "SELECT id, (SELECT CASE WHEN min(s) = 0 THEN 0 ELSE max(s) END "
         "  FROM (SELECT coalesce(t.profile_retention_s, $2) AS s UNION ALL "
         "        SELECT coalesce(r.totals_s + 3600, r.keep_s) FROM retention_rule r "
@@ -97,7 +97,7 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     return ERR_NONE;
 }
 
-/* What the database calls new is so once: the first part with that id has it. */
+/* An id that the database has inserted is new for the first part that has it. */
 static void mark_new(struct catalogue_part *parts, uint32_t count, int64_t tenant_id,
                      struct span batch_id)
 {
@@ -111,7 +111,7 @@ static void mark_new(struct catalogue_part *parts, uint32_t count, int64_t tenan
     }
 }
 
-/* Inserted in order, so that two flushes never wait for each other. */
+/* Inserted in order, so that two flushes cannot deadlock. */
 static enum err_code insert_batch_ids(struct pg_connection *connection, struct arena *arena,
                                       struct catalogue_part *parts, uint32_t count, struct err *err)
 {
@@ -148,8 +148,8 @@ enum err_code catalogue_begin_flush(struct pg_connection *connection, struct are
                                     uint32_t count, struct err *err)
 {
     enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
-    /* Arrays as long as they are make plans look cheaper than those that are kept, and a fifth of
-     * what a flush costs the database was making them, though all come out the same. */
+    /* force_generic_plan: long arrays make a custom plan look cheaper, and planning was a fifth of
+     * a flush's cost in the database although all plans are equal. */
     if (!code)
         code = pg_queue(connection, PG_NO_TENANT, "SET LOCAL plan_cache_mode = force_generic_plan",
                         NULL, 0, arena, err);
@@ -162,11 +162,11 @@ enum err_code catalogue_begin_flush(struct pg_connection *connection, struct are
     return code;
 }
 
-/* One row per tenant, of its new parts. */
+/* One row per tenant for its new parts. */
 struct rows {
     struct buf tenants;
     struct buf first_bytes;
-    struct buf lengths; /* arrays as texts in an array */
+    struct buf lengths; /* an array of arrays in text form */
     struct buf begins;
     struct buf ends;
     struct buf row_counts;
@@ -264,7 +264,7 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
 
 /* ---- reading ---- */
 
-/* One, or as many as the array in column `lengths` has numbers. */
+/* One place, or as many as the array in column `lengths` has numbers. */
 static uint32_t count_places(const struct pg_result *result, int row, int lengths)
 {
     uint32_t count = 1;

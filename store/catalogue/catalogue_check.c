@@ -7,7 +7,7 @@
 
 enum { LIST_MAX_BYTES = 64 << 20 };
 
-/* Of all tenants. */
+/* Runs a query over all tenants and reads its entries. */
 static enum err_code list_entries(struct pg_pool *database, struct arena *arena, const char *sql,
                                   struct pg_result **ret_result, struct err *err)
 {
@@ -16,7 +16,7 @@ static enum err_code list_entries(struct pg_pool *database, struct arena *arena,
     return code ? code : pg_query(connection, PG_NO_TENANT, sql, NULL, 0, arena, ret_result, err);
 }
 
-/* As an array of PostgreSQL; keys hold no character that would need care. */
+/* Writes keys as a PostgreSQL array; they contain no character that needs quoting. */
 static void write_keys(const char *const *keys, uint32_t count, struct buf *list)
 {
     buf_append_byte(list, '{');

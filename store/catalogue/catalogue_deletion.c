@@ -20,8 +20,8 @@ enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct aren
         arena, err, PG_I64(tenant_id));
 }
 
-/* Merges that have begun with any of this lose their lease: they read what is deleted now. Rows are
- * locked in order, so that no two deletions wait for each other. */
+/* Adds the deletion to rows and ends their leases: merges that have begun with them have read
+ * deleted profiles. Rows are locked in order, so that two deletions cannot deadlock. */
 static enum err_code add_deletion_to_rows(struct pg_connection *connection, struct arena *arena,
                                           int64_t tenant_id,
                                           const struct catalogue_deletion *deletion,
@@ -46,8 +46,9 @@ static enum err_code add_deletion_to_rows(struct pg_connection *connection, stru
                       PG_I64(deletion->begin_ns), PG_I64(deletion->end_ns));
 }
 
-/* Each takes the lease of the tenant's merges: one after the other without end, none would be done.
- * Those of longer ago do not count, as what no merge can take keeps its own for as long. */
+/* Limits open deletions: each one ends the leases of the tenant's merges, so an endless series of
+ * them would let none finish. Deletions older than an hour do not count, since a marked part keeps
+ * its own open. */
 static enum err_code check_open(struct pg_connection *connection, struct arena *arena,
                                 int64_t tenant_id, struct err *err)
 {
@@ -124,7 +125,7 @@ enum err_code catalogue_load_deletions(struct pg_connection *connection, struct 
     for (uint32_t i = 0; i < count; i++) {
         const struct deletion_set_ids *of_place = &places[i].deletions;
         if (i && of_place->ids == places[i - 1].deletions.ids)
-            continue; /* of one segment */
+            continue; /* same segment */
         for (uint32_t j = 0; j < of_place->count; j++)
             catalogue_append_number(&ids, of_place->ids[j]);
     }

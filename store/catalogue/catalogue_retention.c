@@ -30,8 +30,8 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
     return ERR_NONE;
 }
 
-/* Of teams without rules all is kept for one time, and blocks go whole. A block is looked at first
- * when all of it is as old as the shortest rule says. */
+/* Tenants without rules keep everything for one time, so their blocks expire as a whole
+ * (catalogue_expire). A block is first claimed when all of it is older than the shortest rule. */
 enum err_code catalogue_claim_expiry(struct pg_connection *connection, struct arena *arena,
                                      int64_t writer_id, int64_t retention_s,
                                      struct pg_result **ret_result, struct err *err)
@@ -79,8 +79,8 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
     " - nullif(retention_longest_s(id, coalesce(profile_retention_s, $1)), 0)) * 1e9 AS cutoff_ns" \
     " FROM tenant), "
 
-/* Rows that others hold, such as a deletion's, are left to the next round: nobody waits in a
- * circle. */
+/* SKIP LOCKED: rows that a deletion or another server holds are left to the next run, so that no
+ * deadlock can occur. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err)
 {
     arena_auto arena = arena_create();

@@ -1,4 +1,4 @@
-/* What a flush adds to its tenants' usage: one statement, which travels with the flush's own. */
+/* Usage that a flush adds to its tenants: one statement, sent together with the flush's own. */
 #include "store/catalogue/catalogue.h"
 
 #include "lib/base/mem.h"
@@ -18,7 +18,7 @@ struct sums {
     struct buf series;
 };
 
-/* Of one tenant's parts. */
+/* Appends the sums of one tenant's parts. */
 static void append_sums(struct sums *sums, const struct catalogue_part *parts, uint32_t count)
 {
     uint64_t batches = 0, profiles = 0, samples = 0, bytes = 0, cut_strings = 0;
@@ -46,7 +46,7 @@ static void append_sums(struct sums *sums, const struct catalogue_part *parts, u
     catalogue_append_number(&sums->cut_strings, (int64_t)cut_strings);
 }
 
-/* Rows are locked in one order by all: series, then sums, each by tenant. */
+/* All servers lock rows in one order: series, then sums, each by tenant. */
 static enum err_code queue_usage_sums(struct pg_connection *connection, struct arena *arena,
                                       int64_t writer_id, int32_t day, struct sums *sums,
                                       struct err *err)

@@ -56,7 +56,7 @@ static int compare_windows(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* What touches becomes one. */
+/* Sorts windows and joins those that overlap or touch. */
 static uint32_t unite(struct deletion_set_window *windows, uint32_t count)
 {
     uint32_t kept = 0;
@@ -78,7 +78,7 @@ bool deletion_set_can_have(const struct deletion_set *deleted, const struct dele
            (deleted->retention && begin_ns < retention_latest_cutoff(deleted->retention));
 }
 
-/* What is too old is a window, too. */
+/* Adds a window for expired profiles. */
 static enum err_code find_expired(const struct deletion_set *deleted,
                                   const struct dictionary *dictionary, uint32_t series,
                                   uint32_t *count, int64_t *totals_before_ns, struct err *err)

@@ -15,7 +15,7 @@ struct retention_entry {
 struct retention {
     struct retention_entry *rules;
     uint32_t count;
-    struct retention_times others; /* of what no rule finds */
+    struct retention_times others; /* for series that no rule matches */
     int64_t latest_cutoff_ns;
 };
 
@@ -28,7 +28,7 @@ static int64_t cutoff_of(int64_t now_ns, int64_t keep_s)
     return cutoff_ns;
 }
 
-/* The hour that it is in is not past as a whole. */
+/* The begin of its hour: that hour is not past as a whole. */
 static int64_t begin_of_hour(int64_t moment_ns)
 {
     const int64_t rest = moment_ns % HOUR_NS;

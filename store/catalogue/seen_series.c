@@ -13,7 +13,7 @@ void seen_series_begin(struct seen_series *seen, int32_t day)
     seen->day = day;
 }
 
-/* Hashes are random: those of two teams differ by a number that is none of theirs. */
+/* Hashes are random, so mixing in the tenant keeps keys of two tenants apart. */
 static uint64_t key_of(int64_t tenant_id, uint64_t hash)
 {
     return hash ^ (uint64_t)tenant_id * UINT64_C(0x9E3779B97F4A7C15);

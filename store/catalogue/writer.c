@@ -64,6 +64,7 @@ void writer_end(struct writer *writer, int64_t id)
 {
     struct err err;
     writer_lose(writer, id);
-    /* Without the database others end it after a minute: it is not seen any more. */
+    /* If the database is away, another server ends the id after a minute, since it is no longer
+     * seen. */
     (void)!catalogue_close_writer(writer->database, id, &err);
 }

@@ -7,32 +7,32 @@
 
 #include <stdlib.h>
 
-/* A granule of an input, by what it is in the output. */
+/* A granule of an input, with its series and hour in the output. */
 struct source {
     uint32_t series;
     int32_t hour;
     uint32_t input;
     const struct block_granule *granule;
-    struct deletion_set_windows deleted; /* of the series; its own */
-    bool are_totals;                     /* what its hour has together is all that is kept */
+    struct deletion_set_windows deleted; /* of the series; a copy of its own */
+    bool are_totals;                     /* only totals of its hour are kept */
     bool is_whole;                       /* all of its profiles are wanted */
     bool is_lost;                        /* it cannot be read */
 };
 
-/* A profile of the granule in hand. */
+/* A profile of the current granule. */
 struct profile_place {
     struct block_profile profile;
     uint32_t number; /* in the order in which they were read */
 };
 
-/* Rows of one granule of the output, as they are read: in no order. */
+/* Rows of one output granule as they are read, unsorted. */
 struct gathered {
     struct arena *arena;
     struct profile_place *profiles;
     uint32_t profile_count;
     uint32_t row_count;
     uint32_t *stacks;
-    uint32_t *ordinals; /* numbers of profiles, before they are in order */
+    uint32_t *ordinals; /* numbers of profiles, before these are sorted */
     int64_t *values;
     uint32_t *label_sets;
     uint32_t *timestamp_counts;
@@ -40,7 +40,7 @@ struct gathered {
     int64_t *timestamps;
     uint64_t timestamp_count;
     bool has_label_sets;
-    bool are_totals; /* of what will be left of it */
+    bool are_totals; /* the output has only totals */
 };
 
 struct merging {
@@ -51,7 +51,7 @@ struct merging {
     struct block_cursor *cursor;
     struct source *sources;
     uint32_t source_count;
-    struct dictionary_use *uses; /* of each block */
+    struct dictionary_use *uses; /* per block */
     struct arena *arena;
     struct err *err;
 };
@@ -68,7 +68,7 @@ static int compare_sources(const void *a, const void *b)
     return (x->input > y->input) - (x->input < y->input);
 }
 
-/* The windows of a series are found once, since granules are in order of series. */
+/* Windows are found once per series: granules are in order of series. */
 static enum err_code find_deleted(struct merging *merging, uint32_t input, uint32_t series,
                                   struct deletion_set_windows *windows)
 {
@@ -110,12 +110,12 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         const bool are_totals = deletion_set_has_only_totals(&windows, granule);
         if (granule->flags & BLOCK_ARE_TOTALS &&
             deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns))
-            continue; /* no part of it can be told */
+            continue; /* no part of it can be kept */
         const bool is_cut = granule->begin_ns < options->begin_ns ||
                             granule->end_ns > options->last_ns ||
                             deletion_set_has_any(&windows, granule->begin_ns, granule->end_ns);
         merging->sources[merging->source_count++] = (struct source){
-            .series = series, /* of the input, until the union is known */
+            .series = series, /* of the input, until the union exists */
             .hour = granule->hour,
             .input = input,
             .granule = granule,
@@ -169,7 +169,7 @@ static bool is_wanted(const struct merging *merging, const struct source *source
 
 /* ---- what is left of dictionaries ---- */
 
-/* The stacks of a whole granule stand in its totals. */
+/* The stacks of a whole granule are in its totals. */
 static enum err_code note_totals(const struct merging *merging, const struct source *source,
                                  struct dictionary_use *use)
 {
@@ -215,8 +215,8 @@ static enum err_code mark_used(const struct merging *merging, const struct sourc
     return note_rows(merging, source, use);
 }
 
-/* What is deleted, and what other outputs have, leaves no name behind: of inputs that are not
- * wanted whole, rows are looked at once more. */
+/* Finds which names, labels and stacks the output needs, so that it contains none of deleted
+ * profiles or of other outputs. The rows of partly wanted inputs are read once more for this. */
 static enum err_code find_uses(const struct merging *merging, uint32_t block_count)
 {
     for (uint32_t i = 0; i < block_count; i++) {
@@ -245,7 +245,7 @@ static enum err_code find_uses(const struct merging *merging, uint32_t block_cou
     return code;
 }
 
-/* A granule may have nothing but deleted profiles, which only reading tells. */
+/* Reading shows that a granule contains only deleted profiles. */
 static void remove_empty_sources(struct merging *merging)
 {
     uint32_t kept = 0;
@@ -338,7 +338,7 @@ static int compare_places(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Profiles by time; ordinals of rows become the places there. */
+/* Sorts profiles by time; ordinals of rows become the new positions. */
 static struct block_profile *order_profiles(struct gathered *gathered)
 {
     const uint32_t count = gathered->profile_count;
@@ -361,7 +361,7 @@ struct keyed_row {
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* Digit by digit from the lowest, skipping those that all have in common. */
+/* Radix sort from the lowest byte, skipping bytes that all keys share. */
 static struct keyed_row *sort_rows(struct arena *arena, struct keyed_row *rows, uint32_t count)
 {
     struct keyed_row *other = arena_new_raw(arena, struct keyed_row, count);
@@ -452,7 +452,7 @@ static enum err_code write_gathered(struct merging *merging, const struct source
     return block_writer_append(merging->writer, &rows, merging->err);
 }
 
-/* The sources of one series and hour. */
+/* Merges the sources of one series and hour. */
 static enum err_code merge_granule(struct merging *merging, const struct source *sources,
                                    uint32_t count)
 {

@@ -26,22 +26,22 @@ struct compaction {
     int64_t writer_id;
     struct arena *arena;
     struct open_block *opened;
-    uint32_t *places; /* of each block, its place in the claim */
+    uint32_t *places; /* per block: its place in the claim */
     const struct block **blocks;
     uint32_t count;
     struct retention *retention;
-    struct deletion_set *deleted;       /* NULL: nothing is, nor too old */
-    struct deletion_set_ids *deletions; /* of each block */
+    struct deletion_set *deleted;       /* NULL: nothing is deleted or expired */
+    struct deletion_set_ids *deletions; /* per block */
     struct catalogue_block *outputs;
     uint32_t output_count;
-    int64_t due_ns; /* when a rule is due next on what an expiry leaves; INT64_MAX: never */
+    int64_t due_ns; /* when the next rule is due on an expiry's output; INT64_MAX: never */
     int64_t renewed_ns;
-    bool is_due;       /* something is too old */
-    bool may_have_put; /* outputs that no row names, should this fail */
+    bool is_due;       /* something has expired */
+    bool may_have_put; /* outputs were put that no row names if the merge fails */
     struct err *err;
 };
 
-/* Much to merge, or a slow bucket, may take longer than a writer and a lease last unseen. */
+/* A large merge or a slow bucket may take longer than the lease and the writer's heartbeat last. */
 static enum err_code renew_lease(struct compaction *compaction)
 {
     const int64_t now_ns = clock_monotonic_ns();
@@ -65,8 +65,8 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
     return ERR_CORRUPT;
 }
 
-/* What could not be read at first may be read now; where it cannot, nor anything else, the disk or
- * the bucket is away, and nothing is marked. */
+/* Reads the input again: a transient failure may be over. If it still fails and no other object can
+ * be read, the disk or bucket is away, and nothing is marked. */
 static bool is_unreadable(const struct compaction *compaction, uint32_t place,
                           const struct err *failure)
 {
@@ -118,8 +118,9 @@ static enum err_code open_inputs(struct compaction *compaction)
 
 /* ---- what is too old ---- */
 
-/* Granules of a series. A rule is due on a block that is looked at for its sake once all of the
- * block is too old for it, so that each is due once; other merges do what they can. */
+/* Notes when the next rule is due on a series. In a block that was claimed for expiry a rule is due
+ * once all of the block is too old for it, so that each is due once; other merges drop what has
+ * expired by then. */
 static enum err_code note_series_due(struct compaction *compaction, const struct block *block,
                                      const struct block_granule *granules, uint32_t count)
 {
@@ -160,7 +161,7 @@ static enum err_code note_block_due(struct compaction *compaction, const struct 
     return code;
 }
 
-/* Who merges matches series with rules only where anything is too old. */
+/* Series are matched with rules only in blocks that contain anything old enough. */
 static enum err_code find_expired(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;
@@ -175,7 +176,7 @@ static enum err_code find_expired(struct compaction *compaction)
     return code;
 }
 
-/* Something in them is broken, or cannot be read: which? */
+/* Finds and marks the input that is damaged. */
 static enum err_code mark_broken_input(struct compaction *compaction, enum err_code reason)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
@@ -203,13 +204,13 @@ static int32_t day_of_hour(int32_t hour)
     return hour / DAY_HOURS - (hour % DAY_HOURS < 0);
 }
 
-/* Blocks that are merged with each other. */
+/* A run of blocks that are merged together. */
 struct group {
     uint32_t first;
     uint32_t end;
 };
 
-/* The distinct days of all granules, in order. */
+/* The distinct days of all granules, ascending. */
 static uint32_t list_days(const struct compaction *compaction, struct group group,
                           int32_t **ret_days)
 {
@@ -253,7 +254,7 @@ static enum err_code append_to_object(void *context, struct span bytes, struct e
     return code ? code : object_writer_append(output->object, bytes, err);
 }
 
-/* The first and the last day that 64 bits can tell are no whole ones. */
+/* The first and last day of the 64-bit range are incomplete, so their bounds are clamped. */
 static int64_t begin_of_day(int32_t day)
 {
     return day < INT64_MIN / DAY_NS ? INT64_MIN : day * DAY_NS;
@@ -311,7 +312,7 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
     return ERR_NONE;
 }
 
-/* For each day a block more. */
+/* Reserves space for one more output per day. */
 static void reserve_outputs(struct compaction *compaction, uint32_t count)
 {
     const struct catalogue_block *before = compaction->outputs;
@@ -354,7 +355,7 @@ static void move_input(struct compaction *compaction, uint32_t from, uint32_t to
     compaction->places[to] = place;
 }
 
-/* Oversized blocks come last; returns how many others there are. */
+/* Moves oversized blocks to the end; returns how many others there are. */
 static uint32_t move_oversized(struct compaction *compaction)
 {
     uint32_t count = 0;
@@ -365,8 +366,9 @@ static uint32_t move_oversized(struct compaction *compaction)
     return count;
 }
 
-/* Oversized blocks are merged with each other alone, as many as have so many bytes of strings: a
- * query leaves out what is not in proportion, and nothing else (store/block/oversized.h). */
+/* Oversized blocks are merged with each other only, up to OVERSIZED_MERGED_BYTES of strings:
+ * queries then leave out what is out of proportion and nothing else (store/block/oversized.h).
+ * Example with strings of 30, 30, 30 and 100 MiB: the groups are 30 + 30, 30 and 100. */
 static uint32_t group_inputs(struct compaction *compaction, struct group *groups)
 {
     uint32_t count = 0, first = move_oversized(compaction);
@@ -393,7 +395,7 @@ static enum err_code merge_inputs(struct compaction *compaction)
         count = group_inputs(compaction, groups);
     for (uint32_t i = 0; compaction->plan->is_apart && i < compaction->count; i++)
         groups[count++] = (struct group){i, i + 1};
-    /* Blocks of the last level that no merge changes would be claimed again and again. */
+    /* Blocks of the last level would be claimed again and again if no merge changed them. */
     if (is_last_level && !compaction->plan->is_apart && count > 1 && count == compaction->count)
         return err_set(compaction->err, ERR_TOO_LARGE,
                        "blocks with oversized names are not merged with others");
@@ -403,7 +405,8 @@ static enum err_code merge_inputs(struct compaction *compaction)
     return code;
 }
 
-/* What is given up was looked at for a week; a disk that went meanwhile takes nothing with it. */
+/* Granules that are given up were unreadable for a week. If the store became unreachable only now,
+ * nothing may be given up. */
 static enum err_code check_losses(const struct compaction *compaction)
 {
     const struct block_losses *losses = compaction->plan->losses;
@@ -423,7 +426,7 @@ static uint32_t next_level(const struct catalogue_claim *claim)
     return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
 }
 
-/* What was written for nothing is trash: the writer goes on. */
+/* Puts unused outputs into object_trash, so the writer need not end. */
 static enum err_code discard_outputs(struct compaction *compaction, enum err_code reason)
 {
     struct err err;
@@ -439,8 +442,8 @@ static enum err_code discard_outputs(struct compaction *compaction, enum err_cod
     return code ? code : reason;
 }
 
-/* What merges meet in stored data, rules and deletions of one team; the rest is the bucket's or
- * the database's, and everybody's. */
+/* Errors that the data, rules and deletions of one team cause. All others are the bucket's or the
+ * database's and affect every claim. */
 static bool is_caused_by_claim(enum err_code code)
 {
     return code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
@@ -484,7 +487,7 @@ enum err_code compact_merge(const struct maintenance_options *options, int64_t w
     for (uint32_t i = 0; i < claim->count && !code; i++)
         block_cache_remove(options->blocks, claim->tenant_id, &claim->places[i]);
     const bool is_rolled_back = code == ERR_CONFLICT || (code && err->is_rolled_back);
-    if (is_rolled_back) /* nobody will ever name them */
+    if (is_rolled_back) /* no row will name them */
         code = discard_outputs(&compaction, code);
     if (code && (compaction.may_have_put || plan->remainder))
         writer_end(options->writer, writer_id);
@@ -501,7 +504,7 @@ static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
     return id < claim->id_count ? place : claim->count;
 }
 
-/* Of the claim's segments or blocks, count from first on. */
+/* The claim's segments or blocks first <= i < first + count. */
 static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, uint32_t first,
                                           uint32_t count)
 {
@@ -515,14 +518,14 @@ static struct catalogue_claim slice_claim(const struct catalogue_claim *claim, u
     return part;
 }
 
-/* A day's block moves up no more when it is alone: it would be claimed again and again. */
+/* A single block of the last level does not move up: it would be claimed again and again. */
 static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
 {
     const bool can_be_alone = claim->level < CATALOGUE_LEVELS || claim->deletion_count;
     return size > 2 || (size == 2 && can_be_alone);
 }
 
-/* As no merge can take it, none is to try: it is told, and read as it is. */
+/* Marks a part that no merge can take; it is reported, and read as it is. */
 static enum err_code mark_too_large(const struct maintenance_options *options, int64_t writer_id,
                                     const struct catalogue_claim *claim, struct err *err)
 {
@@ -533,8 +536,8 @@ static enum err_code mark_too_large(const struct maintenance_options *options, i
                                  CATALOGUE_TOO_LARGE, err);
 }
 
-/* Bytes of strings of a segment's part or of a block; *ret_is_oversized: out of proportion. 0: it
- * cannot be opened. */
+/* Bytes of strings of a segment's part or block; 0 when it cannot be opened. *ret_is_oversized:
+ * they are out of proportion. */
 static size_t measure_strings(const struct maintenance_options *options,
                               const struct catalogue_claim *one, bool *ret_is_oversized)
 {
@@ -552,8 +555,8 @@ static size_t measure_strings(const struct maintenance_options *options,
     return bytes;
 }
 
-/* Which of them keeps the others from being merged: an oversized one before others, and of these
- * the largest. */
+/* Finds the input that keeps the others from being merged: an oversized one before others, and of
+ * these the largest. */
 static uint32_t find_obstacle(const struct maintenance_options *options,
                               const struct catalogue_claim *part)
 {
@@ -583,6 +586,15 @@ static enum err_code merge_part(const struct maintenance_options *options, int64
     return code;
 }
 
+/*
+ * Merges a claim in runs of its inputs. A run that is too large is halved; after a run that
+ * succeeds, the next one is twice as long. A run that cannot be halved loses its obstacle: that
+ * input is marked, and the inputs before it are merged.
+ *
+ * Example: 8 segments, 0 to 7, of which number 5 is too large by itself. 0-7 fails, 0-3 is merged,
+ * 4-7 fails (a run is at most what is left), 4-5 fails, 4 is merged, 5-6 fails, 5 is marked, 6-7 is
+ * merged: three merges and one mark instead of eight segments that stay.
+ */
 static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
                                  const struct catalogue_claim *claim, struct err *err)
 {
@@ -624,10 +636,10 @@ enum err_code compact_claim(const struct maintenance_options *options, int64_t w
     if (is_caused_by_claim(code)) {
         if (options->report)
             options->report(options->report_context, "compaction", err);
-        /* What was marked as broken has no lease any more, and is looked at when its mark says. */
+        /* A part that was marked has no lease any more; its mark says when it is retried. */
         return catalogue_defer(options->jobs_database, writer_id, claim, err);
     }
-    if (code) { /* without the database the lease ends by itself; a bucket is given a moment */
+    if (code) { /* without the database the lease expires; a bucket gets time to recover */
         struct err ignored;
         const bool is_free = code == ERR_CONFLICT || err->is_rolled_back;
         (void)!catalogue_release(options->jobs_database, writer_id, claim, is_free ? 0 : RETRY_S,

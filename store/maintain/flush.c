@@ -21,18 +21,18 @@ enum {
     PARTS_MAX = 4096,
     SEGMENT_MAX_BYTES = 1 << 30,
     PAGE_BYTES = 4096,
-    DEADLINE_MS = 15000, /* of requests that have none */
+    DEADLINE_MS = 15000, /* for requests without a deadline */
     LATE_RETRY_S = 5,
 };
 
-/* A batch on its way; it lives on the stack of the thread that waits for it. */
+/* A batch that waits for its flush, in memory of the thread that waits for it. */
 struct waiting {
     struct waiting *next;
     struct buf *block;
     struct catalogue_part part;
     int64_t since_ns;
     int64_t deadline_ns;
-    sem_t *done; /* posted when all of the request is; NULL but in the last of it */
+    sem_t *done; /* posted when the whole request is done; only in its last batch, else NULL */
     struct err err;
 };
 
@@ -40,17 +40,17 @@ struct flusher {
     struct flush_options options;
     pthread_t thread;
     pthread_mutex_t mutex;  /* guards all below */
-    pthread_cond_t arrived; /* signalled when there is something to do, not for each request */
+    pthread_cond_t arrived; /* signalled when a flush is due, not for each request */
     struct waiting *first;
     struct waiting **last;
     size_t waiting_bytes; /* of those in the list and those being written */
     uint32_t waiting_count;
     int waiting_requests;
-    int expected_requests; /* that are not in the list yet */
+    int expected_requests; /* announced requests that are not in the list yet */
     int flushing_requests;
     int64_t flushing_since_ns;
     bool should_stop;
-    struct seen_series seen; /* of the thread alone */
+    struct seen_series seen; /* used by the flush thread only */
 };
 
 /* ---- one flush ---- */
@@ -58,15 +58,15 @@ struct flusher {
 struct flush {
     struct flusher *flusher;
     struct arena *arena;
-    struct waiting **batches; /* by tenant, then as they came; gone once they are answered */
+    struct waiting **batches; /* by tenant, then by arrival; invalid after wake_all */
     struct catalogue_part *parts;
-    struct buf *blocks; /* of the parts that are in the catalogue */
+    struct buf *blocks; /* of the committed parts */
     uint32_t count;
-    int64_t deadline_ns; /* the earliest of the requests', for the statements */
+    int64_t deadline_ns; /* the earliest deadline of the requests, for the statements */
     int64_t writer_id;
     const char *object_key;
-    bool may_be_put;    /* the object may be there, and no row for it */
-    struct buf segment; /* behind padding, so that it begins with a page */
+    bool may_be_put;    /* the object may exist without a row */
+    struct buf segment; /* preceded by padding, so that it begins at a page */
     size_t padding;
 };
 
@@ -78,7 +78,7 @@ static int compare_batches(const void *a, const void *b)
     return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
 }
 
-/* Nothing of it was written yet. */
+/* Refuses a batch before anything of it was written. */
 static void refuse_late(struct waiting *waiting)
 {
     err_set(&waiting->err, ERR_BUSY,
@@ -86,7 +86,7 @@ static void refuse_late(struct waiting *waiting)
     waiting->err.retry_after_s = LATE_RETRY_S;
 }
 
-/* Without those that have waited too long for the flushes before this one. */
+/* Collects and sorts the batches, without those past their deadline. */
 static void collect_batches(struct flush *flush, struct waiting *first, uint32_t count)
 {
     const int64_t now_ns = clock_monotonic_ns();
@@ -108,7 +108,7 @@ static void collect_batches(struct flush *flush, struct waiting *first, uint32_t
         flush->parts[i] = flush->batches[i]->part;
 }
 
-/* The segment begins where a page does: then it goes to the disk from here, without a copy. */
+/* The segment begins at a page, so that it can be written directly, without a copy. */
 static void begin_segment(struct flush *flush, size_t bytes)
 {
     buf_clear(&flush->segment);
@@ -122,7 +122,7 @@ static struct span segment_bytes(const struct flush *flush)
     return span_of(flush->segment.data + flush->padding, flush->segment.size - flush->padding);
 }
 
-/* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
+/* Lays out the new blocks one after the other; each begins at a multiple of 64. */
 static void lay_out_segment(struct flush *flush)
 {
     size_t bytes = 0;
@@ -144,7 +144,7 @@ static int32_t clock_day(int64_t wall_ns)
     return (int32_t)(wall_ns / (24 * 3600 * CLOCK_NS_PER_S));
 }
 
-/* Of the new parts: series that this server has counted for the day need not be asked about. */
+/* Removes the series that this server has counted for the day from the new parts. */
 static void skip_seen_series(struct flush *flush, int32_t day)
 {
     struct seen_series *seen = &flush->flusher->seen;
@@ -164,7 +164,7 @@ static void skip_seen_series(struct flush *flush, int32_t day)
     }
 }
 
-/* What was refused, or had been taken before, has counted no series of this day. */
+/* Remembers the series of new parts; refused and duplicate parts have counted none. */
 static void remember_series(struct flush *flush)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
@@ -176,7 +176,7 @@ static void remember_series(struct flush *flush)
     }
 }
 
-/* The time that the object store takes is not the database's. */
+/* The deadline is the database's: the time of the put is added to it. */
 static enum err_code put_segment(struct flush *flush, struct pg_connection *connection,
                                  struct span segment, struct err *err)
 {
@@ -223,7 +223,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
     return code;
 }
 
-/* What each batch is told; blocks of those that are kept move here. */
+/* Sets the outcome of each batch; committed blocks move here. */
 static void set_outcomes(struct flush *flush, enum err_code code, const struct err *err)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
@@ -273,7 +273,7 @@ static void write_with_retry(struct flush *flush)
     set_outcomes(flush, code, &err);
 }
 
-/* Each on its own: woken together they would wait for the mutex one after the other. */
+/* Wakes each request by itself: woken together they would queue at the mutex. */
 static void wake_all(struct flusher *flusher, struct waiting *first, size_t bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
@@ -281,14 +281,14 @@ static void wake_all(struct flusher *flusher, struct waiting *first, size_t byte
     flusher->flushing_requests = 0;
     pthread_mutex_unlock(&flusher->mutex);
     while (first) {
-        struct waiting *next = first->next; /* whoever is done is gone */
+        struct waiting *next = first->next; /* a request that is woken frees its batches */
         if (first->done)
             sem_post(first->done);
         first = next;
     }
 }
 
-/* Nobody waits for this any more. */
+/* Runs after all requests were woken. */
 static void cache_blocks(struct flush *flush)
 {
     const struct flush_options *options = &flush->flusher->options;
@@ -316,7 +316,7 @@ static void flush_batches(struct flusher *flusher, struct waiting *first, uint32
 
 /* ---- the thread ---- */
 
-/* *ret_due_ns: when to look again, if nothing comes that changes it. */
+/* *ret_due_ns: when to check again if nothing changes. */
 static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
 {
     if (!flusher->first)
@@ -333,8 +333,8 @@ static bool is_due(const struct flusher *flusher, int64_t now_ns, int64_t *ret_d
             flusher->waiting_requests >= flusher->options.max_waiting_requests);
 }
 
-/* Called locked. The thread sleeps until it is time by the clock: it is woken only when it is
- * before, since each waking for nothing costs as much as decoding a small request. */
+/* Called locked. The thread sleeps until a flush is due by the clock and is woken only when one is
+ * due earlier: a needless wake-up costs as much as decoding a small request. */
 static void wake_if_due(struct flusher *flusher)
 {
     int64_t due_ns;
@@ -349,7 +349,7 @@ static void wait_until(struct flusher *flusher, int64_t due_ns)
     pthread_cond_timedwait(&flusher->arrived, &flusher->mutex, &until);
 }
 
-/* All that waits, once it is time; NULL when there will be nothing more. */
+/* Waits until a flush is due and takes all batches; NULL when the flusher stops. */
 static struct waiting *take_batches(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
@@ -432,7 +432,7 @@ void flusher_expect(struct flusher *flusher)
     pthread_mutex_unlock(&flusher->mutex);
 }
 
-/* Called locked: nobody may be left to wait for. */
+/* Called locked. The flush may be due when no other request is expected. */
 static void end_expectation(struct flusher *flusher)
 {
     if (--flusher->expected_requests == 0)
@@ -446,10 +446,8 @@ void flusher_cancel_expected(struct flusher *flusher)
     pthread_mutex_unlock(&flusher->mutex);
 }
 
-/*
- * A put takes long while a bucket is out of reach, and each request that waits for one holds a
- * thread that others need, too. Called locked.
- */
+/* Called locked. While a bucket is out of reach a put takes long, and each request that waits for
+ * it holds a thread that others need. */
 static bool is_stuck(const struct flusher *flusher)
 {
     const int most = flusher->options.max_waiting_requests;
@@ -486,14 +484,14 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     flusher->waiting_bytes += bytes;
     flusher->waiting_count += count;
     flusher->waiting_requests++;
-    if (is_first) /* until then it slept without an end */
+    if (is_first) /* the thread slept without a timeout */
         pthread_cond_signal(&flusher->arrived);
     else
         wake_if_due(flusher);
     return ERR_NONE;
 }
 
-/* All are taken by one flush, so the last is done when all are. */
+/* One flush takes all batches of a request, so the last one is done when all are. */
 static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
                                       uint32_t count, struct err *err)
 {

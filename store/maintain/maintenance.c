@@ -28,7 +28,7 @@ struct maintenance {
     struct maintenance_options options;
     pthread_t thread;
     uint64_t rotation; /* claims so far */
-    int64_t tidy_ns;   /* monotonic, when each is due next */
+    int64_t tidy_ns;   /* monotonic clock; when each is due */
     int64_t expire_ns;
     int64_t orphans_ns;
     pthread_mutex_t mutex; /* guards should_stop */
@@ -112,7 +112,7 @@ static bool is_due(int64_t *due_ns, int64_t every_s)
     return true;
 }
 
-/* What is not claimed. It comes between merges, too, of which there may always be one more. */
+/* Work that is not claimed. It also runs between merges, which may be due without end. */
 static void run_timed_work(struct maintenance *maintenance)
 {
     const struct maintenance_options *options = &maintenance->options;
@@ -130,7 +130,7 @@ static void run_timed_work(struct maintenance *maintenance)
 
 /* ---- the thread ---- */
 
-/* One merge; false when there was none to do. */
+/* Runs one merge; *ret_did false: none was due. */
 static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did, struct err *err)
 {
     const struct maintenance_options *options = &maintenance->options;
@@ -146,12 +146,12 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
         return code;
     *ret_did = true;
     code = compact_claim(options, writer_id, &claim, err);
-    if (claim.level) /* merging blocks took much memory, and will not again for long */
+    if (claim.level) /* merging blocks takes much memory that is not needed soon again */
         mem_trim();
     return code;
 }
 
-/* Until nothing is due. */
+/* Merges until nothing is due. */
 static void merge_until_idle(struct maintenance *maintenance)
 {
     bool did = true;
@@ -159,7 +159,8 @@ static void merge_until_idle(struct maintenance *maintenance)
         struct err err;
         run_timed_work(maintenance);
         enum err_code code = compact_once(maintenance, &did, &err);
-        if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
+        /* the lease or the writer was lost: other servers do the work */
+        if (code == ERR_CONFLICT) {
             writer_lose(maintenance->options.writer, writer_peek(maintenance->options.writer));
             return;
         }
@@ -207,7 +208,8 @@ enum err_code maintenance_create(const struct maintenance_options *options,
     pthread_condattr_t attributes;
     maintenance->options = *options;
     digest_random(&maintenance->rotation,
-                  sizeof(maintenance->rotation)); /* servers that live short take all turns */
+                  /* a random start, so that short-lived servers try all kinds */
+                  sizeof(maintenance->rotation));
     maintenance->orphans_ns = clock_monotonic_ns() + TIDY_S * CLOCK_NS_PER_S;
     pthread_mutex_init(&maintenance->mutex, NULL);
     pthread_condattr_init(&attributes);

@@ -16,10 +16,10 @@
 
 enum { PART_MAX_BYTES = 1 << 30, ZSTD_LEVEL = 1 };
 
-/* A block of the part, as it is found now. */
+/* The current state of a block of the part. */
 struct piece {
     bool is_whole;
-    bool can_open; /* some of it may be read */
+    bool can_open; /* it can be opened, so granules may be readable */
     uint64_t row_count;
 };
 
@@ -28,13 +28,13 @@ struct repair {
     const struct catalogue_claim *claim;
     int64_t writer_id;
     struct arena *arena;
-    struct piece *pieces; /* of each place */
+    struct piece *pieces; /* per place */
     uint32_t whole_count;
     uint32_t missing_count;
-    struct err problem; /* the last that was found */
+    struct err problem; /* the last failure */
     struct catalogue_remainder remainder;
     uint64_t *lengths;
-    struct buf bytes; /* of the rest */
+    struct buf bytes; /* of the remainder */
     struct err *err;
 };
 
@@ -57,7 +57,7 @@ static enum err_code read_piece(struct repair *repair, uint32_t i, struct err *e
     return code;
 }
 
-/* Is it the part's own, and not the disk's? */
+/* True for damage to this part, false for an outage. */
 static bool is_damaged_alone(const struct repair *repair, uint32_t i, enum err_code code,
                              const struct err *err)
 {
@@ -74,7 +74,7 @@ static enum err_code examine_piece(struct repair *repair, uint32_t i)
     struct piece *piece = &repair->pieces[i];
     struct err err;
     enum err_code code = read_piece(repair, i, &err);
-    if (code == ERR_IO) /* perhaps for a moment only */
+    if (code == ERR_IO) /* perhaps a transient failure */
         code = read_piece(repair, i, &err);
     piece->is_whole = !code;
     repair->whole_count += !code;
@@ -89,7 +89,7 @@ static enum err_code examine_piece(struct repair *repair, uint32_t i)
     return code;
 }
 
-/* It is still as it was: later, then. */
+/* Marks the part again, which doubles the time to its next retry. */
 static enum err_code keep_marked(struct repair *repair)
 {
     const struct maintenance_options *options = repair->options;
@@ -161,7 +161,7 @@ static enum err_code rewrite_piece(struct repair *repair, uint32_t i, struct del
     return ERR_NONE;
 }
 
-/* Of what cannot be read only the whole part's numbers are known. */
+/* For unreadable blocks only the numbers of the whole part are known. */
 static void describe_remainder(struct repair *repair)
 {
     const struct catalogue_mark *mark = &repair->claim->mark;
@@ -214,7 +214,7 @@ static enum err_code put_remainder(struct repair *repair)
     remainder->bytes = repair->bytes.size;
     enum err_code code = object_put(repair->options->objects, remainder->object_key,
                                     buf_span(&repair->bytes), repair->err);
-    if (code) /* it may be there all the same */
+    if (code) /* the put may have been done all the same */
         writer_end(repair->options->writer, repair->writer_id);
     return code;
 }
@@ -233,7 +233,9 @@ static enum err_code merge_whole_blocks(struct repair *repair, struct compact_pl
     return compact_merge(repair->options, repair->writer_id, repair->claim, plan, repair->err);
 }
 
-/* Blocks that are whole are merged, unless they are too large; the others stay, by themselves. */
+/*
+ * Merges intact blocks, unless they are too large, and moves the others to an object of their own.
+ */
 static enum err_code split_off_damaged(struct repair *repair, bool is_too_large)
 {
     const uint32_t count = repair->claim->count;
@@ -278,7 +280,9 @@ static void report_loss(struct repair *repair, const struct block_losses *losses
         options->report(options->report_context, "deletion", &err);
 }
 
-/* The deletion is more than what could not be read for long. */
+/*
+ * The deletion outweighs granules that were unreadable for CATALOGUE_LOSS_DAYS: they are dropped.
+ */
 static enum err_code drop_unreadable(struct repair *repair)
 {
     bool *is_left_out = arena_new(repair->arena, bool, repair->claim->count);
@@ -292,6 +296,17 @@ static enum err_code drop_unreadable(struct repair *repair)
     return code;
 }
 
+/*
+ * Chooses what to do with a marked part:
+ *
+ *   intact, not too large                      remove the mark; it is merged as usual
+ *   a deletion waits, marked for 7 days        merge what can be read, give up the rest
+ *   a block of level 1 and up, or missing data  stay marked
+ *   a segment's part, all damaged, not shared  stay marked: nothing to split
+ *   a segment's part, otherwise                merge intact blocks, move damaged ones
+ *
+ * The rows are tried in this order.
+ */
 static enum err_code choose_repair(struct repair *repair)
 {
     const struct catalogue_claim *claim = repair->claim;

@@ -9,7 +9,7 @@ struct columns {
     uint32_t count;
 };
 
-/* Rows of one stack and profile are one; what adds up to nothing is none. */
+/* Joins rows of one stack and profile; a sum of 0 is no row. */
 static void append_row(struct columns *columns, uint32_t stack, uint32_t ordinal, int64_t value)
 {
     const uint32_t last = columns->count - 1;

@@ -31,7 +31,7 @@ static void report_problem(struct verification *verification, enum store_problem
         check->found(check->context, problem, object_key, tenant_id, detail);
 }
 
-/* What is found wrong of an object that has gone meanwhile, as merged ones do, is nothing. */
+/* A problem does not count if the object was removed meanwhile, as merged ones are. */
 static enum err_code report_if_in_catalogue(struct verification *verification,
                                             enum store_problem problem,
                                             const struct catalogue_entry *entry, const char *detail)
@@ -105,7 +105,7 @@ static enum err_code compare_with_catalogue(struct verification *verification,
                                                entry->row_count, entry->begin_ns, entry->end_ns));
 }
 
-/* As it can be read by now, merges take it. */
+/* The part can be read: without its mark, merges take it. */
 static enum err_code unmark(struct verification *verification, const struct catalogue_entry *entry)
 {
     bool did = false;
@@ -116,7 +116,7 @@ static enum err_code unmark(struct verification *verification, const struct cata
     return code;
 }
 
-/* Of the places of an entry each is looked at: what is broken harms nobody else. */
+/* Verifies all places of an entry, so that one damaged block does not hide others. */
 static enum err_code verify_entry(struct verification *verification,
                                   const struct catalogue_entry *entry)
 {

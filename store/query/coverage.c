@@ -56,7 +56,7 @@ void coverage_close(struct coverage *coverage, int64_t slack_ns)
         qsort(spans, coverage->count, sizeof(*spans), compare_begins);
     coverage->is_unordered = false;
     for (uint32_t i = 1; i < coverage->count; i++) {
-        /* Begins ascend, so that the difference fits 64 bits without a sign. */
+        /* Begins ascend, so the difference fits into 64 unsigned bits. */
         const bool is_joined =
             spans[i].begin_ns <= spans[kept].end_ns ||
             (uint64_t)spans[i].begin_ns - (uint64_t)spans[kept].end_ns <= (uint64_t)slack_ns;

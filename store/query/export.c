@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What a value became in the row group of that epoch; 0: none yet. */
+/* The number of a value in the row group of that epoch; 0: none yet. */
 struct known {
     uint32_t epoch;
     uint32_t entry;
@@ -24,10 +24,10 @@ struct list {
     uint32_t capacity;
 };
 
-/* One frame as both columns have it. */
+/* One frame as both columns contain it. */
 struct known_frame {
     uint32_t epoch;
-    const struct profile_location *location; /* whose address it has */
+    const struct profile_location *location; /* the location of its address */
     uint32_t name;
     uint32_t frame;
 };
@@ -38,21 +38,21 @@ struct export
     struct row_labels *labels;
     struct export_columns columns;
     struct parquet_writer *writer;
-    /* Of the block in hand: */
+    /* Of the current block: */
     const struct block *block;
     struct arena *block_arena;
     struct profile tables;           /* with names */
     struct known_frame *of_line;     /* per line of the tables */
     struct known_frame *of_location; /* of those without lines */
-    /* Of the series in hand: */
+    /* Of the current series: */
     uint32_t series;
     uint32_t series_epoch;
     uint32_t type[3];                        /* whole name, sample type, unit */
     uint32_t label[STORE_EXPORT_LABELS_MAX]; /* MAP_ABSENT: it has none */
-    /* Of the profiles of the granule in hand, each with time, duration and period. */
+    /* Per profile of the current granule: time, duration and period. */
     struct known(*of_profile)[3];
     uint32_t profile_capacity;
-    /* Of the stack and of the label set in hand: */
+    /* Of the current stack and label set: */
     uint32_t stack;
     uint32_t stack_epoch; /* 0: none */
     struct list names;
@@ -162,7 +162,7 @@ static enum err_code begin_block(struct export *export, const struct block *bloc
     return ERR_NONE;
 }
 
-/* Of a location without a function: as reports name it (lib/profile/report/view.h). */
+/* Names a location without a function as reports do (lib/profile/report/view.h). */
 static struct span name_raw(struct export *export, const struct profile_location *location,
                             struct span path)
 {
@@ -179,7 +179,7 @@ static struct span name_raw(struct export *export, const struct profile_location
     return buf_span(&export->text);
 }
 
-/* line NULL: the location has none. */
+/* line NULL: the location has no line. */
 static void find_frame(struct export *export, const struct profile_location *location,
                        const struct profile_line *line, struct known_frame *known)
 {
@@ -264,7 +264,7 @@ static void find_own_label(struct export *export, const struct profile_label *la
          parquet_add(export->writer, number_of(export, EXPORT_SAMPLE_LABELS), values));
 }
 
-/* The first of a key counts: a map has each once. */
+/* A map has each key once: the first one counts. */
 static bool is_repeated(const struct dictionary *dictionary, const struct batch_label_set *set,
                         uint32_t at)
 {

@@ -41,7 +41,7 @@ static int compare_names(const void *a, const void *b)
     return span_compare(*(const struct span *)a, *(const struct span *)b);
 }
 
-/* Of all series, sorted. */
+/* Lists the label names of all series, sorted. */
 static enum err_code find_labels(const struct scan *scan, struct export_columns *columns,
                                  struct err *err)
 {
@@ -71,7 +71,7 @@ static enum err_code find_labels(const struct scan *scan, struct export_columns 
     return ERR_NONE;
 }
 
-/* The text of names in small letters, so that those that differ by case alone meet. */
+/* A column name in lower case, so that names that differ only by case are found. */
 static struct span fold_name(struct arena *arena, struct span name)
 {
     char *folded = arena_strndup(arena, name.data, name.size);

@@ -10,15 +10,15 @@
 struct listing {
     const struct store_profile_query *query;
     struct scan *scan;
-    struct row_labels *labels;           /* which samples match where series do not have a label */
-    struct store_profile_entry *entries; /* room for twice as many as are wanted */
+    struct row_labels *labels;           /* which samples match, where series lack a label */
+    struct store_profile_entry *entries; /* capacity for twice as many as are wanted */
     uint32_t count;
-    uint32_t wanted; /* one more than are shown: is there a next page? */
-    bool is_full;    /* the first `wanted` are the newest of what was read */
+    uint32_t wanted; /* one more than the page, to know whether there is a next */
+    bool is_full;    /* the first `wanted` are the newest so far */
     struct store_profile_list list;
 };
 
-/* The newest first; those of one moment by the hash of their series, the largest first. */
+/* Newest first; equal times by the hash of their series, the largest first. */
 static int compare_ids(const struct store_profile_id *a, const struct store_profile_id *b)
 {
     if (a->time_ns != b->time_ns)
@@ -32,7 +32,7 @@ static int compare_entries(const void *a, const void *b)
     return compare_ids(&x->id, &y->id);
 }
 
-/* What a series has at one moment is one entry, though it came as several profiles. */
+/* Profiles of a series with equal times are one entry. */
 static void join_equal(struct listing *listing)
 {
     struct store_profile_entry *entries = listing->entries;
@@ -49,7 +49,7 @@ static void join_equal(struct listing *listing)
     listing->count = listing->count ? kept + 1 : 0;
 }
 
-/* Keeps the newest. */
+/* Keeps the newest `wanted` entries. */
 static void drop_oldest(struct listing *listing)
 {
     if (listing->count)
@@ -60,7 +60,7 @@ static void drop_oldest(struct listing *listing)
         listing->count = listing->wanted;
 }
 
-/* Older than all that are wanted? */
+/* True when older than all wanted entries. */
 static bool is_too_old(const struct listing *listing, int64_t time_ns)
 {
     return listing->is_full && time_ns < listing->entries[listing->wanted - 1].id.time_ns;
@@ -101,7 +101,7 @@ static bool is_match(const struct listing *listing, uint32_t label_set)
     return row_labels_stays(row_labels_group(listing->labels, label_set));
 }
 
-/* Those with a sample whose labels match. */
+/* Adds the profiles with a sample whose labels match. */
 static enum err_code read_rows(struct listing *listing, struct scan_task *task)
 {
     struct scan *scan = listing->scan;
@@ -110,11 +110,11 @@ static enum err_code read_rows(struct listing *listing, struct scan_task *task)
     enum err_code code = scan_open_stacks(scan, task);
     if (code || task->is_broken)
         return code;
-    row_labels_begin(listing->labels, task->block, task->granule); /* the block is opened anew */
+    row_labels_begin(listing->labels, task->block, task->granule); /* the block was opened again */
     code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
     if (code)
         return scan_note_read(scan, task, 0, 0, code);
-    /* A snapshot of nothing is as a row without labels. */
+    /* A snapshot without rows matches as a row without labels. */
     enum found { NO_ROW, OTHER_ROWS, MATCH };
     const enum found of_none = is_match(listing, 0) ? MATCH : OTHER_ROWS;
     enum found *found = mem_new(enum found, rows.profile_count);

@@ -13,12 +13,12 @@ struct cell {
 };
 
 struct group {
-    __int128 total;     /* of all steps: what groups are ranked by */
+    __int128 total;     /* of all steps: groups are ranked by it */
     struct cell *cells; /* per step; NULL: only the total is kept */
     bool is_there;
     bool is_wanted;          /* its cells are filled in the second pass */
-    uint32_t last_series;    /* of those in covered */
-    struct coverage covered; /* where it has cells */
+    uint32_t last_series;    /* the last one added to covered */
+    struct coverage covered; /* if it has cells */
 };
 
 struct range_groups {
@@ -29,11 +29,11 @@ struct range_groups {
     bool is_second_pass;
     struct cell *all; /* per step: the sum of all groups */
     struct coverage all_covered;
-    uint32_t last_series; /* of those in all_covered */
+    uint32_t last_series; /* the last one added to all_covered */
     size_t covered_bytes; /* of groups */
     struct group *groups;
     uint32_t capacity;
-    uint32_t count; /* of groups that are there */
+    uint32_t count; /* existing groups */
     uint32_t *chosen;
     uint32_t chosen_count;
 };
@@ -179,7 +179,7 @@ static struct ranked *rank_all(const struct range_groups *groups)
     return ranked;
 }
 
-/* Cells of groups that are not chosen are freed before new ones are made. */
+/* Frees the cells of groups that are not chosen before it allocates new ones. */
 static bool make_missing_cells(struct range_groups *groups, const struct ranked *ranked)
 {
     bool are_missing = false;

@@ -53,19 +53,19 @@ static void append_word(struct buf *words, struct span word)
     buf_append_span(words, word);
 }
 
-/* All but the tasks. */
+/* Appends everything but the tasks. */
 static void append_query(const struct scan *scan, struct buf *words)
 {
     const struct store_query *query = scan->query;
     buf_append_u64(words, scan->statistics.names.generation);
     buf_append_u32(words, query->profile != NULL);
-    buf_append_u32(words, scan->statistics.cut_count); /* which the answer tells */
+    buf_append_u32(words, scan->statistics.cut_count); /* part of the result */
     buf_append_u32(words, query->wants_all_labels);
     buf_append_u64(words, query->label_name_count);
     for (size_t i = 0; i < query->label_name_count; i++)
         append_word(words, query->label_names[i]);
     buf_append_u64(words, (uint64_t)query->ahead_ns);
-    if (query->ahead_ns) { /* parts of what lies at the window's edges count */
+    if (query->ahead_ns) { /* the parts of values at the window's edges count */
         buf_append_u64(words, (uint64_t)query->start_ns);
         buf_append_u64(words, (uint64_t)query->end_ns);
     }
@@ -75,7 +75,7 @@ static void append_query(const struct scan *scan, struct buf *words)
         selector_append_canonical(scan->row_selectors->selectors[i], words);
 }
 
-/* A block by its name when it changes, else which of a granule's profiles. */
+/* Appends a block's name when it changes, and for each task its granule and ordinals. */
 static void append_tasks(const struct scan *scan, struct digest_stream *stream)
 {
     const struct block *block = NULL;
@@ -122,11 +122,11 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
 
 struct making {
     struct scan *scan;
-    bool has_begun; /* by this question, not by others */
+    bool has_begun; /* by this query, not by another */
     enum err_code (*make)(struct scan *scan, struct store_result *ret_result);
 };
 
-/* Its texts outlive the question that it was made for. */
+/* Copies texts, which outlive the query that computed the result. */
 static void copy_texts(struct store_result *result)
 {
     struct arena *arena = result->own_profile->arena;
@@ -140,7 +140,8 @@ static void copy_texts(struct store_result *result)
             arena_strdup(arena, result->statistics.oversized_message);
 }
 
-/* What of it could not be read may be another time: it goes to those who wait alone. */
+/* A result with damaged data is not cached: the data may be readable later. It goes only to the
+ * queries that wait for it. */
 static enum err_code make_result(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
@@ -171,8 +172,9 @@ result_cache_ref(struct result_cache *results, struct scan *scan, const char *id
     struct making making = {.scan = scan, .make = make};
     struct flight_entry *entry;
     enum err_code code;
-    /* Who made it may have gone away, had no room or other limits: what became of that is not this
-     * question's. Of those who waited one makes it then, and the others wait for that one. */
+    /* The query that computed the result may have failed for reasons of its own: its client left,
+     * or its limits were lower. Then one of those that waited computes it under its own limits, and
+     * the others wait for that one. */
     do {
         code = flight_cache_ref_within(results->cache, identity, wait_limit, make_result, &making,
                                        &entry, scan->err);

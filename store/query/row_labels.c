@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A text is as long as that of a report of shares (lib/profile/report/view.h). */
+/* Texts are limited as in reports of shares (lib/profile/report/view.h). */
 enum {
     TEXT_MAX_BYTES = 4096,
     NUMBER_BYTES = 22,
@@ -38,27 +38,27 @@ struct row_labels {
     enum err_code code; /* of the first row that could not be compared */
     struct err err;
     bool *is_seen;      /* per name */
-    struct span *shown; /* names that there are, for messages */
+    struct span *shown; /* existing names, for messages */
     uint32_t shown_count;
-    struct map_bytes groups; /* by what tells them apart */
+    struct map_bytes groups; /* by their labels */
     struct group *group;     /* by number */
     uint32_t group_capacity;
     size_t bytes; /* in the arena */
-    /* The series in hand: */
+    /* The current series: */
     const struct dictionary *dictionary;
     uint32_t series;
-    bool has_own;           /* may samples of the block have one of the labels that count? */
-    bool goes_by_series;    /* what counts is the same for all its rows */
-    bool is_open;           /* selectors find it, by labels of samples alone */
-    uint32_t *group_of_set; /* NOT_KNOWN: not yet looked at */
+    bool has_own;           /* samples of the block may have a label that counts */
+    bool goes_by_series;    /* all rows of the series are in one group */
+    bool is_open;           /* selectors match it only by labels of samples */
+    uint32_t *group_of_set; /* NOT_KNOWN: not yet computed */
     uint32_t set_capacity;
-    uint32_t *known_sets; /* those that are known */
+    uint32_t *known_sets; /* the known ones */
     uint32_t known_count;
-    struct label_words *words;  /* of the label set in hand */
-    struct label_words *chosen; /* of them those that are asked for; room for as many */
+    struct label_words *words;  /* labels of the current label set */
+    struct label_words *chosen; /* those of them that are queried; of equal capacity */
     uint32_t word_count;
     uint32_t word_capacity;
-    uint32_t named_count; /* behind them are the series' labels under a sender's name */
+    uint32_t named_count; /* followed by the series' labels under a sender's name */
     char link_text[2][2 * DIGEST_BYTES + 1];
     struct buf key;
 };
@@ -163,7 +163,7 @@ static bool is_id_name(struct span key)
     return span_equal_text(key, trace_id_name) || span_equal_text(key, span_id_name);
 }
 
-/* Ids are of samples alone. */
+/* Only samples have ids of traces and spans. */
 static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
 {
     const struct span *keys = labels->asked;
@@ -183,7 +183,7 @@ static bool may_be_own(const struct row_labels *labels, const struct dictionary 
     return false;
 }
 
-/* Where a name is nowhere, the message tells which there are in rows. */
+/* If a name exists nowhere, the message lists those of the rows. */
 static bool has_all_names(const struct row_labels *labels)
 {
     const struct dictionary *dictionary = labels->dictionary;
@@ -221,7 +221,7 @@ static void note_failure(struct row_labels *labels, enum err_code code, const st
     labels->err = *err;
 }
 
-/* A series that a selector finds by its own labels needs no labels of samples. */
+/* A series that a selector matches by its own labels needs none of samples. */
 static bool find_open(struct row_labels *labels)
 {
     struct err err;
@@ -273,7 +273,7 @@ static void add_word(struct row_labels *labels, const struct label_words *word)
     labels->words[labels->word_count++] = *word;
 }
 
-/* A label of the series hides one of its samples. */
+/* A label of the series hides the sample's label of the same name. */
 static void add_own_word(struct row_labels *labels, const struct label_words *word)
 {
     if (!dictionary_find_label(labels->dictionary, labels->series, word->key))
@@ -334,7 +334,7 @@ static void add_of_series(struct row_labels *labels)
 
 /* ---- its group ---- */
 
-/* Blocks may be gone when the message is made. */
+/* Copies names, since blocks may be closed when the message is made. */
 static void note_shown(struct row_labels *labels)
 {
     for (uint32_t i = 0; i < labels->named_count && labels->shown_count < NAMES_SHOWN; i++) {
@@ -403,7 +403,7 @@ static uint32_t find_all(struct row_labels *labels)
     return add_group(labels, labels->chosen, count);
 }
 
-/* Several values stand one after the other; what would not fit becomes "…". */
+/* Several values are separated by commas; what does not fit becomes "…". */
 static void append_text(const struct row_labels *labels, struct span name, struct buf *text)
 {
     static const char cut[] = "\xe2\x80\xa6";
@@ -446,7 +446,7 @@ static uint32_t find_texts(struct row_labels *labels)
     return group;
 }
 
-/* By the row's own labels, which are the words in hand. */
+/* Compares the row's own labels, which are in words. */
 static bool is_selected(struct row_labels *labels)
 {
     struct err err;

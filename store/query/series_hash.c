@@ -7,7 +7,7 @@
 
 enum { TEXT_MAX_BYTES = 1 << 30 };
 
-/* A size and its bytes: values of labels may have zeros in them. */
+/* A size and its bytes: values of labels may contain zeros. */
 static void append_sized(struct buf *text, struct span bytes)
 {
     buf_append_u32(text, (uint32_t)bytes.size);

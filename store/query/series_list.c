@@ -21,7 +21,7 @@ struct job {
 
 struct named_type {
     struct store_type type;
-    uint32_t number; /* in the walk */
+    uint32_t number; /* in the scan */
 };
 
 struct named_series {
@@ -35,7 +35,7 @@ static int compare_types(const void *a, const void *b)
     return strcmp(x->type.name, y->type.name);
 }
 
-/* Types by name; type_numbers: per type of the walk, its place in that order. */
+/* Sorts types by name; type_numbers: the new index per type of the scan. */
 static void order_types(const struct scan *scan, struct store_series_list *list,
                         uint32_t *type_numbers)
 {
@@ -53,7 +53,7 @@ static void order_types(const struct scan *scan, struct store_series_list *list,
     list->type_count = scan->type_count;
 }
 
-/* As store/block/selector.h reads it. */
+/* Appends a value in the syntax of store/block/selector.h. */
 static void append_quoted(struct buf *text, struct span value)
 {
     buf_append_byte(text, '"');
@@ -71,7 +71,7 @@ static void append_quoted(struct buf *text, struct span value)
     buf_append_byte(text, '"');
 }
 
-/* In front of the labels, or among them where it has to be quoted. */
+/* The type leads, or is among the labels where it has to be quoted. */
 static void append_type(const char *name, struct buf *text)
 {
     const bool is_quoted = !*name || strpbrk(name, SELECTOR_QUOTED_SIGNS "{ ");
@@ -152,7 +152,7 @@ static enum err_code match_rows(struct scan *scan, struct row_labels *labels,
     enum err_code code = scan_open_stacks(scan, task);
     if (code || task->is_broken)
         return code;
-    row_labels_begin(labels, task->block, task->granule); /* the block is opened another time */
+    row_labels_begin(labels, task->block, task->granule); /* the block was opened again */
     code = block_read_rows(task->block, task->granule, scan->cursor, true, &rows, scan->err);
     for (uint32_t i = 0; !code && !*ret_has && i < rows.row_count; i++)
         *ret_has = rows.ordinals[i] >= task->first && rows.ordinals[i] < task->end &&
@@ -188,7 +188,7 @@ static enum err_code find_series(struct scan *scan, bool *are_found)
     return code;
 }
 
-/* Types that no series is left of go with them. */
+/* Removes types without a series. */
 static void keep_found_series(struct scan *scan, const bool *are_found)
 {
     uint32_t *type_numbers = arena_new(scan->arena, uint32_t, scan->type_count);
@@ -241,7 +241,7 @@ static int compare_spans(const void *a, const void *b)
     return span_compare(*(const struct span *)a, *(const struct span *)b);
 }
 
-/* The keys of a map, in order. */
+/* Lists the keys of a map, sorted. */
 static void list_keys(struct arena *arena, const struct map_bytes *map,
                       const struct span **ret_texts, uint32_t *ret_count)
 {

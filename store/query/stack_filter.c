@@ -16,7 +16,7 @@ struct stack_filters {
     struct flight_cache *cache;
 };
 
-/* What a filter keeps of one block, and of which names it knew. */
+/* The kept stacks of one block, and how many names were known. */
 struct kept {
     struct arena *arena;
     const bool *keeps;
@@ -28,7 +28,7 @@ struct making {
     const struct block *block;
 };
 
-/* What is known of the frames from the root to a node. */
+/* What the frames from the root to a node match. */
 struct node_state {
     uint32_t focus;
     bool is_ignored;
@@ -55,7 +55,7 @@ enum err_code stack_filter_apply(const struct filter *filter, const struct frame
         return code;
     const uint32_t wanted = (uint32_t)((UINT64_C(1) << result.focus_count) - 1);
     bool *keeps = arena_new(arena, bool, stacks->stack_count);
-    /* Of the nodes on the way to the one in hand. */
+    /* States of the nodes on the path to the current node. */
     struct node_state *way =
         arena_new(scratch, struct node_state, stacks_deepest(stacks) + (size_t)1);
     for (uint32_t chain = 0, stack = 1; chain < stacks->chain_count; chain++) {
@@ -112,7 +112,7 @@ const char *stack_filter_key(struct arena *arena, const struct filter *filter)
     buf_auto rules;
     buf_init(&rules, RULES_MAX_BYTES);
     filter_append_rules(filter, &rules);
-    if (buf_failed(&rules)) /* as long as no request is: like no other, then */
+    if (buf_failed(&rules)) /* longer than any request: not cacheable */
         digest_random(hash, sizeof(hash));
     else
         digest_sha256(buf_span(&rules), hash);
