@@ -198,8 +198,9 @@ class Checker:
             path = str(object_file.relative_to(build))
             if path.split("/")[0] not in ("lib", "store", "api", "agent", "cli", "debuginfod"):
                 continue
-            if not (ROOT / path).with_suffix(".c").is_file():
-                continue  # left over from a file that was moved
+            source = (ROOT / path).with_suffix(".c")
+            if not source.is_file() or source.stat().st_mtime > object_file.stat().st_mtime:
+                continue  # left over from a file that was moved or changed since
             symbols = subprocess.run(["nm", "-g", object_file], capture_output=True, text=True, check=True).stdout
             for fields in map(str.split, symbols.splitlines()):
                 if fields[-2] == "U":
