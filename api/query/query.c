@@ -24,15 +24,17 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-enum {
-    TOP_ROWS_DEFAULT = 100,
-    LABEL_VALUES_DEFAULT = 50,
-    WINDOW_DEFAULT_S = 3600,
-    MATCHES_MAX = 64
-};
+enum { WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
 
 const struct query_names query_names = {"query", "start", "end"};
 const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
+
+/* What reports of a window and of one profile take beside the report's own parameters. */
+static const char *const label_names[] = {"label", "span_selector", "trace_id_selector", NULL};
+static const char *const window_parameters[] = {"query", "start", "end", "report", NULL};
+static const char *const profile_parameters[] = {"report", NULL};
+static const struct report_source_names window_names = {window_parameters, label_names};
+static const struct report_source_names profile_names = {profile_parameters, label_names};
 
 /* A report by its name in the parameter `report`. */
 struct named_report {
@@ -45,16 +47,16 @@ struct named_report {
 static const struct named_report named_reports[] = {
     {"flame", &report_flame_binary, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT,
      FLAME_NODES_DEFAULT},
-    {"top", &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT, TOP_ROWS_DEFAULT},
+    {"top", &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT, REPORT_TOP_ROWS_DEFAULT},
     {"callers", &report_callers, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION,
-     TOP_ROWS_DEFAULT},
+     REPORT_TOP_ROWS_DEFAULT},
     {"callgraph", &report_call_graph, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
      CALL_GRAPH_NODES_DEFAULT},
     {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
     {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
     {"labels", &report_labels, REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
-     LABEL_VALUES_DEFAULT},
+     REPORT_LABEL_VALUES_DEFAULT},
     {"pprof", &report_pprof, REPORT_TAKES_GROUP, 0},
     {"svg", &report_svg, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
@@ -389,15 +391,18 @@ enum err_code query_explain(const struct store_query *query, enum err_code code,
                    is_late ? query->texts.time : query->texts.cpu);
 }
 
-static enum err_code read_report(struct request *request, unsigned parameters,
+static enum err_code read_report(struct request *request, const struct report_source_names *source,
                                  struct report **ret_report, struct err *err)
 {
     const struct named_report *named = named_reports;
     *ret_report = arena_new(request->arena, struct report, 1);
     enum err_code code = find_report(request, &named, err);
-    return code ? code
-                : report_read(request, named->kind, named->parameters | parameters,
-                              named->default_limit, *ret_report, err);
+    if (!code)
+        code = report_read(request, named->kind, named->parameters, named->default_limit, source,
+                           *ret_report, err);
+    (*ret_report)->is_stored = true;
+    request->has_found = code == ERR_NONE;
+    return code;
 }
 
 static enum err_code respond(struct report_request *ask, struct response *response,
@@ -475,7 +480,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     struct store_query query;
     struct store_result answer;
     struct report_request *ask;
-    enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
+    enum err_code code = read_report(request, &window_names, &report, err);
     if (!code)
         code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
@@ -499,7 +504,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct store_query query;
     struct store_result answer;
     struct report_request *ask;
-    enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
+    enum err_code code = read_report(request, &profile_names, &report, err);
     if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
     if (!code)

@@ -1,46 +1,22 @@
 #include "api/report/report.h"
 
-#include "api/core/memory_gate.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/concurrency_limit.h"
-#include "api/http/rate_limiter.h"
-#include "api/query/query.h"
-#include "api/report/report_diff.h"
 #include "api/report/symbol_resolver.h"
 #include "api/report/viewer_url_state.h"
-#include "api/share/profile_cache.h"
-#include "api/share/share_access.h"
-#include "api/share/share_summary.h"
-#include "api/share/share_symbolization.h"
-#include "api/share/view_counter.h"
 #include "lib/base/clock.h"
-#include "lib/base/compress.h"
-#include "lib/base/digest.h"
-#include "lib/base/flight_cache.h"
-#include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/profile.h"
-#include "lib/profile/report/flame.h"
-#include "lib/profile/report/labels.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
 static const int report_version = 4;
 
-/*
- * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
- * a sample's place in the view and in two sorts; a node of the flame graph, in three forms and as
- * it is sent; and tables of frames, at most half as large as the profile. A label's value has its
- * place and that in three maps; there are at most as many as labels of DECODED_LABEL bytes fit.
- */
-enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200, LABEL_COST = 176, DECODED_LABEL = 24 };
-static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a label takes");
-
-static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
+static enum err_code check_names(struct request *request, unsigned parameters,
+                                 const struct report_source_names *source, struct err *err)
 {
     enum { NAMES_MAX = 32 };
     const char *known[NAMES_MAX] = {0}, *repeatable[NAMES_MAX] = {0};
@@ -75,21 +51,10 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "fn";
     if (parameters & REPORT_TAKES_MODE)
         known[count++] = "mode";
-    if (parameters & REPORT_TAKES_QUERY) {
-        known[count++] = "query";
-        known[count++] = "start";
-        known[count++] = "end";
-    }
-    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED)) {
-        known[count++] = "report";
-        repeatable[repeatable_count++] = filter_action_name(FILTER_LABEL);
-        for (const char *const *name = query_id_selectors; *name; name++)
-            repeatable[repeatable_count++] = *name;
-    }
-    if (parameters & REPORT_TAKES_DIFF) {
-        for (const char *const *name = report_diff_names; *name; name++)
-            known[count++] = *name;
-    }
+    for (const char *const *name = source ? source->single : NULL; name && *name; name++)
+        known[count++] = *name;
+    for (const char *const *name = source ? source->repeatable : NULL; name && *name; name++)
+        repeatable[repeatable_count++] = *name;
     return request_check_parameters(request, known, repeatable, err);
 }
 
@@ -169,17 +134,19 @@ static void read_page(struct request *request, struct report *report)
     report->left_out_count = state->left_out_count;
 }
 
-static enum err_code find_pair(struct request *request, struct report *report, struct err *err)
+enum err_code report_read_mode(const struct request *request, struct report *report,
+                               struct err *err)
 {
-    report->share_count = 2;
-    enum err_code code = ERR_NONE;
-    for (size_t i = 0; i < report->share_count && !code; i++)
-        code = share_access_find(request, request->path_params[i], &report->shares[i], err);
-    return code;
+    struct span mode = SPAN_LITERAL("");
+    request_query(request, "mode", &mode);
+    if (!diff_find_mode(mode, &report->mode))
+        return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
+    return ERR_NONE;
 }
 
 enum err_code report_read(struct request *request, const struct report_kind *kind,
-                          unsigned parameters, int64_t default_limit, struct report *ret_report,
+                          unsigned parameters, int64_t default_limit,
+                          const struct report_source_names *source, struct report *ret_report,
                           struct err *err)
 {
     struct report *report = ret_report;
@@ -188,7 +155,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     *report =
         (struct report){.server = request->server,
                         .kind = kind,
-                        .share_count = 1,
+                        .sides = {{"", ""}, {"", ""}},
+                        .side_count = 1,
                         .max_bytes = (size_t)(is_anonymous ? settings->anonymous_max_generated_bytes
                                                            : settings->max_generated_bytes),
                         .is_anonymous = is_anonymous,
@@ -198,7 +166,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     request_query(request, "key", &report->label_key);
     if (parameters & REPORT_TAKES_PAGE)
         read_page(request, report);
-    enum err_code code = check_names(request, parameters, err);
+    enum err_code code = check_names(request, parameters, source, err);
     if (!code)
         code = read_rules(request, report, err);
     if (!code)
@@ -212,22 +180,10 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         code = read_names(request, parameters & REPORT_TAKES_PAGE, report, err);
     if (!code && (parameters & REPORT_TAKES_MODE) &&
         request_query(request, "mode", &(struct span){0}))
-        code = report_diff_read_mode(request, report, err);
+        code = report_read_mode(request, report, err);
     if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
         (!request_query(request, "fn", &report->function) || report->function.size == 0))
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
-    if (code)
-        return code;
-    report->is_stored = parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED);
-    if (report->is_stored)
-        report->shares[0].title = report->shares[0].filename = "";
-    else if (parameters & REPORT_TAKES_DIFF)
-        code = report_diff_read(request, report, err);
-    else if (parameters & REPORT_TAKES_PAIR)
-        code = find_pair(request, report, err);
-    else
-        code = share_access_find(request, request->path_params[0], &report->shares[0], err);
-    request->has_found = code == ERR_NONE;
     return code;
 }
 
@@ -283,11 +239,11 @@ void report_append_question(const struct report *report, struct buf *key)
         buf_printf(key, " then %s=", chain_action_name(report->chain[i].action));
         buf_append_url(key, report->chain[i].text);
     }
-    for (size_t i = 0; report->kind->shows_title && i < report->share_count; i++) {
+    for (size_t i = 0; report->kind->shows_title && i < report->side_count; i++) {
         buf_append_text(key, " title=");
-        buf_append_url(key, span_text(report->shares[i].title));
+        buf_append_url(key, span_text(report->sides[i].title));
         buf_append_text(key, " file=");
-        buf_append_url(key, span_text(report->shares[i].filename));
+        buf_append_url(key, span_text(report->sides[i].filename));
     }
 }
 
@@ -301,32 +257,6 @@ enum err_code report_too_large(const struct report *report, struct err *err)
                        : "this would be larger than %zu bytes, the limit for generated files "
                          "(max-generated-bytes): narrow it with limit, depth or focus",
                    report->max_bytes);
-}
-
-static const char *report_key(struct arena *arena, const struct report *report, bool is_zstd)
-{
-    buf_auto key;
-    buf_init(&key, 1 << 20);
-    for (size_t i = 0; i < report->share_count; i++)
-        buf_printf(&key, "%s%s", i ? ".." : "", report->shares[i].id);
-    buf_append_text(&key, is_zstd ? " zstd" : " plain");
-    report_append_question(report, &key);
-    return arena_strndup(arena, key.data, key.size);
-}
-
-/* Weak: the same answer may be sent with several content codings. */
-static const char *report_etag(struct arena *arena, const struct report *report)
-{
-    buf_auto text;
-    buf_init(&text, 1 << 20);
-    for (size_t i = 0; i < report->share_count; i++)
-        buf_append_span(&text, report->shares[i].raw_sha256);
-    report_append_question(report, &text);
-    uint8_t hash[DIGEST_BYTES];
-    char hex[DIGEST_HEX_BYTES];
-    digest_sha256(buf_span(&text), hash);
-    digest_hex(span_of(hash, DIGEST_BYTES), hex);
-    return arena_printf(arena, "W/\"%.32s\"", hex);
 }
 
 /* Of the filter alone. */
@@ -350,7 +280,7 @@ static enum err_code create_filtered(const struct report *report, struct arena *
         .wait_limit = report->wait_limit,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
-    if (report->share_count == 2)
+    if (report->side_count == 2)
         return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
                                 err);
     return view_create(arena, profiles[0], &options, ret_view, err);
@@ -413,145 +343,6 @@ enum err_code report_write_profiles(const struct report *report,
     return code == ERR_TOO_LARGE && buf_failed(body) ? report_too_large(report, err) : code;
 }
 
-static uint64_t estimate_cost(const struct share_cost *share, const struct report *report)
-{
-    uint64_t nodes =
-        share->stack_frames < FLAME_NODES_DEFAULT ? share->stack_frames : FLAME_NODES_DEFAULT;
-    uint64_t view = share->decoded_bytes / 2 + share->stack_frames * FRAME_COST +
-                    share->sample_count * SAMPLE_COST + nodes * NODE_COST;
-    uint64_t labels = share->decoded_bytes / DECODED_LABEL;
-    if (report->chain_count) /* a second view */
-        view += share->stack_frames * FRAME_COST + share->sample_count * SAMPLE_COST;
-    if (report->kind->counts_labels)
-        view += (labels < LABELS_VALUES_MAX ? labels : LABELS_VALUES_MAX) * LABEL_COST;
-    uint64_t needed = share->decoded_bytes + view;
-    return needed > share->decode_bytes ? needed : share->decode_bytes;
-}
-
-uint64_t report_place_needed(const struct report *report)
-{
-    uint64_t bytes = 0;
-    bool decodes_lightly = true;
-    for (size_t i = 0; i < report->share_count; i++) {
-        if (report->queries[i])
-            continue;
-        struct share_cost cost = profile_cache_cost(&report->shares[i]);
-        decodes_lightly &= cost.decode_bytes <= MEMORY_GATE_LIGHT_PEAK;
-        if (cost.decode_bytes <= MEMORY_GATE_LIGHT_PEAK)
-            cost.decode_bytes = 0;
-        bytes += estimate_cost(&cost, report);
-    }
-    return decodes_lightly && bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : bytes;
-}
-
-static enum err_code write_from_cache(const struct report *report, struct buf *body,
-                                      struct err *err)
-{
-    profile_cache_auto first = NULL;
-    profile_cache_auto second = NULL;
-    enum err_code code =
-        profile_cache_ref_named(report->server, &report->shares[0], report->names, &first, err);
-    if (!code && report->share_count == 2)
-        code = profile_cache_ref_named(report->server, &report->shares[1], report->names, &second,
-                                       err);
-    if (code)
-        return code;
-    const struct profile *profiles[2] = {profile_cache_get(first),
-                                         second ? profile_cache_get(second) : NULL};
-    return report_write_profiles(report, profiles, body, err);
-}
-
-/* The place is taken before the profile is decoded: nobody waits who holds memory. */
-static enum err_code write_gated(const struct report *report, struct buf *body, struct err *err)
-{
-    struct memory_gate *gate = report->server->memory_gate;
-    uint64_t place = report_place_needed(report);
-    enum err_code code = memory_gate_enter(gate, place, "this report", err);
-    if (code)
-        return code;
-    code = write_from_cache(report, body, err);
-    memory_gate_leave(gate, place);
-    return code;
-}
-
-struct making {
-    const struct report *report;
-    bool is_zstd;
-    struct share_answer *answer; /* being written */
-    enum err_code code;
-    struct err *err;
-};
-
-/* Compressors reserve for the worst case; what is kept shall be as large as it is. */
-static void shrink(struct buf *body)
-{
-    if (body->capacity <= body->size + body->size / 4 + 4096)
-        return;
-    struct buf exact;
-    buf_init(&exact, body->size);
-    buf_append_span(&exact, buf_span(body));
-    buf_fini(body);
-    *body = exact;
-}
-
-static void write_answer(void *context)
-{
-    struct making *making = context;
-    struct share_answer *answer = making->answer;
-    making->code = write_gated(making->report, &answer->body, making->err);
-    answer->plain_bytes = answer->body.size;
-    if (making->code || !making->is_zstd)
-        return;
-    struct buf plain = answer->body;
-    buf_init(&answer->body, REPORT_MAX_BYTES);
-    making->code =
-        compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &answer->body, making->err);
-    buf_fini(&plain);
-}
-
-static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
-                                 struct err *err)
-{
-    struct making *making = context;
-    struct share_answer *answer = mem_new(struct share_answer, 1);
-    buf_init(&answer->body, making->report->max_bytes);
-    making->answer = answer;
-    making->err = err;
-    if (making->report->is_anonymous)
-        low_priority_call(LOW_PRIORITY_NICE, write_answer, making);
-    else
-        write_answer(making);
-    const enum err_code code = making->code;
-    if (code) {
-        buf_fini(&answer->body);
-        mem_free(answer);
-        return code;
-    }
-    shrink(&answer->body);
-    answer->is_zstd = making->is_zstd;
-    *ret_value = answer;
-    *ret_bytes = sizeof(*answer) + answer->body.capacity;
-    return ERR_NONE;
-}
-
-/* Does Accept-Encoding name zstd, and not to refuse it? */
-static bool accepts_zstd(const struct request *request)
-{
-    struct span rest = request_field(request, "accept-encoding"), item, name, weight;
-    while (rest.size) {
-        span_split(rest, ',', &item, &rest);
-        span_split(item, ';', &name, &weight);
-        if (span_equal_text(span_trim(name), "zstd"))
-            return !span_equal_text(span_trim(weight), "q=0");
-    }
-    return false;
-}
-
-static void unref_answer(void *entry)
-{
-    flight_cache_unref(entry);
-}
-
 enum err_code report_take_turn(struct request *request, const char *share_id, struct err *err)
 {
     if (!request->concurrency_slot
@@ -569,88 +360,4 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
                 "too many ask for reports that take long; try again in a few seconds");
     err->retry_after_s = 5;
     return ERR_BUSY;
-}
-
-/* A request that is handled again has the source already. */
-static enum err_code take_turn(struct request *request, const struct report *report,
-                               struct err *err)
-{
-    if (report->is_file && report->is_anonymous && !request->concurrency_slot.key) {
-        char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
-        rate_limiter_subscriber(span_text(request->address), source);
-        request->concurrency_slot.source = source;
-    }
-    return report_take_turn(request, report->shares[0].id, err);
-}
-
-/* Of a page's address, what the answer does not show; pictures say it themselves, too. */
-static void warn_of_page(struct request *request, struct response *response,
-                         const struct report *report)
-{
-    const bool lacks_zoom = report->zoom && !report->kind->shows_zoom;
-    const uint32_t count = report->left_out_count;
-    if (!count && !lacks_zoom)
-        return;
-    const char *rules = "";
-    if (count)
-        rules = arena_printf(request->arena, "%" PRIu32 " %s of x not obeyed%s", count,
-                             count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "");
-    response_add(
-        request, response, "perfolio-warning",
-        arena_printf(request->arena, "%s%s", rules, lacks_zoom ? "z changes nothing here" : ""));
-}
-
-enum err_code report_respond(struct request *request, struct response *response,
-                             struct report *report, struct err *err)
-{
-    if (report_diff_has_query(report))
-        return report_diff_respond(request, response, report, err);
-    enum err_code code =
-        share_symbolization_describe(request, report->shares, report->share_count,
-                                     &report->generation, &report->symbolization, err);
-    if (code)
-        return code;
-    const struct share *shares = report->shares;
-    const bool is_pair = report->share_count == 2;
-    const struct share *most_closed = &shares[is_pair && share_access_is_open(&shares[0])];
-    const struct share *least_public = &shares[is_pair && shares[0].visibility == SHARE_PUBLIC];
-    const char *cache_control = share_access_cache_control(most_closed);
-    for (size_t i = 0; i < report->share_count; i++)
-        view_counter_count(request->server->shares->views, span_text(report->shares[i].id),
-                           request->address, request->start_ns);
-    share_access_add_robots(request, response, least_public);
-    warn_of_page(request, response, report);
-    response->is_open_to_sites = share_access_is_open(most_closed);
-    if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
-        return ERR_NONE;
-    struct making making = {.report = report,
-                            .is_zstd = report->kind->compresses && accepts_zstd(request)};
-    struct flight_cache *answers = request->server->shares->answers;
-    const char *key = report_key(request->arena, report, making.is_zstd);
-    /* Requests that wait for the same response share its limit, so responses for anonymous requests
-     * have a key of their own. Everybody may read one that is kept. */
-    const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
-    struct flight_entry *entry = flight_cache_try(answers, key);
-    if (!entry)
-        entry = flight_cache_try(answers, anonymous_key);
-    if (!entry) {
-        code = take_turn(request, report, err);
-        if (!code)
-            code = flight_cache_ref(answers, report->is_anonymous ? anonymous_key : key,
-                                    make_answer, &making, &entry, err);
-        if (code)
-            return code;
-    }
-    arena_on_destroy(request->arena, unref_answer, entry);
-    struct share_answer *answer = flight_cache_get(entry);
-    if (answer->plain_bytes > report->max_bytes)
-        return report_too_large(report, err);
-    if (answer->is_zstd) {
-        response_add(request, response, "content-encoding", "zstd");
-        response_add(request, response, "vary", "accept-encoding");
-    }
-    response->may_compress = report->kind->compresses && !answer->is_zstd;
-    response_bytes(response, 200, report->kind->content_type, buf_span(&answer->body));
-    response->reader_count = &answer->reader_count;
-    return ERR_NONE;
 }

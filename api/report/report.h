@@ -1,5 +1,10 @@
 /*
- * report: what is computed from shares: parameters read in one place, answers kept and shared.
+ * report: what is computed from a profile, or from two that are compared: its parameters, which are
+ * read in one place, and its bytes.
+ *
+ * The profiles are from shares (api/share/share_report.h), from a query (api/query/query.h) or from
+ * both (api/query/query_diff.h). Each of these finds them, checks access, limits memory and keeps
+ * finished responses; this module knows none of them.
  *
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
  * line, address, binary, or a label), names (full, simple, none: how functions are called that
@@ -9,20 +14,13 @@
  * a page too (api/report/viewer_url_state.h); of what they do not show of it the field
  * Perfolio-Warning tells.
  *
- * A body may have max-generated-bytes, or anonymous-max-generated-bytes without credentials; it is
- * held in memory as a whole, since it is made once for all who ask for it. Without credentials, an
- * address generates one file at a time (api/http/concurrency_limit.h).
- *
- * An answer is made once (lib/base/flight_cache.h) from a decoded profile
- * (api/share/profile_cache.h), and kept in the form in which it is sent. Its ETag depends on the
- * bytes of the shares and on the parameters, so that asking again costs one look-up and no decode.
+ * A body may have max-generated-bytes, or anonymous-max-generated-bytes without credentials.
  * Threads: any.
  */
 #ifndef API_REPORT_REPORT_H
 #define API_REPORT_REPORT_H
 
 #include "api/http/request.h"
-#include "api/share/share.h"
 #include "lib/base/wait_limit.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/picture/picture_colours.h"
@@ -34,7 +32,7 @@
 
 struct profile;
 struct report;
-struct store_query;
+struct server;
 
 /* The most that settings may allow a body; a flame graph of a million nodes has about 40 MB. */
 enum { REPORT_MAX_BYTES = 512 << 20 };
@@ -54,16 +52,22 @@ struct report_kind {
                            struct buf *output, struct err *err);
 };
 
-/* What is asked, of one share or of two (a is the base, b what is compared with it). */
+/* What a report shows of where its profile is from; texts are never NULL. */
+struct report_side {
+    const char *title;
+    const char *filename;
+};
+
+/* What is asked, of one profile or of two (sides[0] is the base, sides[1] what is compared with
+ * it). */
 struct report {
     struct server *server;
     const struct report_kind *kind;
     size_t max_bytes;  /* of the body, before compression */
     bool is_anonymous; /* the request had no credentials */
     bool is_file;
-    struct share shares[2];
-    size_t share_count;
-    const struct store_query *queries[2]; /* of a diff, in place of that share; NULL: none */
+    struct report_side sides[2];
+    size_t side_count;
     struct span sample_type;
     struct span group_by;
     struct filter_rule rules[FILTER_RULES_MAX];
@@ -105,27 +109,34 @@ enum report_parameters {
     REPORT_TAKES_LIMIT = 1 << 1,
     REPORT_TAKES_DEPTH = 1 << 2,
     REPORT_TAKES_FUNCTION = 1 << 3,
-    REPORT_TAKES_DIFF = 1 << 4,  /* mode, and the sides (api/report/report_diff.h) */
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
-    REPORT_TAKES_QUERY = 1 << 8,  /* query start end report and labels, in place of shares */
-    REPORT_TAKES_STORED = 1 << 9, /* report and labels, of one of the store's profiles, as above */
-    REPORT_TAKES_PAIR = 1 << 10,  /* none: two shares are in the path */
-    REPORT_TAKES_MODE = 1 << 11,  /* mode: of a comparison; else norm in the page's */
-    REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
-    REPORT_IS_FILE = 1 << 17,     /* no parameter: what a client downloads or shows as a picture */
+    REPORT_TAKES_MODE = 1 << 11, /* mode: of a comparison; else norm in the page's */
+    REPORT_TAKES_PAGE = 1 << 7,  /* those of a page's address, and with sv any others */
+    REPORT_IS_FILE = 1 << 17,    /* no parameter: what a client downloads or shows as a picture */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 
+/* The names of parameters that the source of the profiles takes beside those of the report;
+ * NULL-terminated. */
+struct report_source_names {
+    const char *const *single;
+    const char *const *repeatable; /* NULL: none */
+};
+
 /*
- * Reads the parameters and finds the shares: that of the path, or a and b of the query; none with
- * REPORT_TAKES_QUERY and REPORT_TAKES_STORED. Handles:
- * ERR_INVALID (a parameter), and what share_access_find handles.
+ * Reads the parameters. The caller then finds what the report is of, checks access, and sets sides,
+ * side_count (1 before) and is_stored. source NULL: it takes no parameters. Handles: ERR_INVALID (a
+ * parameter).
  */
 enum err_code report_read(struct request *request, const struct report_kind *kind,
-                          unsigned parameters, int64_t default_limit, struct report *ret_report,
+                          unsigned parameters, int64_t default_limit,
+                          const struct report_source_names *source, struct report *ret_report,
                           struct err *err) MUST_USE;
+/* Reads the parameter mode of a comparison. Handles: ERR_INVALID. */
+enum err_code report_read_mode(const struct request *request, struct report *report,
+                               struct err *err) MUST_USE;
 
 /* The error of a body that would be larger than report->max_bytes: names the setting. */
 enum err_code report_too_large(const struct report *report, struct err *err);
@@ -133,26 +144,17 @@ enum err_code report_too_large(const struct report *report, struct err *err);
 /* Rules about labels are obeyed already: the store gives the samples that they keep alone. */
 void report_drop_label_rules(struct report *report);
 
-/* All that decides the answer but the shares, as text; appended. */
+/* All that decides the answer but the profiles, as text; appended. */
 void report_append_question(const struct report *report, struct buf *key);
 
-/* The report of these profiles, at once: for those that are no shares. Two where the report is a
- * diff. Handles: ERR_INVALID (parameters that do not fit the profiles), ERR_TOO_LARGE. */
+/* The report of these profiles, at once. Two where the report is a diff. Handles: ERR_INVALID
+ * (parameters that do not fit the profiles), ERR_TOO_LARGE. */
 enum err_code report_write_profiles(const struct report *report,
                                     const struct profile *const profiles[2], struct buf *body,
                                     struct err *err) MUST_USE;
 
-/* The memory that the report of shares needs at its worst, decoding included; 0 for a light one,
- * which needs no place of the decode gate. */
-uint64_t report_place_needed(const struct report *report);
-
-/* Before slow work for a share (api/http/concurrency_limit.h). Handles: ERR_BUSY (a GET is handled
- * again later). */
-enum err_code report_take_turn(struct request *request, const char *share_id,
-                               struct err *err) MUST_USE;
-
-/* Answers: from the client's own copy (304), from memory, or newly made. */
-enum err_code report_respond(struct request *request, struct response *response,
-                             struct report *report, struct err *err) MUST_USE;
+/* Before slow work for key, which is a share's id or names a tenant (api/http/concurrency_limit.h).
+ * Handles: ERR_BUSY (a GET is handled again later). */
+enum err_code report_take_turn(struct request *request, const char *key, struct err *err) MUST_USE;
 
 #endif

@@ -108,8 +108,8 @@ static enum err_code write_flame_binary(const struct report *report, struct aren
     struct flame_binary_options options = {.rules = report->rules,
                                            .rule_count = report->rule_count,
                                            .symbolization = symbolization_of(report)};
-    if (report->share_count == 1)
-        options.title = span_text(report->shares[0].title);
+    if (report->side_count == 1)
+        options.title = span_text(report->sides[0].title);
     buf_auto renamed;
     buf_init(&renamed, RENAMED_MAX_BYTES);
     if (!code && has_focus(report) && raw_path_may_be(view))
@@ -361,13 +361,12 @@ static struct span describe_left_out(const struct report *report, struct arena *
 }
 
 /* As the pages do. */
-static struct span describe_shares(const struct report *report, struct arena *arena)
+static struct span describe_sides(const struct report *report, struct arena *arena)
 {
     const char *names[2] = {"", ""};
-    for (size_t i = 0; i < report->share_count; i++)
-        names[i] =
-            report->shares[i].title[0] ? report->shares[i].title : report->shares[i].filename;
-    if (report->share_count == 1)
+    for (size_t i = 0; i < report->side_count; i++)
+        names[i] = report->sides[i].title[0] ? report->sides[i].title : report->sides[i].filename;
+    if (report->side_count == 1)
         return span_text(names[0]);
     return span_text(arena_printf(arena, "%s \xe2\x86\x92 %s", names[0][0] ? names[0] : "Before",
                                   names[1][0] ? names[1] : "After"));
@@ -423,7 +422,7 @@ static enum err_code make_picture(const struct report *report, struct arena *are
     if (code)
         return code;
     *ret_options = (struct picture_options){
-        .title = describe_shares(report, arena),
+        .title = describe_sides(report, arena),
         .subtitle = describe_seen(arena, flame, node, &marks),
         .marks = marks.frames,
         .fills = picture_fills(arena, flame, report->colouring),
@@ -525,3 +524,21 @@ const struct report_kind report_png = {.name = "png",
                                        .shows_zoom = true,
                                        .shows_title = true,
                                        .write = write_png};
+
+/* Does the client ask for JSON and not for the binary form? */
+static bool wants_json(const struct request *request)
+{
+    struct span accept = request_field(request, "accept");
+    return accept.size && memmem(accept.data, accept.size, "application/json", 16) &&
+           !memmem(accept.data, accept.size, "application/vnd.perfolio.flame", 30);
+}
+
+const struct report_kind *report_choose_flame(struct request *request, struct response *response,
+                                              unsigned *ret_parameters)
+{
+    const bool is_json = wants_json(request);
+    response_add(request, response, "vary", "accept");
+    *ret_parameters = REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT |
+                      (is_json ? REPORT_TAKES_DEPTH : 0);
+    return is_json ? &report_flame_json : &report_flame_binary;
+}

@@ -1,6 +1,5 @@
 /*
- * report_write: the kinds of reports, each as bytes of its content type; for
- * api/report/report_routes.c.
+ * report_write: the kinds of reports, each as bytes of its content type.
  */
 #ifndef API_REPORT_REPORT_WRITE_H
 #define API_REPORT_REPORT_WRITE_H
@@ -25,5 +24,13 @@ extern const struct report_kind report_png;
 enum err_code report_write_seen(const struct report *report, struct arena *arena,
                                 const struct view *view, struct span *ret_text,
                                 struct err *err) MUST_USE;
+
+/* The flame graph in the form that the field Accept asks for, and the parameters that it takes;
+ * adds Vary. */
+const struct report_kind *report_choose_flame(struct request *request, struct response *response,
+                                              unsigned *ret_parameters);
+
+/* Rows of a table and values of each label, where a request gives no limit. */
+enum { REPORT_TOP_ROWS_DEFAULT = 100, REPORT_LABEL_VALUES_DEFAULT = 50 };
 
 #endif

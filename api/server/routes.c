@@ -13,6 +13,7 @@
 #include "api/query/export.h"
 #include "api/query/profile_list.h"
 #include "api/query/query.h"
+#include "api/query/query_diff.h"
 #include "api/query/query_range.h"
 #include "api/query/query_share.h"
 #include "api/query/retention.h"
@@ -23,6 +24,7 @@
 #include "api/share/comment.h"
 #include "api/share/oembed.h"
 #include "api/share/share.h"
+#include "api/share/share_report.h"
 #include "api/share/share_upload.h"
 #include "api/share/short_link.h"
 #include "api/share/source_links.h"
@@ -32,21 +34,16 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes,        &identity_routes,
-    &operator_routes,      &share_routes,
-    &query_share_routes,   &upload_routes,
-    &share_upload_routes,  &report_routes,
-    &short_link_routes,    &comment_routes,
-    &badge_routes,         &oembed_routes,
-    &profile_routes,       &query_routes,
-    &export_routes,        &series_routes,
-    &profile_list_routes,  &query_range_routes,
-    &otlp_receiver_routes, &pyroscope_receiver_routes,
-    &usage_routes,         &sources_routes,
-    &deletion_routes,      &retention_routes,
-    &source_link_routes,   &debuginfo_upstream_routes,
-    &debuginfo_routes,     &scrub_routes,
-    &page_routes,
+    &health_routes,       &identity_routes,      &operator_routes,
+    &share_routes,        &query_share_routes,   &upload_routes,
+    &share_upload_routes, &share_report_routes,  &query_diff_routes,
+    &short_link_routes,   &comment_routes,       &badge_routes,
+    &oembed_routes,       &profile_routes,       &query_routes,
+    &export_routes,       &series_routes,        &profile_list_routes,
+    &query_range_routes,  &otlp_receiver_routes, &pyroscope_receiver_routes,
+    &usage_routes,        &sources_routes,       &deletion_routes,
+    &retention_routes,    &source_link_routes,   &debuginfo_upstream_routes,
+    &debuginfo_routes,    &scrub_routes,         &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

@@ -5,6 +5,7 @@
 #include "api/report/viewer_url_state.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
+#include "api/share/share_report.h"
 #include "api/share/share_summary.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -145,10 +146,11 @@ static bool has_to_count(const struct viewer_url_state *page)
 static enum err_code get_counted(struct request *request, struct response *response,
                                  struct err *err)
 {
-    struct report *report = arena_new(request->arena, struct report, 1);
-    enum err_code code = report_read(request, &report_badge, REPORT_TAKES_VIEW | REPORT_TAKES_PAGE,
-                                     FLAME_NODES_DEFAULT, report, err);
-    return code ? code : report_respond(request, response, report, err);
+    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
+    enum err_code code =
+        share_report_read(request, &report_badge, REPORT_TAKES_VIEW | REPORT_TAKES_PAGE,
+                          FLAME_NODES_DEFAULT, 1, asked, err);
+    return code ? code : share_report_respond(request, response, asked, err);
 }
 
 /* ---- of a share ---- */

@@ -21,11 +21,8 @@ struct share_settings;
 /* The same wherever a share is not found, so that none can be told from one of another team. */
 #define SHARE_NOT_FOUND_ADVICE ": look whether the link is whole, or sign in if it is your team's"
 
-/* Shares themselves, reports about them and takedown; to be matched before the pages' /p/{id}. */
+/* Shares themselves and their takedown; to be matched before the pages' /p/{id}. */
 extern const struct route_table share_routes;
-/* What is computed from shares: flame, top, callers, diff, merge, exports
- * (api/report/report_routes.c); to be matched before the pages' /p/{id} too. */
-extern const struct route_table report_routes;
 
 enum { SHARE_ID_BYTES = 22, SHARE_HASH_BYTES = 32 };
 

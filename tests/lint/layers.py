@@ -46,8 +46,8 @@ FOLDERS = {
     "api/ops": "lib/base lib/io api/core api/http",
     "api/upload": "lib/base lib/io api/core api/http api/identity",
     "api/debuginfo": "lib/base lib/io lib/symbols api/core api/http api/identity api/upload",
-    "api/report": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report lib/profile/picture lib/symbols "
-                  "api/core api/http api/identity api/debuginfo",
+    "api/report": "lib/base lib/profile lib/profile/pprof lib/profile/report lib/profile/picture lib/symbols "
+                  "api/core api/http api/debuginfo",
     "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report "
                  "lib/profile/picture lib/symbols api/core api/http api/identity api/upload api/debuginfo api/report",
     "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats lib/profile/otlp "
@@ -84,8 +84,6 @@ MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 INTERFACES = {"store/store.h"}
 
 CYCLES = {
-    ("api/report", "api/query"),
-    ("api/report", "api/share"),
     ("lib/profile/report", "lib/profile/picture"),
 }
 

@@ -1,23 +1,35 @@
-#include "api/report/report_diff.h"
+#include "api/query/query_diff.h"
 
 #include "api/core/memory_gate.h"
 #include "api/core/server.h"
 #include "api/identity/auth.h"
 #include "api/query/query.h"
+#include "api/report/report_write.h"
 #include "api/report/symbolization_status.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share_access.h"
+#include "api/share/share_report.h"
+#include "api/share/share_runtime.h"
 #include "api/share/share_summary.h"
 #include "api/share/view_counter.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/report/flame.h"
 #include "lib/profile/report/label_filter.h"
 #include "store/store.h"
 
 enum { SIDES = 2 };
 
-const char *const report_diff_names[] = {"a",     "b",       "mode",    "a_query", "a_start",
-                                         "a_end", "b_query", "b_start", "b_end",   NULL};
+static const char *const parameter_names[] = {"a",     "b",       "mode",    "a_query", "a_start",
+                                              "a_end", "b_query", "b_start", "b_end",   NULL};
+
+static const struct report_source_names source_names = {.single = parameter_names};
+
+/* Two shares, or a query in place of one or of both. */
+struct query_diff {
+    struct share_report pair;
+    const struct store_query *queries[SIDES]; /* NULL: that side is a share */
+};
 
 static const char *const share_names[SIDES] = {"a", "b"};
 static const struct query_names side_names[SIDES] = {{"a_query", "a_start", "a_end"},
@@ -29,7 +41,7 @@ static bool has(const struct request *request, const char *name)
     return request_query(request, name, &text);
 }
 
-static enum err_code read_share(struct request *request, size_t side, struct share *share,
+static enum err_code read_share(struct request *request, size_t side, struct query_diff *diff,
                                 struct err *err)
 {
     const struct query_names *names = &side_names[side];
@@ -44,7 +56,7 @@ static enum err_code read_share(struct request *request, size_t side, struct sha
     if (!request_query(request, name, &id) || id.size == 0)
         return err_set(err, ERR_INVALID, "%s is missing: the id of a share, or a query in %s", name,
                        names->query);
-    enum err_code code = share_access_find(request, id, share, err);
+    enum err_code code = share_report_read_side(request, id, side, &diff->pair, err);
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
@@ -72,9 +84,10 @@ static enum err_code read_samples(struct request *request, const struct report *
     return ERR_NONE;
 }
 
-static enum err_code read_query(struct request *request, size_t side, struct report *report,
+static enum err_code read_query(struct request *request, size_t side, struct query_diff *diff,
                                 struct err *err)
 {
+    struct report *report = &diff->pair.report;
     const char *name = share_names[side];
     struct store_query *query = arena_new(request->arena, struct store_query, 1);
     const struct query_names *other = &side_names[1 - side];
@@ -87,41 +100,24 @@ static enum err_code read_query(struct request *request, size_t side, struct rep
                           query, err);
     if (!code)
         code = read_samples(request, report, !has(request, other->query), query, err);
-    report->queries[side] = query;
+    diff->queries[side] = query;
     report->is_stored = true;
     if (!code)
         query_limit_report(query, report);
-    report->shares[side].title = report->shares[side].filename = "";
     return code;
 }
 
-enum err_code report_diff_read_mode(const struct request *request, struct report *report,
-                                    struct err *err)
+static enum err_code read_sides(struct request *request, struct query_diff *diff, struct err *err)
 {
-    struct span mode = SPAN_LITERAL("");
-    request_query(request, "mode", &mode);
-    if (!diff_find_mode(mode, &report->mode))
-        return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
-    return ERR_NONE;
-}
-
-enum err_code report_diff_read(struct request *request, struct report *report, struct err *err)
-{
-    enum err_code code = report_diff_read_mode(request, report, err);
-    if (code)
-        return code;
-    report->share_count = SIDES;
+    enum err_code code = report_read_mode(request, &diff->pair.report, err);
+    diff->pair.report.side_count = SIDES;
     for (size_t i = 0; i < SIDES && !code; i++)
-        code = has(request, side_names[i].query) ? read_query(request, i, report, err)
-                                                 : read_share(request, i, &report->shares[i], err);
-    if (report->queries[0] && report->queries[1])
-        report_drop_label_rules(report);
+        code = has(request, side_names[i].query) ? read_query(request, i, diff, err)
+                                                 : read_share(request, i, diff, err);
+    if (diff->queries[0] && diff->queries[1])
+        report_drop_label_rules(&diff->pair.report);
+    request->has_found = code == ERR_NONE;
     return code;
-}
-
-bool report_diff_has_query(const struct report *report)
-{
-    return report->queries[0] || report->queries[1];
 }
 
 /* The profiles of both sides while the report is made. */
@@ -132,11 +128,11 @@ struct sides {
     const struct profile *profiles[SIDES];
 };
 
-static enum err_code merge_side(struct request *request, const struct report *report, size_t side,
+static enum err_code merge_side(struct request *request, const struct query_diff *diff, size_t side,
                                 struct sides *sides, const char **missing, struct err *err)
 {
     struct store_result *answer = &sides->merged[side];
-    enum err_code code = query_merge(request, report->queries[side], answer, err);
+    enum err_code code = query_merge(request, diff->queries[side], answer, err);
     if (code)
         return err_add(err, "%s", share_names[side]);
     sides->profiles[side] = answer->profile;
@@ -164,50 +160,50 @@ static void add_warning(struct request *request, struct response *response,
 }
 
 /* What names both sides lack still; NULL where that cannot be found out now. */
-static const char *describe_names(struct request *request, const struct report *report,
+static const char *describe_names(struct request *request, const struct query_diff *diff,
                                   const struct sides *sides)
 {
     struct symbolization_status status = {0};
     struct err ignored;
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < SIDES && !code; i++) {
-        if (report->queries[i]) {
-            code = symbolization_status_add_profile(request, report->queries[i]->tenant_id,
+        if (diff->queries[i]) {
+            code = symbolization_status_add_profile(request, diff->queries[i]->tenant_id,
                                                     sides->profiles[i], &status, &ignored);
             continue;
         }
         uint32_t count;
         const struct symbolize_binary *binaries = profile_cache_binaries(sides->entries[i], &count);
-        code = symbolization_status_add(request, report->shares[i].tenant_id, binaries, count,
+        code = symbolization_status_add(request, diff->pair.shares[i].tenant_id, binaries, count,
                                         &status, &ignored);
     }
     return code ? NULL : symbolization_status_write(request, &status);
 }
 
 static enum err_code write_sides(struct request *request, struct response *response,
-                                 const struct report *report, struct buf *body, struct err *err)
+                                 const struct query_diff *diff, struct buf *body, struct err *err)
 {
     struct sides sides = {0};
     const char *missing[SIDES] = {NULL, NULL};
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < SIDES && !code; i++) {
-        if (report->queries[i]) {
-            code = merge_side(request, report, i, &sides, missing, err);
+        if (diff->queries[i]) {
+            code = merge_side(request, diff, i, &sides, missing, err);
             continue;
         }
-        code = profile_cache_ref_named(request->server, &report->shares[i], report->names,
-                                       &sides.entries[i], err);
+        code = profile_cache_ref_named(request->server, &diff->pair.shares[i],
+                                       diff->pair.report.names, &sides.entries[i], err);
         if (!code)
             sides.profiles[i] = profile_cache_get(sides.entries[i]);
     }
-    struct report counted = *report;
+    struct report counted = diff->pair.report;
     memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
     if (!code)
-        counted.symbolization = describe_names(request, report, &sides);
+        counted.symbolization = describe_names(request, diff, &sides);
     if (!code)
         code = report_write_profiles(&counted, sides.profiles, body, err);
     for (size_t i = 0; i < SIDES; i++)
-        code = report->queries[i] ? query_explain(report->queries[i], code, err) : code;
+        code = diff->queries[i] ? query_explain(diff->queries[i], code, err) : code;
     if (!code)
         add_warning(request, response, missing);
     for (size_t i = 0; i < SIDES; i++) {
@@ -219,13 +215,13 @@ static enum err_code write_sides(struct request *request, struct response *respo
 }
 
 /* What a side that is a share asks of others: as with every report of it. */
-static enum err_code begin_shares(struct request *request, const struct report *report,
+static enum err_code begin_shares(struct request *request, const struct query_diff *diff,
                                   struct err *err)
 {
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < SIDES && !code; i++) {
-        const char *id = report->shares[i].id;
-        if (report->queries[i])
+        const char *id = diff->pair.shares[i].id;
+        if (diff->queries[i])
             continue;
         view_counter_count(request->server->shares->views, span_text(id), request->address,
                            request->start_ns);
@@ -234,19 +230,32 @@ static enum err_code begin_shares(struct request *request, const struct report *
     return code;
 }
 
-enum err_code report_diff_respond(struct request *request, struct response *response,
-                                  const struct report *report, struct err *err)
+static uint64_t memory_needed(const struct query_diff *diff)
 {
+    const struct share *shares[SIDES];
+    size_t count = 0;
+    for (size_t i = 0; i < SIDES; i++) {
+        if (!diff->queries[i])
+            shares[count++] = &diff->pair.shares[i];
+    }
+    return share_report_memory(&diff->pair.report, shares, count);
+}
+
+/* What is made of a query is neither kept nor shared. */
+static enum err_code respond_with_query(struct request *request, struct response *response,
+                                        const struct query_diff *diff, struct err *err)
+{
+    const struct report *report = &diff->pair.report;
     struct memory_gate *gate = request->server->memory_gate;
-    const uint64_t place = report_place_needed(report);
+    const uint64_t place = memory_needed(diff);
     buf_auto body;
     buf_init(&body, report->max_bytes);
-    enum err_code code = begin_shares(request, report, err);
+    enum err_code code = begin_shares(request, diff, err);
     if (!code)
         code = memory_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
-    code = write_sides(request, response, report, &body, err);
+    code = write_sides(request, response, diff, &body, err);
     memory_gate_leave(gate, place);
     if (code)
         return code;
@@ -254,3 +263,49 @@ enum err_code report_diff_respond(struct request *request, struct response *resp
     response->may_compress = report->kind->compresses;
     return response_buf(request, response, 200, report->kind->content_type, &body, err);
 }
+
+static enum err_code respond(struct request *request, struct response *response,
+                             const struct report_kind *kind, unsigned parameters,
+                             int64_t default_limit, struct err *err)
+{
+    struct query_diff *diff = arena_new(request->arena, struct query_diff, 1);
+    enum err_code code = report_read(request, kind, parameters, default_limit, &source_names,
+                                     &diff->pair.report, err);
+    if (!code)
+        code = read_sides(request, diff, err);
+    if (code)
+        return code;
+    return diff->queries[0] || diff->queries[1]
+               ? respond_with_query(request, response, diff, err)
+               : share_report_respond(request, response, &diff->pair, err);
+}
+
+static enum err_code get_diff(struct request *request, struct response *response, struct err *err)
+{
+    unsigned parameters;
+    const struct report_kind *kind = report_choose_flame(request, response, &parameters);
+    return respond(request, response, kind, parameters, FLAME_NODES_DEFAULT, err);
+}
+
+static enum err_code get_top(struct request *request, struct response *response, struct err *err)
+{
+    return respond(request, response, &report_diff_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+                   REPORT_TOP_ROWS_DEFAULT, err);
+}
+
+static enum err_code get_labels(struct request *request, struct response *response, struct err *err)
+{
+    return respond(request, response, &report_diff_labels,
+                   REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
+                   REPORT_LABEL_VALUES_DEFAULT, err);
+}
+
+enum { READ_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS };
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/diff", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff},
+    {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_top},
+    {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_labels},
+};
+
+const struct route_table query_diff_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,12 +1,7 @@
-/*
- * The routes of what is computed from shares: flame graph, table, callers, labels, diff, exports,
- * merge.
- */
-#include "api/share/share.h"
-
-#include "api/report/report.h"
 #include "api/report/report_write.h"
+#include "api/share/share.h"
 #include "api/share/share_merge.h"
+#include "api/share/share_report.h"
 #include "api/share/share_symbolization.h"
 #include "lib/base/mem.h"
 #include "lib/profile/report/call_graph.h"
@@ -16,85 +11,54 @@
 enum {
     STACK_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_PAGE | REPORT_IS_FILE,
     GRAPH_PARAMETERS = STACK_PARAMETERS | REPORT_TAKES_LIMIT, /* and pictures of one size */
-    TREE_PARAMETERS = GRAPH_PARAMETERS | REPORT_TAKES_DEPTH,
-    PAIR_PARAMETERS = REPORT_TAKES_PAIR | REPORT_TAKES_MODE
+    TREE_PARAMETERS = GRAPH_PARAMETERS | REPORT_TAKES_DEPTH
 };
-
-static const int64_t top_rows_default = 100, label_values_default = 50;
 
 static enum err_code respond(struct request *request, struct response *response,
                              const struct report_kind *kind, unsigned parameters,
                              int64_t default_limit, struct err *err)
 {
-    struct report *report = arena_new(request->arena, struct report, 1);
-    enum err_code code = report_read(request, kind, parameters, default_limit, report, err);
-    return code ? code : report_respond(request, response, report, err);
+    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
+    enum err_code code = share_report_read(request, kind, parameters, default_limit, 1, asked, err);
+    return code ? code : share_report_respond(request, response, asked, err);
 }
 
-/* Does the client ask for JSON and not for the binary form? */
-static bool wants_json(const struct request *request)
+static enum err_code respond_pair(struct request *request, struct response *response,
+                                  const struct report_kind *kind, unsigned parameters,
+                                  struct err *err)
 {
-    struct span accept = request_field(request, "accept");
-    return accept.size && memmem(accept.data, accept.size, "application/json", 16) &&
-           !memmem(accept.data, accept.size, "application/vnd.perfolio.flame", 30);
-}
-
-static enum err_code respond_flame(struct request *request, struct response *response,
-                                   unsigned parameters, struct err *err)
-{
-    bool is_json = wants_json(request);
-    response_add(request, response, "vary", "accept");
-    return respond(request, response, is_json ? &report_flame_json : &report_flame_binary,
-                   parameters | REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT |
-                       (is_json ? REPORT_TAKES_DEPTH : 0),
-                   FLAME_NODES_DEFAULT, err);
+    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
+    enum err_code code = share_report_read(request, kind, parameters | REPORT_TAKES_MODE,
+                                           FLAME_NODES_DEFAULT, 2, asked, err);
+    return code ? code : share_report_respond(request, response, asked, err);
 }
 
 static enum err_code get_flame(struct request *request, struct response *response, struct err *err)
 {
-    return respond_flame(request, response, 0, err);
-}
-
-static enum err_code get_diff(struct request *request, struct response *response, struct err *err)
-{
-    return respond_flame(request, response, REPORT_TAKES_DIFF, err);
+    unsigned parameters;
+    const struct report_kind *kind = report_choose_flame(request, response, &parameters);
+    return respond(request, response, kind, parameters, FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_top(struct request *request, struct response *response, struct err *err)
 {
     return respond(request, response, &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
-                   top_rows_default, err);
-}
-
-static enum err_code get_diff_top(struct request *request, struct response *response,
-                                  struct err *err)
-{
-    return respond(request, response, &report_diff_top,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DIFF, top_rows_default,
-                   err);
+                   REPORT_TOP_ROWS_DEFAULT, err);
 }
 
 static enum err_code get_callers(struct request *request, struct response *response,
                                  struct err *err)
 {
     return respond(request, response, &report_callers,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION, top_rows_default,
-                   err);
+                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION,
+                   REPORT_TOP_ROWS_DEFAULT, err);
 }
 
 static enum err_code get_labels(struct request *request, struct response *response, struct err *err)
 {
     return respond(request, response, &report_labels,
                    REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
-                   label_values_default, err);
-}
-
-static enum err_code get_diff_labels(struct request *request, struct response *response,
-                                     struct err *err)
-{
-    return respond(request, response, &report_diff_labels,
-                   REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY | REPORT_TAKES_DIFF,
-                   label_values_default, err);
+                   REPORT_LABEL_VALUES_DEFAULT, err);
 }
 
 static void add_attachment(struct request *request, struct response *response, const char *ending)
@@ -143,22 +107,19 @@ static enum err_code get_png(struct request *request, struct response *response,
 static enum err_code get_pair_svg(struct request *request, struct response *response,
                                   struct err *err)
 {
-    return respond(request, response, &report_svg, TREE_PARAMETERS | PAIR_PARAMETERS,
-                   FLAME_NODES_DEFAULT, err);
+    return respond_pair(request, response, &report_svg, TREE_PARAMETERS, err);
 }
 
 static enum err_code get_pair_png(struct request *request, struct response *response,
                                   struct err *err)
 {
-    return respond(request, response, &report_png, GRAPH_PARAMETERS | PAIR_PARAMETERS,
-                   FLAME_NODES_DEFAULT, err);
+    return respond_pair(request, response, &report_png, GRAPH_PARAMETERS, err);
 }
 
 static enum err_code get_pair_json(struct request *request, struct response *response,
                                    struct err *err)
 {
-    return respond(request, response, &report_flame_json, TREE_PARAMETERS | PAIR_PARAMETERS,
-                   FLAME_NODES_DEFAULT, err);
+    return respond_pair(request, response, &report_flame_json, TREE_PARAMETERS, err);
 }
 
 enum {
@@ -174,9 +135,6 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_labels},
     {HTTP_GET, "/api/v1/shares/{id}/symbolization", ACCESS_PUBLIC, 0, READ_FLAGS, 0,
      share_symbolization_handle},
-    {HTTP_GET, "/api/v1/diff", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff},
-    {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_top},
-    {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},
     {HTTP_POST, "/api/v1/merge", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, MERGE_BODY_BYTES,
      share_merge_handle},
     {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pprof},
@@ -192,4 +150,4 @@ static const struct route routes[] = {
     {HTTP_GET, "/d/{a}..{b}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_png},
 };
 
-const struct route_table report_routes = {routes, sizeof(routes) / sizeof(*routes)};
+const struct route_table share_report_routes = {routes, sizeof(routes) / sizeof(*routes)};
