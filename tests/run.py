@@ -31,7 +31,7 @@ LOGS = ROOT / "build" / "test-logs"
 FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
 # Parts of `make check` that a step of `make test` does anyway: gcc's and clang's warnings are errors in every build.
-CHECKS = ("format", "layers", "scoped", "shell", "openapi", "man")
+CHECKS = ("format", "layers", "scoped", "commits", "shell", "openapi", "man")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 

@@ -1,4 +1,4 @@
-"""tests/lint/scoped.py: which declarations of scoped objects it rejects."""
+"""tests/lint/scoped.py: which declarations of scoped objects it rejects. tests/lint/commits.py: which messages."""
 
 import importlib.util
 
@@ -6,9 +6,15 @@ import pytest
 
 from conftest import ROOT
 
-SPECIFICATION = importlib.util.spec_from_file_location("scoped", ROOT / "tests/lint/scoped.py")
-scoped = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(scoped)
+
+def load(name):
+    specification = importlib.util.spec_from_file_location(name, ROOT / f"tests/lint/{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+scoped, commits = load("scoped"), load("commits")
 
 
 def names(body):
@@ -36,3 +42,15 @@ def test_a_way_out_before_the_initialisation_is_rejected(body):
 ])
 def test_an_initialised_one_passes(body):
     assert names(body) == []
+
+
+@pytest.mark.parametrize("subject, body, problem", [
+    ("store: sum granules in parallel", "A query used one core.\n", None),
+    ("s" * 72, "Because.\n", None),
+    ("ü" * 72, "Because.\n", None),
+    ("s" * 73, "Because.\n", "73 characters"),
+    ("store: sum granules in parallel", "\n", "no body"),
+])
+def test_a_commit_has_a_short_subject_and_a_body(subject, body, problem):
+    found = commits.problems(f"1a2b3c4\0{subject}\0{body}\0\x01\n")
+    assert len(found) == (problem is not None) and all(problem in line for line in found)

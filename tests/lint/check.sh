@@ -1,6 +1,6 @@
 #!/bin/sh
 # make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
-#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped shell openapi types man
+#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped commits shell openapi types man
 set -eu
 cd "$(dirname "$0")/../.."
 # Flags of a make above, such as w for "Entering directory", are not for the ones below.
@@ -59,6 +59,7 @@ check() {
     clang) compile clang ;;
     layers) "$python" tests/lint/layers.py ;;
     scoped) "$python" tests/lint/scoped.py ;;
+    commits) "$python" tests/lint/commits.py ;;
     shell) check_shell ;;
     openapi) check_openapi ;;
     types) check_types ;;
@@ -82,7 +83,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- format gcc clang layers scoped shell openapi types man
+    set -- format gcc clang layers scoped commits shell openapi types man
 fi
 for name in "$@"; do
     run "$name"
