@@ -234,7 +234,10 @@ def rights_of_threads(process):
     return found
 
 
-@pytest.mark.parametrize("form", [(), ("--bounded-loops",)], ids=["loop", "bounded"])
+@pytest.mark.parametrize("form", [
+    pytest.param((), id="loop"),
+    pytest.param(("--bounded-loops",), id="bounded", marks=pytest.mark.long),
+])
 def test_samples_that_the_kernel_counts_are_all_there(start_agent, server, tenant, program, tmp_path, form):
     """Of several windows, whose ends fall between samples of the same stack; all processes of the host are sampled."""
     begin = now()
@@ -272,8 +275,11 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("form", [(), ("--frame-pointers",), ("--frame-pointers", "--bounded-loops")],
-                         ids=["tables", "pointers", "bounded-pointers"])
+@pytest.mark.parametrize("form", [
+    pytest.param((), id="tables"),
+    pytest.param(("--frame-pointers",), id="pointers", marks=pytest.mark.long),
+    pytest.param(("--frame-pointers", "--bounded-loops"), id="bounded-pointers", marks=pytest.mark.long),
+])
 def test_what_the_kernel_counts_is_of_the_program_that_ran(start_agent, server, tenant, tmp_path, form):
     """Two of one name in one process, one after the other in a window, with the same code at the same addresses."""
     twins = [tmp_path / folder / NAME for folder in "ab"]

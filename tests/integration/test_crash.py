@@ -18,7 +18,7 @@ import pytest
 
 from conftest import DISK
 
-ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 
 
