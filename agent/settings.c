@@ -10,6 +10,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,11 @@
 #include <unistd.h>
 
 enum {
-    DEFAULT_HZ = 19, /* a prime: in step with nothing */
+    DEFAULT_HZ = 19, /* a prime, so not in step with periodic tasks */
     DEFAULT_INTERVAL_S = 10,
     DEFAULT_SPOOL_MB = 256,
     DEFAULT_SYMBOLS_MB = 1024,
+    SYMBOLS_MIN_MB = 64,
     MEMORY_LIMIT_MIN_MB = 8,
     MEMORY_MAX_MB = 1 << 20,
     HZ_MAX = 10000,
@@ -67,18 +69,19 @@ static const struct argp_option options[] = {
      "The token, of scope ingest, is the first line of FILE", 0},
     {"ca-file", OPTION_CA_FILE, "FILE", 0, "Trust the certificates in FILE (PEM)", 0},
     {"proxy", OPTION_PROXY, "URL", 0, "Send through this proxy, in place of the environment's", 0},
-    {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (19)", 1},
-    {"interval", OPTION_INTERVAL, "SECONDS", 0, "Send that often (10)", 1},
+    {"frequency", 'F', "HZ", 0, "Samples per second of each busy CPU (19)", 1},
+    {"interval", OPTION_INTERVAL, "SECONDS", 0, "Send a batch every SECONDS (10)", 1},
     {"off-cpu", OPTION_OFF_CPU, "SHARE", 0,
-     "Where threads wait, too: of their waits this part, from 0.0001 to 1; 0 for none (0)", 1},
+     "Also profile where threads wait, this fraction of their waits, 0.0001 to 1; 0 for none (0)",
+     1},
     {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 1},
     {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
-     "Walk stacks by frame pointers alone, without unwind tables", 1},
+     "Unwind stacks by frame pointers only, without unwind tables", 1},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
      "Use the kernel program for Linux before 5.17, also on later ones", 1},
     {"aggregate", OPTION_AGGREGATE, "WHERE", 0,
-     "Where equal samples are added up: user, in the agent, or kernel (user)", 1},
-    {"label", OPTION_LABEL, "NAME=VALUE", 0, "Label of all that is sent; may be repeated", 1},
+     "Where equal samples are counted: user, in the agent, or kernel (user)", 1},
+    {"label", OPTION_LABEL, "NAME=VALUE", 0, "Label of all profiles; may be repeated", 1},
     {"environment", OPTION_ENVIRONMENT, "NAME,...", 0,
      "Environment variables of processes that become labels (none)", 1},
     {"relabel-file", OPTION_RELABEL_FILE, "FILE", 0,
@@ -86,17 +89,19 @@ static const struct argp_option options[] = {
      "Parca's",
      1},
     {"pods", OPTION_PODS, "URL", 0,
-     "Ask there for this node's Kubernetes pods: the kubelet's /pods, or the API server's", 1},
+     "Read this node's Kubernetes pods from there: the kubelet's /pods, or the API server's", 1},
     {"pods-ca-file", OPTION_PODS_CA_FILE, "FILE", 0,
-     "For it, trust the certificates in FILE (the service account's, where there is one)", 1},
+     "Certificates to trust for --pods (by default the service account's)", 1},
     {"pods-token-file", OPTION_PODS_TOKEN_FILE, "FILE", 0,
-     "For it, the token (the service account's, where there is one)", 1},
+     "Token for --pods (by default the service account's)", 1},
     {"host-root", OPTION_HOST_ROOT, "FOLDER", 0,
-     "Where the host's files are, for the state of containers (process 1's root)", 1},
+     "Root folder of the host, to read the state of containers (process 1's root)", 1},
     {"spool-dir", OPTION_SPOOL_DIR, "FOLDER", 0,
-     "Where batches wait (/var/lib/perfolio-agent, or systemd's state folder)", 2},
+     "Folder of batches to be sent (/var/lib/perfolio-agent, or systemd's state folder)", 2},
     {"spool-max", OPTION_SPOOL_MAX, "MB", 0,
-     "At most so much waits; then the oldest goes (256; with --offline-dir no bound)", 2},
+     "Size limit of the folder; the oldest batch is deleted first (256; no limit with "
+     "--offline-dir)",
+     2},
     {"offline-dir", OPTION_OFFLINE_DIR, "FOLDER", 0,
      "Keep all batches there and send nothing; perfolio push --format otlp sends them", 2},
     {"symbols", OPTION_SYMBOLS, "WHICH", 0,
@@ -104,13 +109,13 @@ static const struct argp_option options[] = {
      "or all (missing)",
      3},
     {"symbols-files", OPTION_SYMBOLS_FILES, "YES|NO", 0,
-     "Send the debug file itself where its table is beyond the bounds (no)", 3},
-    {"symbols-memory", OPTION_SYMBOLS_MEMORY, "MB", 0,
-     "Building a table takes at most so much (1024)", 3},
+     "Send the debug file itself if its table exceeds the limits (no)", 3},
+    {"symbols-memory", OPTION_SYMBOLS_MEMORY, "MB", 0, "Memory limit for building a table (1024)",
+     3},
     {"memory-limit", OPTION_MEMORY_LIMIT, "MB", 0,
-     "Beyond it nothing new is taken on; at least 8 (none)", 3},
+     "Memory limit of the agent, at least 8; above it, it samples with less detail (none)", 3},
     {"metrics", OPTION_METRICS, "ADDRESS", 0,
-     "Answer /metrics and /healthz at 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", 3},
+     "Serve /metrics and /healthz at 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", 3},
     {"config", OPTION_CONFIG, "FILE", 0, "Settings file (" SETTINGS_FILE ")", 3},
     {"json", OPTION_JSON, NULL, 0, "show-unwind prints JSON", 3},
     {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 3},
@@ -121,9 +126,9 @@ static const struct argp_option options[] = {
 struct reader {
     struct settings *settings;
     struct arena *arena;
-    const char *spool_dir;   /* NULL: not named, as the next */
-    const char *offline_dir; /* likewise */
-    bool has_hidden_label;
+    const char *spool_dir;   /* NULL: not set */
+    const char *offline_dir; /* NULL: not set */
+    bool has_hidden_label;   /* a label for rules only, "__name" */
 };
 
 /* ---- single values ---- */
@@ -199,114 +204,150 @@ static enum err_code read_bool(const char *name, const char *text, bool *ret_val
                : err_set(err, ERR_INVALID, "%s is yes or no, not %s", name, text);
 }
 
-static enum err_code apply(struct reader *reader, int key, const char *text, struct err *err)
+/* ---- options ---- */
+
+enum value_kind { VALUE_TEXT, VALUE_FLAG, VALUE_U32, VALUE_U64, VALUE_I64 };
+
+/* An option whose value goes to one member of struct settings without further checks. */
+struct simple_option {
+    int key;
+    enum value_kind kind;
+    size_t offset; /* of the member */
+    /* Of numbers: name for messages, range, and the factor by which the value is stored. */
+    const char *name;
+    uint64_t min;
+    uint64_t max;
+    uint32_t factor;
+};
+
+#define MEMBER(member) .offset = offsetof(struct settings, member)
+#define TEXT(option, member)                                                                       \
+    {                                                                                              \
+        .key = option, .kind = VALUE_TEXT, MEMBER(member)                                          \
+    }
+#define FLAG(option, member)                                                                       \
+    {                                                                                              \
+        .key = option, .kind = VALUE_FLAG, MEMBER(member)                                          \
+    }
+enum { MIB = 1 << 20, NS_PER_US = 1000 };
+
+static const struct simple_option simple_options[] = {
+    TEXT(OPTION_SERVER, access.server),
+    TEXT(OPTION_TOKEN_FILE, access.token_file),
+    TEXT(OPTION_CA_FILE, access.ca_file),
+    TEXT(OPTION_PROXY, access.proxy),
+    TEXT(OPTION_METRICS, metrics),
+    TEXT(OPTION_RELABEL_FILE, relabel_file),
+    TEXT(OPTION_PODS, pods.server),
+    TEXT(OPTION_PODS_CA_FILE, pods.ca_file),
+    TEXT(OPTION_PODS_TOKEN_FILE, pods.token_file),
+    TEXT(OPTION_HOST_ROOT, host_root),
+    FLAG(OPTION_FORCE, is_forced),
+    FLAG(OPTION_FRAME_POINTERS, has_no_tables),
+    FLAG(OPTION_BOUNDED_LOOPS, has_bounded_loops),
+    FLAG(OPTION_JSON, is_json),
+    {'F', VALUE_U32, offsetof(struct settings, frequency_hz), "frequency", 1, HZ_MAX, 1},
+    {OPTION_INTERVAL, VALUE_U32, offsetof(struct settings, interval_s), "interval", 1,
+     INTERVAL_MAX_S, 1},
+    {OPTION_MIN_WAIT, VALUE_I64, offsetof(struct settings, min_wait_ns), "min-wait", 0,
+     MIN_WAIT_MAX_US, NS_PER_US},
+    {OPTION_SPOOL_MAX, VALUE_U64, offsetof(struct settings, spool_max_bytes), "spool-max", 1,
+     SPOOL_MAX_MB, MIB},
+    {OPTION_SYMBOLS_MEMORY, VALUE_U64, offsetof(struct settings, symbols_memory_bytes),
+     "symbols-memory", SYMBOLS_MIN_MB, MEMORY_MAX_MB, MIB},
+    {OPTION_MEMORY_LIMIT, VALUE_U64, offsetof(struct settings, memory_limit_bytes), "memory-limit",
+     MEMORY_LIMIT_MIN_MB, MEMORY_MAX_MB, MIB},
+};
+
+/* memcpy, because the member is known by its offset only. */
+static enum err_code store_number(const struct simple_option *option, const char *text,
+                                  uint8_t *member, struct err *err)
+{
+    uint64_t number;
+    enum err_code code = read_number(option->name, text, option->min, option->max, &number, err);
+    if (code)
+        return code;
+    number *= option->factor;
+    const uint32_t small = (uint32_t)number;
+    if (option->kind == VALUE_U32)
+        memcpy(member, &small, sizeof(small));
+    else
+        memcpy(member, &number, sizeof(number));
+    return ERR_NONE;
+}
+
+static enum err_code store_simple(struct settings *settings, const struct simple_option *option,
+                                  const char *text, struct err *err)
+{
+    uint8_t *member = (uint8_t *)settings + option->offset;
+    const bool yes = true;
+    switch (option->kind) {
+    case VALUE_TEXT:
+        memcpy(member, &text, sizeof(text));
+        return ERR_NONE;
+    case VALUE_FLAG:
+        memcpy(member, &yes, sizeof(yes));
+        return ERR_NONE;
+    case VALUE_U32:
+    case VALUE_U64:
+    case VALUE_I64:
+        break;
+    }
+    return store_number(option, text, member, err);
+}
+
+static enum err_code read_aggregate(const char *text, bool *ret_has_tallies, struct err *err)
+{
+    *ret_has_tallies = strcmp(text, "kernel") == 0;
+    return *ret_has_tallies || strcmp(text, "user") == 0
+               ? ERR_NONE
+               : err_set(err, ERR_INVALID, "aggregate is user or kernel, not %.40s", text);
+}
+
+/* Options with a check or a place of their own. Handles: ERR_NOT_FOUND (there is no such option).
+ */
+static enum err_code apply_special(struct reader *reader, int key, const char *text,
+                                   struct err *err)
 {
     struct settings *settings = reader->settings;
-    uint64_t number = 0;
-    enum err_code code = ERR_NONE;
     switch (key) {
-    case OPTION_SERVER:
-        settings->access.server = text;
-        break;
-    case OPTION_TOKEN_FILE:
-        settings->access.token_file = text;
-        break;
-    case OPTION_CA_FILE:
-        settings->access.ca_file = text;
-        break;
-    case OPTION_PROXY:
-        settings->access.proxy = text;
-        break;
     case OPTION_OFFLINE_DIR:
         reader->offline_dir = text;
-        break;
+        return ERR_NONE;
     case OPTION_SPOOL_DIR:
         reader->spool_dir = text;
-        break;
-    case OPTION_SPOOL_MAX:
-        code = read_number("spool-max", text, 1, SPOOL_MAX_MB, &number, err);
-        settings->spool_max_bytes = number << 20;
-        break;
-    case OPTION_INTERVAL:
-        code = read_number("interval", text, 1, INTERVAL_MAX_S, &number, err);
-        settings->interval_s = (uint32_t)number;
-        break;
-    case 'F':
-        code = read_number("frequency", text, 1, HZ_MAX, &number, err);
-        settings->frequency_hz = (uint32_t)number;
-        break;
+        return ERR_NONE;
     case OPTION_OFF_CPU:
-        code = read_share(text, &settings->off_cpu_share, err);
-        break;
-    case OPTION_MIN_WAIT:
-        code = read_number("min-wait", text, 0, MIN_WAIT_MAX_US, &number, err);
-        settings->min_wait_ns = (int64_t)number * 1000;
-        break;
+        return read_share(text, &settings->off_cpu_share, err);
     case OPTION_LABEL:
-        code = read_label(reader, span_text(text), err);
-        break;
-    case OPTION_FORCE:
-        settings->is_forced = true;
-        break;
-    case OPTION_FRAME_POINTERS:
-        settings->has_no_tables = true;
-        break;
-    case OPTION_BOUNDED_LOOPS:
-        settings->has_bounded_loops = true;
-        break;
+        return read_label(reader, span_text(text), err);
     case OPTION_AGGREGATE:
-        settings->has_tallies = strcmp(text, "kernel") == 0;
-        if (!settings->has_tallies && strcmp(text, "user") != 0)
-            code = err_set(err, ERR_INVALID, "aggregate is user or kernel, not %.40s", text);
-        break;
-    case OPTION_METRICS:
-        settings->metrics = text;
-        break;
+        return read_aggregate(text, &settings->has_tallies, err);
     case OPTION_ENVIRONMENT:
         settings->environment_count = 0;
-        code = read_variables(settings, text, err);
-        break;
-    case OPTION_RELABEL_FILE:
-        settings->relabel_file = text;
-        break;
-    case OPTION_PODS:
-        settings->pods.server = text;
-        break;
-    case OPTION_PODS_CA_FILE:
-        settings->pods.ca_file = text;
-        break;
-    case OPTION_PODS_TOKEN_FILE:
-        settings->pods.token_file = text;
-        break;
-    case OPTION_HOST_ROOT:
-        settings->host_root = text;
-        break;
+        return read_variables(settings, text, err);
     case OPTION_SYMBOLS:
-        code = read_policy(text, &settings->symbols, err);
-        break;
+        return read_policy(text, &settings->symbols, err);
     case OPTION_SYMBOLS_FILES:
-        code = read_bool("symbols-files", text, &settings->may_send_debug_files, err);
-        break;
-    case OPTION_SYMBOLS_MEMORY:
-        code = read_number("symbols-memory", text, 64, MEMORY_MAX_MB, &number, err);
-        settings->symbols_memory_bytes = number << 20;
-        break;
-    case OPTION_MEMORY_LIMIT:
-        code = read_number("memory-limit", text, MEMORY_LIMIT_MIN_MB, MEMORY_MAX_MB, &number, err);
-        settings->memory_limit_bytes = number << 20;
-        break;
-    case OPTION_JSON:
-        settings->is_json = true;
-        break;
+        return read_bool("symbols-files", text, &settings->may_send_debug_files, err);
     default:
         return ERR_NOT_FOUND;
     }
-    return code;
+}
+
+/* text: NULL for a flag. Handles: ERR_INVALID, ERR_NOT_FOUND (there is no such option). */
+static enum err_code apply_option(struct reader *reader, int key, const char *text, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(simple_options) / sizeof(*simple_options); i++) {
+        if (simple_options[i].key == key)
+            return store_simple(reader->settings, &simple_options[i], text, err);
+    }
+    return apply_special(reader, key, text, err);
 }
 
 /* ---- the file ---- */
 
-/* Several labels of the file stand in one line, with commas between them. */
+/* The file has all labels in one value, separated by commas. */
 static enum err_code read_labels(struct reader *reader, const char *text, struct err *err)
 {
     struct span rest = span_text(arena_strdup(reader->arena, text)), one;
@@ -318,13 +359,13 @@ static enum err_code read_labels(struct reader *reader, const char *text, struct
     return code;
 }
 
-/* What has no value on the command line is yes or no here. */
+/* An option without a value on the command line is yes or no in the file. */
 static enum err_code read_flag(struct reader *reader, const struct argp_option *option,
                                const char *value, struct err *err)
 {
     bool is_set;
     enum err_code code = read_bool(option->name, value, &is_set, err);
-    return !code && is_set ? apply(reader, option->key, NULL, err) : code;
+    return !code && is_set ? apply_option(reader, option->key, NULL, err) : code;
 }
 
 static enum err_code read_entry(struct reader *reader, const char *section, const char *key,
@@ -342,7 +383,7 @@ static enum err_code read_entry(struct reader *reader, const char *section, cons
         return read_flag(reader, option, value, err);
     return option->key == OPTION_LABEL
                ? read_labels(reader, value, err)
-               : apply(reader, option->key, arena_strdup(reader->arena, value), err);
+               : apply_option(reader, option->key, arena_strdup(reader->arena, value), err);
 }
 
 static enum err_code read_file(struct reader *reader, struct err *err)
@@ -357,7 +398,7 @@ static enum err_code read_file(struct reader *reader, struct err *err)
 
 /* ---- the command line ---- */
 
-/* First the file alone is looked for, since the command line wins over it. */
+/* A first pass finds the name of the file, because the command line overrides the file. */
 static error_t find_file(int key, char *text, struct argp_state *state)
 {
     struct reader *reader = state->input;
@@ -394,8 +435,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
     if (key == ARGP_KEY_END && reader->settings->action == SETTINGS_SHOW_UNWIND &&
         !reader->settings->file)
-        argp_error(state, "show-unwind wants the name of a file");
-    const enum err_code code = apply(reader, key, text, &err);
+        argp_error(state, "show-unwind needs a file: perfolio-agent show-unwind FILE");
+    const enum err_code code = apply_option(reader, key, text, &err);
     if (code && code != ERR_NOT_FOUND)
         argp_error(state, "--%s", err.message);
     return code ? ARGP_ERR_UNKNOWN : 0;
@@ -414,7 +455,7 @@ static const struct argp argp = {
 static const struct argp file_argp = {
     .options = options, .parser = find_file, .args_doc = "[doctor | show-unwind FILE]"};
 
-/* Inside of a pod, what Kubernetes gives it. */
+/* In a pod, Kubernetes provides the token and the certificate of the API server. */
 static void set_pods_defaults(struct server_config *pods)
 {
     static const char token[] = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -423,7 +464,7 @@ static void set_pods_defaults(struct server_config *pods)
         pods->token_file = token;
     if (!pods->ca_file && access(ca, R_OK) == 0)
         pods->ca_file = ca;
-    pods->proxy = ""; /* it is near */
+    pods->proxy = ""; /* no proxy: the server is on this node or in its cluster */
 }
 
 static void set_defaults(struct settings *settings)
@@ -437,15 +478,16 @@ static void set_defaults(struct settings *settings)
     };
 }
 
-/* Where batches go, and how many may be there. */
+/* Chooses the folder of batches and its size limit. */
 static enum err_code set_spool(const struct reader *reader, struct err *err)
 {
     struct settings *settings = reader->settings;
     const char *state = getenv("STATE_DIRECTORY");
     if (reader->spool_dir && reader->offline_dir)
-        return err_set(err, ERR_INVALID,
-                       "batches wait in spool-dir to be sent, or stay in offline-dir: name one of "
-                       "them");
+        return err_set(
+            err, ERR_INVALID,
+            "spool-dir keeps batches until they are sent, offline-dir for good: name one of "
+            "them");
     settings->is_offline = reader->offline_dir != NULL;
     settings->spool_dir = reader->offline_dir        ? reader->offline_dir
                           : reader->spool_dir        ? reader->spool_dir
@@ -466,7 +508,7 @@ static enum err_code check_folder(const char *name, const char *folder, struct e
                                    : err_set(err, ERR_INVALID, "%s %s is no folder", name, folder);
 }
 
-/* What would do nothing, or something else than was meant. */
+/* Rejects combinations that would have no effect or an unexpected one. */
 static enum err_code check_together(const struct reader *reader, struct err *err)
 {
     const struct settings *settings = reader->settings;
@@ -477,15 +519,18 @@ static enum err_code check_together(const struct reader *reader, struct err *err
     const struct server_config *access = &settings->access;
     if (settings->is_offline &&
         (access->server || access->token_file || access->ca_file || access->proxy))
-        return err_set(err, ERR_INVALID,
-                       "server, token-file, ca-file and proxy are of sending, and with offline-dir "
-                       "nothing is sent: leave either out");
+        return err_set(
+            err, ERR_INVALID,
+            "server, token-file, ca-file and proxy are for sending, but with offline-dir "
+            "nothing is sent: leave either out");
     if (settings->min_wait_ns && settings->off_cpu_share == 0)
-        return err_set(err, ERR_INVALID, "min-wait is of waits: add off-cpu");
-    if (reader->has_hidden_label && !settings->relabel_file)
         return err_set(err, ERR_INVALID,
-                       "labels whose names begin with __ are not sent: they are for rules of "
-                       "relabel-file, which is not there");
+                       "min-wait applies to waits, which are not profiled: add off-cpu");
+    if (reader->has_hidden_label && !settings->relabel_file)
+        return err_set(
+            err, ERR_INVALID,
+            "labels whose names begin with __ are only for the rules of relabel-file: name "
+            "that file, or rename the labels");
     return ERR_NONE;
 }
 
@@ -512,7 +557,7 @@ static enum err_code check(const struct reader *reader, struct err *err)
     return code;
 }
 
-/* argp can only say that it does not know an option. */
+/* argp reports an unknown option without a suggestion. */
 static void refuse_option(int argc, char **argv)
 {
     const char *typed;
@@ -524,8 +569,8 @@ static void refuse_option(int argc, char **argv)
     exit(USAGE_STATUS);
 }
 
-/* Over what the file has, which a command line that keeps batches, in place of sending them, does
- * without. */
+/* Overrides the values of the file. With --offline-dir on the command line, the server and the
+ * spool of the file are ignored, because nothing is sent. */
 static void read_command_line(struct reader *reader, int argc, char **argv)
 {
     struct server_config *access = &reader->settings->access;
@@ -553,7 +598,7 @@ enum err_code settings_read(int argc, char **argv, struct arena *arena,
     set_defaults(ret_settings);
     argp_parse(&file_argp, argc, argv, ARGP_SILENT, NULL, &reader);
     const char *file = ret_settings->config_file;
-    /* Only the one that nobody named may be missing. */
+    /* The default file may be missing, a named one may not. */
     if (strcmp(file, SETTINGS_FILE) != 0 && access(file, R_OK))
         return err_set_errno(err, ERR_IO, "%s", file);
     enum err_code code = read_file(&reader, err);

@@ -1,7 +1,8 @@
 /*
- * settings: what perfolio-agent is told to do, on the command line and in a file.
+ * settings: the options of perfolio-agent, from the command line and a file.
  *
- * The file is INI: keys of [agent] have the names of the long options. The command line wins.
+ * The file is INI; keys of its section [agent] have the names of the long options. The command line
+ * overrides the file.
  * Threads: one.
  */
 #ifndef AGENT_SETTINGS_H
@@ -28,12 +29,12 @@ struct settings {
     const char *config_file;
     struct server_config access;
     const char *spool_dir;
-    uint64_t spool_max_bytes; /* SPOOL_NO_LIMIT: offline, and none was named */
-    bool is_offline;          /* spool_dir is filled and nothing is sent */
-    const char *metrics;      /* where /metrics is answered; NULL: nowhere */
+    uint64_t spool_max_bytes; /* SPOOL_NO_LIMIT: offline without --spool-max */
+    bool is_offline;          /* batches stay in spool_dir; nothing is sent */
+    const char *metrics;      /* address of /metrics; NULL: not served */
     uint32_t frequency_hz;
     uint32_t interval_s;
-    double off_cpu_share; /* 0: waits are not sampled */
+    double off_cpu_share; /* 0: off-CPU profiling is off */
     int64_t min_wait_ns;
     enum symbol_policy symbols;
     bool may_send_debug_files;
@@ -50,12 +51,13 @@ struct settings {
     struct span environment[SETTINGS_VARIABLES_MAX]; /* names */
     size_t environment_count;
     const char *relabel_file;  /* NULL: none */
-    struct server_config pods; /* server NULL: not asked */
+    struct server_config pods; /* server NULL: pods are not read */
     const char *host_root;     /* NULL: process 1's */
 };
 
-/* Parses, and ends the process with status 2 on a mistake in the command line. Texts live in arena
- * or argv. Handles: ERR_INVALID (a value in the file, nothing to send to), ERR_IO. */
+/* Reads the file and the command line; ends the process with status 2 on an invalid command line.
+ * Texts live in arena or argv. Handles: ERR_INVALID (an invalid value in the file, no destination),
+ * ERR_IO. */
 enum err_code settings_read(int argc, char **argv, struct arena *arena,
                             struct settings *ret_settings, struct err *err) MUST_USE;
 
