@@ -39,6 +39,7 @@ struct block_writer {
     struct block_footer footer;
     uint64_t offset; /* offset of the next part */
     uint64_t profile_count;
+    int64_t reach_ns; /* of all granules */
     int level;
 };
 
@@ -53,6 +54,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
     struct block_writer *writer = mem_new(struct block_writer, 1);
     writer->sink = sink;
     writer->level = level;
+    writer->reach_ns = INT64_MIN;
     writer->footer = (struct block_footer){
         .tenant_id = tenant_id,
         .begin_ns = INT64_MAX,
@@ -493,6 +495,8 @@ enum err_code block_writer_append(struct block_writer *writer, const struct bloc
         footer->begin_ns = granule.begin_ns;
     if (granule.end_ns > footer->end_ns)
         footer->end_ns = granule.end_ns;
+    if (granule.reach_ns > writer->reach_ns)
+        writer->reach_ns = granule.reach_ns;
     return writer->pending.size >= SINK_PIECE_BYTES ? write_output(writer, err) : ERR_NONE;
 }
 
@@ -573,6 +577,7 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
         .series_count = footer->series_count,
         .begin_ns = footer->begin_ns,
         .end_ns = footer->end_ns,
+        .reach_ns = writer->reach_ns,
     };
     return ERR_NONE;
 }

@@ -73,6 +73,7 @@ struct block_summary {
     uint32_t series_count;
     int64_t begin_ns; /* of the first profile */
     int64_t end_ns;   /* begin of the last profile */
+    int64_t reach_ns; /* the latest end of a profile: its begin and its duration */
 };
 
 /* Writes the dictionary and ends the block. Handles: ERR_TOO_LARGE (a section of more than

@@ -169,12 +169,13 @@ struct rows {
     struct buf lengths; /* an array of arrays in text form */
     struct buf begins;
     struct buf ends;
+    struct buf reaches;
     struct buf row_counts;
 };
 
 static void append_row(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
 {
-    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN, reach_ns = INT64_MIN;
     uint64_t row_count = 0, first_byte = UINT64_MAX;
     buf_printf(&rows->lengths, "%c\"", rows->lengths.size ? ',' : '{');
     for (uint32_t i = 0; i < count; i++) {
@@ -183,6 +184,7 @@ static void append_row(struct rows *rows, const struct catalogue_part *parts, ui
             continue;
         begin_ns = part->begin_ns < begin_ns ? part->begin_ns : begin_ns;
         end_ns = part->end_ns > end_ns ? part->end_ns : end_ns;
+        reach_ns = part->reach_ns > reach_ns ? part->reach_ns : reach_ns;
         row_count += part->row_count;
         buf_printf(&rows->lengths, "%c%" PRIu64, first_byte == UINT64_MAX ? '{' : ',', part->bytes);
         first_byte = first_byte == UINT64_MAX ? part->offset : first_byte;
@@ -192,6 +194,7 @@ static void append_row(struct rows *rows, const struct catalogue_part *parts, ui
     catalogue_append_number(&rows->first_bytes, (int64_t)first_byte);
     catalogue_append_number(&rows->begins, begin_ns);
     catalogue_append_number(&rows->ends, end_ns);
+    catalogue_append_number(&rows->reaches, reach_ns);
     catalogue_append_number(&rows->row_counts, (int64_t)row_count);
 }
 
@@ -219,18 +222,19 @@ static enum err_code insert_segment(struct pg_connection *connection, struct are
         "new AS (INSERT INTO segment (writer_id, object_key, bytes) "
         "        SELECT id, $2, $3 FROM writer RETURNING id) "
         "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns, "
-        "                            row_count) "
+        "                            reach_ns, row_count) "
         "SELECT new.id, t.tenant, t.first_byte, t.lengths::bigint[], t.begin_ns, t.end_ns, "
-        "       t.row_count "
+        "       t.reach_ns, t.row_count "
         "FROM new, unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], "
-        "                 $9::bigint[]) "
-        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, row_count)",
+        "                 $9::bigint[], $10::bigint[]) "
+        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, reach_ns, row_count)",
         arena, &result, err, PG_I64(writer_id), PG_TEXT(object_key), PG_I64((int64_t)bytes),
         PG_TEXT(catalogue_end_list(arena, &rows->tenants)),
         PG_TEXT(catalogue_end_list(arena, &rows->first_bytes)),
         PG_TEXT(catalogue_end_list(arena, &rows->lengths)),
         PG_TEXT(catalogue_end_list(arena, &rows->begins)),
         PG_TEXT(catalogue_end_list(arena, &rows->ends)),
+        PG_TEXT(catalogue_end_list(arena, &rows->reaches)),
         PG_TEXT(catalogue_end_list(arena, &rows->row_counts)));
     if (!code && pg_affected(result) == 0)
         return err_set(err, ERR_CONFLICT,
@@ -244,8 +248,8 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
                                      struct err *err)
 {
     struct rows rows;
-    struct buf *const lists[] = {&rows.tenants, &rows.first_bytes, &rows.lengths,
-                                 &rows.begins,  &rows.ends,        &rows.row_counts};
+    struct buf *const lists[] = {&rows.tenants, &rows.first_bytes, &rows.lengths,   &rows.begins,
+                                 &rows.ends,    &rows.reaches,     &rows.row_counts};
     const size_t list_count = sizeof(lists) / sizeof(lists[0]);
     for (size_t i = 0; i < list_count; i++)
         buf_init(lists[i], LIST_MAX_BYTES);
@@ -315,22 +319,30 @@ struct catalogue_place *catalogue_read_places(struct arena *arena, const struct 
     return places;
 }
 
+/* Profiles of up to an hour are found by their begin; what may last longer has an index. */
+#define FAR_OF(table)                                                                              \
+    table ".reach_ns > $3 AND " table ".reach_ns / 2 - " table                                     \
+          ".end_ns / 2 >= 1800000000000 AND " table ".end_ns >= $4 AND " table                     \
+          ".end_ns < $1 AND " table ".begin_ns < $2 "
+#define BLOCK_PLACES                                                                               \
+    "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text, b.id "        \
+    "FROM block b WHERE b.swapped_at IS NULL AND "
+#define SEGMENT_PLACES                                                                             \
+    "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text, s.id "      \
+    "FROM segment_tenant t JOIN segment s ON s.id = t.segment_id WHERE NOT t.is_swapped AND "
+
 static enum err_code find_places(struct pg_connection *connection, struct arena *arena,
-                                 int64_t tenant_id, int64_t start_ns, int64_t end_ns,
+                                 int64_t tenant_id, const struct catalogue_window *window,
                                  struct catalogue_found *found, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, tenant_id,
-        "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text, b.id "
-        "FROM block b WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
-        "UNION ALL "
-        "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text, s.id "
-        "FROM segment_tenant t "
-        "JOIN segment s ON s.id = t.segment_id "
-        "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
-        "ORDER BY 4 DESC, 6",
-        arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
+        BLOCK_PLACES "b.end_ns >= $1 AND b.begin_ns < $2 UNION ALL " BLOCK_PLACES FAR_OF(
+            "b") "UNION ALL " SEGMENT_PLACES "t.end_ns >= $1 AND t.begin_ns < $2 "
+                 "UNION ALL " SEGMENT_PLACES FAR_OF("t") "ORDER BY 4 DESC, 6",
+        arena, &result, err, PG_I64(window->start_ns), PG_I64(window->end_ns),
+        PG_I64(window->reach_ns), PG_I64(window->far_ns));
     if (code)
         return code;
     const uint32_t *starts;
@@ -340,14 +352,14 @@ static enum err_code find_places(struct pg_connection *connection, struct arena 
 }
 
 enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t retention_s, int64_t start_ns, int64_t end_ns,
+                             int64_t retention_s, const struct catalogue_window *window,
                              struct catalogue_found *ret_found, struct err *err)
 {
     pg_auto connection = NULL;
     *ret_found = (struct catalogue_found){0};
     enum err_code code = pg_take(database, &connection, err);
     if (!code)
-        code = find_places(connection, arena, tenant_id, start_ns, end_ns, ret_found, err);
+        code = find_places(connection, arena, tenant_id, window, ret_found, err);
     if (!code)
         code = catalogue_load_rules(connection, arena, tenant_id, tenant_id, retention_s,
                                     &ret_found->rules, err);

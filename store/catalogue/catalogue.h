@@ -3,10 +3,11 @@
  * is deleted, how long the rest is kept, and which parts cannot be read.
  *
  * The tables are in api/migrations: 0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql,
- * 0014_retention.sql, 0016_mending.sql and 0017_totals.sql. The files store/catalogue/catalogue*.c
- * are the only ones of store/ that contain SQL. A flush is one transaction: catalogue_begin_flush
- * finds the new batches and locks them, the caller puts the segment, and catalogue_commit_flush
- * makes it exist. A failure before the commit leaves at most an object that no row names.
+ * 0014_retention.sql, 0016_mending.sql, 0017_totals.sql and 0030_block_reach.sql. The files
+ * store/catalogue/catalogue*.c are the only ones of store/ that contain SQL. A flush is one
+ * transaction: catalogue_begin_flush finds the new batches and locks them, the caller puts the
+ * segment, and catalogue_commit_flush makes it exist. A failure before the commit leaves at most an
+ * object that no row names.
  *
  * Threads: any; a connection belongs to one thread from the begin of a flush to its commit.
  */
@@ -36,6 +37,7 @@ struct catalogue_part {
     const uint8_t *batch_id; /* 32 bytes, or NULL */
     int64_t begin_ns;
     int64_t end_ns;
+    int64_t reach_ns; /* of store/block_write.h */
     uint64_t row_count;
     uint64_t profile_count;
     uint64_t cut_string_count; /* lib/profile/long_string.h */
@@ -115,10 +117,20 @@ struct catalogue_found {
     struct catalogue_rules rules;
 };
 
-/* Finds all blocks of a tenant that may contain profiles with start_ns <= begin < end_ns. Results
- * are in arena. retention_s applies to tenants without a retention of their own. */
+/* The profiles that a query reads: those with start_ns <= begin < end_ns, and those that begin at
+ * far_ns or later and end after reach_ns (INT64_MAX: none). Rows without reach_ns have none of the
+ * latter. */
+struct catalogue_window {
+    int64_t start_ns;
+    int64_t end_ns;
+    int64_t far_ns;
+    int64_t reach_ns;
+};
+
+/* Finds all blocks of a tenant that may contain such profiles. Results are in arena. retention_s
+ * applies to tenants without a retention of their own. */
 enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t retention_s, int64_t start_ns, int64_t end_ns,
+                             int64_t retention_s, const struct catalogue_window *window,
                              struct catalogue_found *ret_found, struct err *err) MUST_USE;
 
 /* ---- retention ---- */
@@ -253,6 +265,7 @@ struct catalogue_block {
     uint32_t series_count;
     int64_t begin_ns;
     int64_t end_ns;
+    int64_t reach_ns;
     int64_t retention_key;    /* key of the rules that it was written by; 0: it has to be checked */
     int64_t retention_due_ns; /* when the next rule is due; INT64_MAX: never */
 };

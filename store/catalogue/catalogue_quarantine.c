@@ -252,10 +252,12 @@ enum err_code catalogue_insert_remainder(struct pg_connection *connection, struc
         "WITH new AS (INSERT INTO segment (writer_id, object_key, bytes) VALUES ($1, $2, $3)"
         "             RETURNING id) "
         "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns,"
-        " row_count, deletions, is_broken, broken_why, broken_since, retry_count, retry_at) "
+        " row_count, deletions, is_broken, broken_why, broken_since, retry_count, retry_at, "
+        "reach_ns) "
         "SELECT new.id, o.tenant_id, 0, $4::bigint[], $5, $6, $7,"
         " CASE WHEN $8 THEN '{}' ELSE o.deletions END, true, $9, o.broken_since, o.retry_count,"
-        " " RETRY_AT " FROM new, segment_tenant o WHERE o.segment_id = $10 AND o.tenant_id = $11",
+        " " RETRY_AT
+        ", o.reach_ns FROM new, segment_tenant o WHERE o.segment_id = $10 AND o.tenant_id = $11",
         arena, err, PG_I64(writer_id), PG_TEXT(remainder->object_key),
         PG_I64((int64_t)remainder->bytes), PG_TEXT(catalogue_end_list(arena, &lengths)),
         PG_I64(remainder->begin_ns), PG_I64(remainder->end_ns),

@@ -306,6 +306,7 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
         .series_count = summary.series_count,
         .begin_ns = summary.begin_ns,
         .end_ns = summary.end_ns,
+        .reach_ns = summary.reach_ns,
         .retention_key = is_expiry ? compaction->claim->retention_key : 0,
         .retention_due_ns = is_expiry ? compaction->due_ns : INT64_MAX,
     };

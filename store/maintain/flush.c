@@ -527,6 +527,7 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                                                .batch_id = items[i].batch_id,
                                                .begin_ns = summary->begin_ns,
                                                .end_ns = summary->end_ns,
+                                               .reach_ns = summary->reach_ns,
                                                .row_count = summary->row_count,
                                                .profile_count = summary->profile_count,
                                                .cut_string_count = items[i].cut_string_count,

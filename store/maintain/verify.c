@@ -53,7 +53,20 @@ struct sums {
     uint64_t row_count;
     int64_t begin_ns;
     int64_t end_ns;
+    int64_t reach_ns;
+    bool is_reach_known; /* of all blocks; older ones do not have it */
 };
+
+static void add_reach(struct sums *sums, const struct block *block)
+{
+    uint32_t count;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        sums->is_reach_known &= (granules[i].flags & BLOCK_HAS_REACH) != 0;
+        if (granules[i].reach_ns > sums->reach_ns)
+            sums->reach_ns = granules[i].reach_ns;
+    }
+}
 
 static void add_footer(struct sums *sums, const struct block_footer *footer)
 {
@@ -79,6 +92,7 @@ static enum err_code read_place(struct verification *verification,
     const struct block_footer *footer = block_footer(block);
     if (!code) {
         add_footer(sums, footer);
+        add_reach(sums, block);
         verification->result.block_count++;
         verification->result.byte_count += footer->block_bytes;
     }
@@ -116,11 +130,22 @@ static enum err_code unmark(struct verification *verification, const struct cata
     return code;
 }
 
+/* Rows of before the column have no value. */
+static enum err_code note_reach(struct verification *verification,
+                                const struct catalogue_entry *entry, const struct sums *sums)
+{
+    if (verification->is_copy || !sums->is_reach_known || entry->reach_ns >= sums->reach_ns)
+        return ERR_NONE;
+    return catalogue_note_reach(verification->check->database, entry->places[0].object_key,
+                                entry->tenant_id, sums->reach_ns, verification->err);
+}
+
 /* Verifies all places of an entry, so that one damaged block does not hide others. */
 static enum err_code verify_entry(struct verification *verification,
                                   const struct catalogue_entry *entry)
 {
-    struct sums sums = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+    struct sums sums = {
+        .begin_ns = INT64_MAX, .end_ns = INT64_MIN, .reach_ns = INT64_MIN, .is_reach_known = true};
     bool is_whole = true;
     for (uint32_t i = 0; i < entry->place_count; i++) {
         struct err err = {0};
@@ -143,6 +168,8 @@ static enum err_code verify_entry(struct verification *verification,
         return ERR_NONE;
     const bool is_unmarked = entry->is_marked && !verification->is_copy;
     enum err_code code = is_unmarked ? unmark(verification, entry) : ERR_NONE;
+    if (!code)
+        code = note_reach(verification, entry, &sums);
     return code ? code : compare_with_catalogue(verification, entry, &sums);
 }
 

@@ -14,6 +14,7 @@
 #include "store/catalogue/retention.h"
 #include "store/query/block_cache.h"
 #include "store/query/cadence.h"
+#include "store/query/neighbours.h"
 #include "store/query/series_hash.h"
 
 #include <assert.h>
@@ -348,6 +349,30 @@ uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, u
     return end;
 }
 
+static int64_t reach_back(const struct store_query *query)
+{
+    int64_t from_ns;
+    return __builtin_sub_overflow(query->start_ns, query->reach_ns, &from_ns) ? INT64_MIN : from_ns;
+}
+
+/* The earliest begin of deltas that reach into the window and whose granules state so. What lies in
+ * between is not read. */
+static int64_t far_back(const struct store_query *query)
+{
+    int64_t from_ns;
+    if (!query->reach_ns || query->reach_ns > NEIGHBOURS_REACH_MAX_NS)
+        return reach_back(query);
+    return __builtin_sub_overflow(query->start_ns, NEIGHBOURS_REACH_MAX_NS, &from_ns) ? INT64_MIN
+                                                                                      : from_ns;
+}
+
+/* Does the granule state that one of its profiles ends in the window or later? */
+static bool is_reaching(const struct store_query *query, const struct block_granule *granule)
+{
+    return query->reach_ns && granule->flags & BLOCK_HAS_REACH &&
+           granule->reach_ns > query->start_ns && granule->end_ns >= far_back(query);
+}
+
 /* The profiles of a granule that a query needs. */
 struct found_profiles {
     uint32_t first;
@@ -370,12 +395,15 @@ static void add_neighbours(const struct series_state *series, const struct block
 }
 
 static struct found_profiles find_range(const struct scan *scan, const struct series_state *series,
-                                        const struct block_profile *profiles, uint32_t count)
+                                        const struct block_granule *granule,
+                                        const struct block_profile *profiles)
 {
     const struct store_query *query = scan->query;
+    const uint32_t count = granule->profile_count;
     const uint32_t start = find_ordinal(profiles, count, query->start_ns);
+    const int64_t from_ns = is_reaching(query, granule) ? far_back(query) : series->from_ns;
     uint32_t first =
-        series->aggregation == STORE_SUM ? find_ordinal(profiles, count, series->from_ns) : start;
+        series->aggregation == STORE_SUM ? find_ordinal(profiles, count, from_ns) : start;
     while (first < start && end_of(&profiles[first]) <= query->start_ns)
         first++;
     struct found_profiles found = {.own_first = first,
@@ -458,7 +486,7 @@ static enum err_code find_profiles(struct scan *scan, const struct series_state 
         block_read_profiles(task->block, granule, scan->cursor, &profiles, scan->err);
     if (code)
         return skip_broken(scan, object_key, code);
-    const struct found_profiles found = find_range(scan, series, profiles, granule->profile_count);
+    const struct found_profiles found = find_range(scan, series, granule, profiles);
     set_task_range(scan, &found, found.first, found.end, task, profiles);
     return ERR_NONE;
 }
@@ -527,7 +555,7 @@ static void add_runs(struct scan *scan, struct series_state *series, struct scan
                      const struct block_profile *profiles)
 {
     const uint32_t count = task->granule->profile_count;
-    const struct found_profiles found = find_range(scan, series, profiles, count);
+    const struct found_profiles found = find_range(scan, series, task->granule, profiles);
     uint32_t at = found.first;
     task->is_neighbour = false;
     for (uint32_t i = 0; at < found.end; i++) {
@@ -593,12 +621,6 @@ static enum err_code add_totals_task(struct scan *scan, struct series_state *ser
     return ERR_NONE;
 }
 
-static int64_t reach_back(const struct store_query *query)
-{
-    int64_t from_ns;
-    return __builtin_sub_overflow(query->start_ns, query->reach_ns, &from_ns) ? INT64_MIN : from_ns;
-}
-
 static int64_t reach_ahead(const struct store_query *query)
 {
     int64_t until_ns;
@@ -611,7 +633,8 @@ static bool is_outside(const struct scan *scan, const struct series_state *serie
                        const struct block_granule *granule)
 {
     const struct store_query *query = scan->query;
-    if (granule->end_ns < series->from_ns || granule->begin_ns >= series->until_ns)
+    const bool is_far = series->aggregation == STORE_SUM && is_reaching(query, granule);
+    if ((granule->end_ns < series->from_ns && !is_far) || granule->begin_ns >= series->until_ns)
         return true;
     if (series->aggregation != STORE_SUM ||
         (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
@@ -685,7 +708,8 @@ static enum err_code scan_block(struct scan *scan, const struct block *block,
     note_sample_labels(scan, block_dictionary(block));
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
-        if (granules[i].end_ns >= from_ns && granules[i].begin_ns < until_ns)
+        const bool is_near = granules[i].end_ns >= from_ns || is_reaching(query, &granules[i]);
+        if (is_near && granules[i].begin_ns < until_ns)
             code = scan_granule(scan, deletions, &series, &task);
     }
     return code ? code : scan_check_limits(scan, 0);
@@ -934,9 +958,13 @@ static enum err_code scan_places(struct scan *scan)
     struct catalogue_found found;
     struct retention *retention = NULL;
     const struct scan_source *source = scan->state->source;
-    enum err_code code =
-        catalogue_find(source->database, scan->arena, query->tenant_id, source->retention_s,
-                       reach_back(query), reach_ahead(query), &found, scan->err);
+    const struct catalogue_window window = {.start_ns = reach_back(query),
+                                            .end_ns = reach_ahead(query),
+                                            .far_ns = far_back(query),
+                                            .reach_ns =
+                                                query->reach_ns ? query->start_ns : INT64_MAX};
+    enum err_code code = catalogue_find(source->database, scan->arena, query->tenant_id,
+                                        source->retention_s, &window, &found, scan->err);
     if (!code)
         code = retention_create(scan->arena, &found.rules, &retention, scan->err);
     if (!code)

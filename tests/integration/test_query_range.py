@@ -180,6 +180,30 @@ def test_durations_longer_than_the_window_count_with_their_part(server):
     assert all(near(value, 1) for value in values(answer)), answer
 
 
+def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(start_server):
+    """One core in profiles of ten seconds, and twice two in one of three hours; as they come, and merged."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    begins = BEGIN + 10 * MINUTE, BEGIN + 5 * HOUR
+    for begin in begins:
+        push(client, [(begin, 3 * HOUR, 6 * HOUR)])
+    push(client, steady(BEGIN, BEGIN + 9 * HOUR, 10 * SECOND, 1))
+
+    def check():
+        for begin in begins:
+            for at in (1 * HOUR, 2 * HOUR, 3 * HOUR - 5 * MINUTE):  # after its begin
+                answer = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
+                assert values(answer) == 5 * [3] and one_series(answer)["total"] == 15 * MINUTE, (at, answer)
+            answer = ask(client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m")
+            assert values(answer) == 5 * [1], answer
+        parts = [one_series(ask(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))["total"] for i in range(18)]
+        assert sum(parts) == one_series(ask(client, BEGIN, BEGIN + 9 * HOUR))["total"] == 21 * HOUR
+
+    check()
+    compact(server)
+    check()
+
+
 @pytest.mark.parametrize("step, wanted_ms", [(None, 60_000), ("7s", 63_000), ("1m", 60_000), ("10m", 600_000)])
 def test_profiles_without_a_duration_are_never_finer_than_their_interval(server, step, wanted_ms):
     client = Tenant(server).api("ingest", "read")
