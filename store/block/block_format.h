@@ -134,7 +134,10 @@ enum block_granule_flag {
     BLOCK_HAS_REACH = 1 << 6,
     /* Every profile has a duration and begins before the end of those before it, or at most 1 /
      * BLOCK_SLACK_PART of its duration later: together they cover begin_ns to reach_ns. */
-    BLOCK_IS_GAPLESS = 1 << 7
+    BLOCK_IS_GAPLESS = 1 << 7,
+    /* Some profile has no duration, so that the next one decides when it ends; not set in granules
+     * of older blocks. */
+    BLOCK_HAS_OPEN_ENDS = 1 << 8
 };
 
 /* Series totals have the form of a granule: of all profiles of their series in the block, from its

@@ -414,7 +414,7 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
  * within one step they need only these fields. */
 static void note_durations(const struct block_rows *rows, struct block_granule *granule)
 {
-    bool is_gapless = true;
+    bool is_gapless = true, has_open_ends = false;
     granule->reach_ns = granule->begin_ns;
     for (uint32_t i = 0; i < rows->profile_count; i++) {
         const struct block_profile *profile = &rows->profiles[i];
@@ -422,13 +422,15 @@ static void note_durations(const struct block_rows *rows, struct block_granule *
         int64_t end_ns;
         if (__builtin_add_overflow(profile->time_ns, duration_ns, &end_ns))
             end_ns = INT64_MAX;
+        has_open_ends |= !duration_ns;
         /* reach_ns is at or after the granule's begin, so the difference fits. */
         is_gapless = is_gapless && duration_ns &&
                      profile->time_ns - granule->reach_ns <= duration_ns / BLOCK_SLACK_PART;
         granule->reach_ns = end_ns > granule->reach_ns ? end_ns : granule->reach_ns;
         granule->longest_ns = duration_ns > granule->longest_ns ? duration_ns : granule->longest_ns;
     }
-    granule->flags |= BLOCK_HAS_REACH | (is_gapless ? BLOCK_IS_GAPLESS : 0u);
+    granule->flags |= BLOCK_HAS_REACH | (is_gapless ? BLOCK_IS_GAPLESS : 0u) |
+                      (has_open_ends ? BLOCK_HAS_OPEN_ENDS : 0u);
 }
 
 static void append_extents(struct block_writer *writer, const struct block_rows *rows,

@@ -800,11 +800,13 @@ static enum err_code read_series(struct range *range, struct scan_task *tasks, u
     return code;
 }
 
-/* Whether deltas lack a duration is known only after they are read. */
+/* Whether deltas lack a duration is known only after they are read, or from the granules before the
+ * window. */
 static bool lacks_neighbours(const struct range *range)
 {
     return !range->scan->query->ahead_ns && range->scan->type_count &&
-           (range->aggregation != STORE_SUM || range->spread.unknown_count);
+           (range->aggregation != STORE_SUM || range->spread.unknown_count ||
+            range->scan->has_open_ends_before);
 }
 
 static bool wants_series(const struct range *range, uint32_t series)

@@ -644,6 +644,15 @@ static bool is_outside(const struct scan *scan, const struct series_state *serie
             granule->reach_ns <= query->start_ns);
 }
 
+static bool has_open_ends_before(const struct scan *scan, const struct series_state *series,
+                                 const struct block_granule *granule)
+{
+    const struct store_query *query = scan->query;
+    return series->aggregation == STORE_SUM && !query->ahead_ns &&
+           granule->flags & BLOCK_HAS_OPEN_ENDS && granule->begin_ns < query->start_ns &&
+           granule->end_ns >= series->from_ns;
+}
+
 static enum err_code begin_series(struct scan *scan, const struct deletion_set_ids *deletions,
                                   const struct scan_task *task, struct series_state *series)
 {
@@ -671,8 +680,10 @@ static enum err_code scan_granule(struct scan *scan, const struct deletion_set_i
     enum err_code code = ERR_NONE;
     if (granule->series != series->index)
         code = begin_series(scan, deletions, task, series);
-    if (code || !series->matches || (scan->state->kind == SCAN_SERIES && series->has_number) ||
-        is_outside(scan, series, granule))
+    if (code || !series->matches || (scan->state->kind == SCAN_SERIES && series->has_number))
+        return code;
+    scan->has_open_ends_before |= has_open_ends_before(scan, series, granule);
+    if (is_outside(scan, series, granule))
         return code;
     task->are_totals = deletion_set_has_only_totals(&series->deleted, granule);
     if (task->are_totals)

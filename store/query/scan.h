@@ -84,6 +84,10 @@ struct scan {
     const struct selector_set *row_selectors;
     /* SCAN_SERIES: samples may have labels that selectors require. */
     bool may_be_of_samples;
+    /* A delta without a duration begins within reach_ns before the window, and the query has no
+     * ahead_ns, with which it would be a task: only neighbours show whether it ends in the window.
+     */
+    bool has_open_ends_before;
     struct block_cursor *cursor; /* also for use by the query */
     const struct frame_resolver *resolver;
     struct err *err;

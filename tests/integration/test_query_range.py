@@ -432,6 +432,27 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
     check()
 
 
+def test_a_series_without_durations_is_in_short_windows_beside_others(start_server):
+    """One sends windows of ten seconds, another a profile without an end every five minutes, none of which begins
+    in the short window."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), service="sdk")
+    push(client, [(at, 0, 600 * SECOND) for at in range(BEGIN, BEGIN + HOUR, 5 * MINUTE)], service="cron")
+
+    def check():
+        for start, end in ((1790, 1870), (1810, 1870), (0, 3300), (2110, 2399)):
+            window = BEGIN + start * SECOND, BEGIN + end * SECOND
+            by_service = ask(client, *window, group_by="service_name")["series"]
+            averages = {series["labels"]["service_name"]: series["average"] for series in by_service}
+            assert near(averages["cron"], 2) and near(averages["sdk"], 1), (start, end, averages)
+            assert near(one_series(ask(client, *window))["average"], 3), (start, end)
+
+    check()
+    compact(server)
+    check()
+
+
 def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
     """A heap profile every ten minutes or so, and an hour without one."""
     client = Tenant(server).api("ingest", "read")
