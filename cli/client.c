@@ -182,7 +182,7 @@ const char *client_text(const json_t *json, const char *name, const char *fallba
     return text ? text : fallback;
 }
 
-enum err_code client_problem(const struct http_client_answer *answer, struct err *err)
+enum err_code client_problem(const struct http_client_response *answer, struct err *err)
 {
     enum err_code code = code_of_status(answer->status);
     json_auto_t *problem = json_loadb((const char *)answer->body.data, answer->body.size,
@@ -209,7 +209,7 @@ enum err_code client_problem(const struct http_client_answer *answer, struct err
 }
 
 /* A redirect is an error of the network's kind, but will be the same the next time. */
-static bool is_passing(enum err_code code, const struct http_client_answer *answer)
+static bool is_passing(enum err_code code, const struct http_client_response *answer)
 {
     if (answer->status >= 300 && answer->status < 400)
         return false;
@@ -219,14 +219,14 @@ static bool is_passing(enum err_code code, const struct http_client_answer *answ
 
 /* Could this request, sent again, act twice? 429 and 503 say that it was not taken. */
 static bool may_repeat(const struct client_request *request,
-                       const struct http_client_answer *answer)
+                       const struct http_client_response *answer)
 {
     return request->is_repeatable || !answer->was_sent || answer->status == 429 ||
            answer->status == 503;
 }
 
 static enum err_code send_once(struct client *client, const struct client_request *request,
-                               struct http_client_answer *answer, struct err *err)
+                               struct http_client_response *answer, struct err *err)
 {
     struct http_client_field fields[CLIENT_MAX_FIELDS + 1];
     struct http_client_request http = request->http;
@@ -269,7 +269,7 @@ static uint64_t random_number(void)
 }
 
 static int retries_for(const struct client *client, const struct client_request *request,
-                       const struct http_client_answer *answer, enum err_code code)
+                       const struct http_client_response *answer, enum err_code code)
 {
     if (client->set_retries != RETRIES_UNSET)
         return client->set_retries;
@@ -284,7 +284,7 @@ static int retries_for(const struct client *client, const struct client_request 
 
 /* A server that is not there is most often not started, or another than the one that was meant. */
 static enum err_code add_advice(const struct client *client,
-                                const struct http_client_answer *answer, enum err_code code,
+                                const struct http_client_response *answer, enum err_code code,
                                 struct err *err)
 {
     const char *url = getenv("PERFOLIO_URL");
@@ -299,15 +299,15 @@ static enum err_code add_advice(const struct client *client,
 }
 
 /* The answer is there, but not all of it. */
-static void tell_warning(const struct client *client, const struct http_client_answer *answer)
+static void tell_warning(const struct client *client, const struct http_client_response *answer)
 {
-    const struct span warning = http_client_answer_field(answer, "Perfolio-Warning");
+    const struct span warning = http_client_response_field(answer, "Perfolio-Warning");
     if (warning.size)
         terminal_warn(client->terminal, "%.*s", SPAN_PRINT(warning));
 }
 
 enum err_code client_send(struct client *client, const struct client_request *request,
-                          struct http_client_answer *answer, struct err *err)
+                          struct http_client_response *answer, struct err *err)
 {
     for (int attempt = 1;; attempt++) {
         *err = (struct err){0};
@@ -327,7 +327,7 @@ enum err_code client_send(struct client *client, const struct client_request *re
         if (pause_ms < 0)
             return err_add(err, "try again in %d s", answer->retry_after_s);
         /* What a broken download has written already would stand there twice. */
-        int fd = request->http.answer_fd;
+        int fd = request->http.response_fd;
         if (fd == STDOUT_FILENO && answer->answer_bytes) /* not ours to take back */
             return err_add(err, "standard output has a part of it");
         if (fd != HTTP_CLIENT_NO_FD && answer->answer_bytes &&
@@ -339,7 +339,7 @@ enum err_code client_send(struct client *client, const struct client_request *re
     }
 }
 
-static enum err_code parse_json(const struct http_client_answer *answer, json_t **ret_json,
+static enum err_code parse_json(const struct http_client_response *answer, json_t **ret_json,
                                 struct err *err)
 {
     json_error_t problem;
@@ -356,11 +356,11 @@ static enum err_code parse_json(const struct http_client_answer *answer, json_t 
 enum err_code client_send_json(struct client *client, const struct client_request *request,
                                json_t **ret_json, struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     struct client_request sized = *request;
     sized.http.accept_compressed = true;
-    sized.http.max_answer_bytes = MAX_JSON_BYTES;
+    sized.http.max_response_bytes = MAX_JSON_BYTES;
     client_request_add(&sized, "Accept", "application/json");
     enum err_code code = client_send(client, &sized, &answer, err);
     if (code)

@@ -28,7 +28,7 @@ struct terminal;
 enum { CLIENT_MAX_FIELDS = 6, CLIENT_PATIENT_RETRIES = 5 };
 
 struct client_request {
-    struct http_client_request http; /* method, body, answer_fd, progress; url is a path here */
+    struct http_client_request http; /* method, body, response_fd, progress; url is a path here */
     struct http_client_field fields[CLIENT_MAX_FIELDS]; /* besides Authorization */
     size_t field_count;
     bool is_repeatable;
@@ -62,7 +62,7 @@ void client_request_add(struct client_request *request, const char *name, const 
  * could be made, the message says what to look at.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
-                          struct http_client_answer *answer, struct err *err) MUST_USE;
+                          struct http_client_response *answer, struct err *err) MUST_USE;
 
 /* As client_send; the answer must be JSON. The caller owns *ret_json (json_decref). */
 enum err_code client_send_json(struct client *client, const struct client_request *request,
@@ -95,6 +95,6 @@ static inline void client_cleanup(struct client **client)
 int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random);
 
 /* The error that an answer of 400 and more stands for; returns its code. */
-enum err_code client_problem(const struct http_client_answer *answer, struct err *err);
+enum err_code client_problem(const struct http_client_response *answer, struct err *err);
 
 #endif

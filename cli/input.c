@@ -161,9 +161,9 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     return input_measure(input, err);
 }
 
-static bool has_type(const struct http_client_answer *answer, const char *type)
+static bool has_type(const struct http_client_response *answer, const char *type)
 {
-    struct span value = http_client_answer_field(answer, "content-type"), name, parameters;
+    struct span value = http_client_response_field(answer, "content-type"), name, parameters;
     span_split(value, ';', &name, &parameters);
     name = span_trim(name);
     return name.size == strlen(type) && strncasecmp((const char *)name.data, type, name.size) == 0;
@@ -171,7 +171,7 @@ static bool has_type(const struct http_client_answer *answer, const char *type)
 
 /* What the answer says in words for people: a problem's detail, or the line of a program such as
  * net/http/pprof. Pages are for browsers. */
-static const char *reason_of(const struct http_client_answer *answer, struct arena *arena)
+static const char *reason_of(const struct http_client_response *answer, struct arena *arena)
 {
     struct span line = {0}, rest = span_trim(buf_span(&answer->body));
     if (has_type(answer, "application/problem+json")) {
@@ -188,7 +188,7 @@ static const char *reason_of(const struct http_client_answer *answer, struct are
                         (const char *)line.data);
 }
 
-static enum err_code describe_refusal(const struct http_client_answer *answer, const char *url,
+static enum err_code describe_refusal(const struct http_client_response *answer, const char *url,
                                       struct arena *arena, struct err *err)
 {
     enum err_code code = answer->status == 404                            ? ERR_NOT_FOUND
@@ -214,11 +214,11 @@ static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal
     struct progress progress = {.terminal = terminal, .name = input->filename};
     struct http_client_request request;
     http_client_request_init(&request, "GET", url);
-    request.answer_fd = input->fd;
-    request.max_answer_bytes = INPUT_MAX_BYTES;
+    request.response_fd = input->fd;
+    request.max_response_bytes = INPUT_MAX_BYTES;
     progress_of_download(&progress, &request);
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     code = http_client_send(client, &request, &answer, err);
     terminal_progress_end(terminal);
     if (!code && (answer.status < 200 || answer.status > 299))

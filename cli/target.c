@@ -35,9 +35,9 @@ void target_add_password(const struct target *target, struct client_request *req
 }
 
 /* "blocks=3, …, rows=0, …" of a query's response. */
-static bool has_no_rows(const struct http_client_answer *answer)
+static bool has_no_rows(const struct http_client_response *answer)
 {
-    const struct span fields = http_client_answer_field(answer, "Perfolio-Statistics");
+    const struct span fields = http_client_response_field(answer, "Perfolio-Statistics");
     return memmem(fields.data, fields.size, " rows=0,", 8) != NULL;
 }
 
@@ -45,14 +45,14 @@ static enum err_code download(const struct target *target, const char *path, con
                               uint64_t max_bytes, int fd, struct terminal *terminal,
                               struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     struct progress progress = {.terminal = terminal, .name = name};
     struct client_request request;
     client_request_init(&request, "GET", path);
     target_add_password(target, &request);
-    request.http.answer_fd = fd;
-    request.http.max_answer_bytes = max_bytes;
+    request.http.response_fd = fd;
+    request.http.max_response_bytes = max_bytes;
     progress_of_download(&progress, &request.http);
     enum err_code code = client_send(target->client, &request, &answer, err);
     terminal_progress_end(terminal);

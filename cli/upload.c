@@ -204,8 +204,8 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
 
 static enum err_code put_part(struct parts *parts, uint64_t part, struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     struct progress progress = {.terminal = parts->terminal,
                                 .name = parts->input->filename,
                                 .before = parts->sent_before,

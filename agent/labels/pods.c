@@ -44,7 +44,7 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
     return goes_on;
 }
 
-static enum err_code ask(struct pods *pods, struct http_client_answer *answer, struct err *err)
+static enum err_code ask(struct pods *pods, struct http_client_response *answer, struct err *err)
 {
     buf_auto token;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -58,7 +58,7 @@ static enum err_code ask(struct pods *pods, struct http_client_answer *answer, s
     request.field_count = token.size ? 1 : 0;
     request.deadline_ms = DEADLINE_MS;
     request.accept_compressed = true;
-    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    request.max_response_bytes = ANSWER_MAX_BYTES;
     request.progress = may_go_on;
     request.progress_context = pods;
     code = http_client_send(pods->client, &request, answer, err);
@@ -84,8 +84,8 @@ static enum err_code refresh(struct pods *pods, struct err *err)
 {
     uint8_t digest[DIGEST_BYTES];
     struct pod_list *list;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     enum err_code code = ask(pods, &answer, err);
     if (code)
         return code;

@@ -63,7 +63,7 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
 }
 
 static enum err_code post(struct profile_uploader *uploader, const struct spool_batch *batch,
-                          struct span bytes, struct http_client_answer *answer, struct err *err)
+                          struct span bytes, struct http_client_response *answer, struct err *err)
 {
     buf_auto token;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -86,7 +86,7 @@ static enum err_code post(struct profile_uploader *uploader, const struct spool_
     request.deadline_ms = DEADLINE_MS;
     request.progress = may_go_on;
     request.progress_context = uploader;
-    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    request.max_response_bytes = ANSWER_MAX_BYTES;
     return http_client_send(uploader->client, &request, answer, err);
 }
 
@@ -100,11 +100,11 @@ static bool is_of_type(struct span field, const char *type)
 /* Was it a server of OTLP that took the batch? A login page has status 200, too, as has what stands
  * between here and a server. All of an answer may be that nothing is wrong: no byte, of any type.
  */
-static bool is_otlp(const struct http_client_answer *answer)
+static bool is_otlp(const struct http_client_response *answer)
 {
     char ignored[OTLP_MESSAGE_BYTES];
     uint64_t rejected;
-    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span type = http_client_response_field(answer, "Content-Type");
     const struct span body = buf_span(&answer->body);
     if (!body.size)
         return !is_of_type(type, "text/html");
@@ -112,9 +112,9 @@ static bool is_otlp(const struct http_client_answer *answer)
            otlp_read_response(body, &rejected, ignored);
 }
 
-static enum err_code check_answer(const struct http_client_answer *answer, struct err *err)
+static enum err_code check_answer(const struct http_client_response *answer, struct err *err)
 {
-    const struct span type = http_client_answer_field(answer, "Content-Type");
+    const struct span type = http_client_response_field(answer, "Content-Type");
     const struct span body = buf_span(&answer->body);
     const int shown = (int)(body.size < SHOWN_BYTES ? body.size : SHOWN_BYTES);
     if (answer->status < 200 || answer->status >= 300 || is_otlp(answer))
@@ -127,7 +127,8 @@ static enum err_code check_answer(const struct http_client_answer *answer, struc
 }
 
 /* What was left out of a batch that was taken. */
-static void note_partial(struct profile_uploader *uploader, const struct http_client_answer *answer)
+static void note_partial(struct profile_uploader *uploader,
+                         const struct http_client_response *answer)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
     uint64_t rejected = 0;
@@ -138,7 +139,7 @@ static void note_partial(struct profile_uploader *uploader, const struct http_cl
               (unsigned long)rejected, log_quote(message, quoted, sizeof(quoted)));
 }
 
-static void note_failure(const struct http_client_answer *answer, const struct err *err,
+static void note_failure(const struct http_client_response *answer, const struct err *err,
                          enum err_code code, bool is_final)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
@@ -166,8 +167,8 @@ static enum outcome send_batch(struct profile_uploader *uploader, const struct s
                                struct span bytes, int *ret_retry_after_s)
 {
     struct err err = {0};
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     enum err_code code = post(uploader, batch, bytes, &answer, &err);
     if (!code)
         code = check_answer(&answer, &err);

@@ -79,7 +79,7 @@ static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_
 }
 
 /* The sentence of a problem (RFC 9457), for the log. */
-static void read_problem(const struct http_client_answer *answer, char text[MESSAGE_BYTES])
+static void read_problem(const struct http_client_response *answer, char text[MESSAGE_BYTES])
 {
     struct err ignored;
     json_t *root;
@@ -119,7 +119,7 @@ static enum err_code code_of_status(int status)
     }
 }
 
-static enum err_code check_answer(const struct http_client_answer *answer, struct err *err)
+static enum err_code check_answer(const struct http_client_response *answer, struct err *err)
 {
     char problem[MESSAGE_BYTES];
     if (answer->status >= 200 && answer->status < 300)
@@ -145,7 +145,7 @@ static void add_body(const struct exchange *exchange, struct http_client_request
 }
 
 static enum err_code run(struct symbol_client *service, const struct exchange *exchange,
-                         struct http_client_answer *answer, struct err *err)
+                         struct http_client_response *answer, struct err *err)
 {
     buf_auto token, url;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -172,7 +172,7 @@ static enum err_code run(struct symbol_client *service, const struct exchange *e
     request.fields = fields;
     request.field_count = count;
     request.deadline_ms = DEADLINE_MS;
-    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    request.max_response_bytes = ANSWER_MAX_BYTES;
     request.progress = may_go_on;
     request.progress_context = service;
     add_body(exchange, &request);
@@ -190,7 +190,7 @@ static uint32_t number_of(const json_t *object, const char *name)
     return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static enum err_code read_status(const struct http_client_answer *answer,
+static enum err_code read_status(const struct http_client_response *answer,
                                  struct symbol_client_status *ret_status, struct err *err)
 {
     const struct span body = buf_span(&answer->body);
@@ -215,8 +215,8 @@ enum err_code symbol_client_ask(struct symbol_client *service, const char *build
                                 struct symbol_client_status *ret_status, struct err *err)
 {
     arena_auto arena = arena_create();
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     const struct exchange exchange = {.method = "GET",
                                       .path = arena_printf(arena, API "%s", build_id)};
     const enum err_code code = run(service, &exchange, &answer, err);
@@ -238,7 +238,7 @@ static char *text_of(struct arena *arena, const json_t *object, const char *name
     return arena_strndup(arena, text.data, text.size);
 }
 
-static enum err_code read_parts(const struct http_client_answer *answer, uint64_t file_bytes,
+static enum err_code read_parts(const struct http_client_response *answer, uint64_t file_bytes,
                                 struct arena *arena, struct parts *ret_parts, struct err *err)
 {
     const struct span body = buf_span(&answer->body);
@@ -265,8 +265,8 @@ static enum err_code begin_parts(struct symbol_client *service,
                                  struct parts *ret_parts, struct err *err)
 {
     buf_auto body;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     buf_init(&body, URL_MAX_BYTES);
     buf_printf(&body, "{\"size\":%" PRIu64 "}", file->bytes);
     const struct exchange exchange = {.method = "POST",
@@ -281,8 +281,8 @@ static enum err_code put_part(struct symbol_client *service, const struct symbol
                               const struct parts *parts, uint64_t number, struct arena *arena,
                               struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     const uint64_t offset = number * parts->bytes, left = file->bytes - offset;
     const struct exchange exchange = {
         .method = "PUT",
@@ -300,12 +300,12 @@ enum err_code symbol_client_send(struct symbol_client *service,
                                  const struct symbol_client_file *file, struct err *err)
 {
     arena_auto arena = arena_create();
-    http_client_answer_auto answer = {0};
+    http_client_response_auto answer = {0};
     buf_auto path = {0};
     const bool has_parts = file->bytes > WHOLE_MAX_BYTES;
     struct parts parts = {0};
     enum err_code code = ERR_NONE;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&path, URL_MAX_BYTES);
     if (has_parts)
         code = begin_parts(service, file, arena, &parts, err);

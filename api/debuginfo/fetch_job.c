@@ -289,7 +289,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
     struct hunt *hunt = context;
     uint8_t id[SYMBOL_BUILDER_ID_BYTES / 2];
     const size_t id_bytes = strlen(build_id) / 2;
-    struct debuginfod_answer answer;
+    struct debuginfod_response answer;
     if (!digest_parse_hex(span_text(build_id), id, id_bytes))
         return err_set(err, ERR_INTERNAL, "no build id: %.80s", build_id);
     const struct debuginfod_request request = {
@@ -340,7 +340,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
     if (id_bytes > sizeof(id) || !digest_parse_hex(span_text(hunt->build_id), id, id_bytes))
         return err_set(err, ERR_INTERNAL, "no build id: %.80s", hunt->build_id);
     for (size_t first = 0; first < upstreams->count;) {
-        struct debuginfod_answer answer;
+        struct debuginfod_response answer;
         const struct debuginfod_request request = {
             .upstreams = upstreams->upstreams + first,
             .upstream_count = upstreams->count - first,

@@ -267,7 +267,7 @@ static bool find_address(const struct question *question, const struct profile_m
     return !has_range;
 }
 
-static void answer_all(struct question *question, const struct symbolize_question *asked,
+static void answer_all(struct question *question, const struct symbolize_query *asked,
                        struct symbolize_frames *answers)
 {
     symbol_cursor_init(&question->cursor, question->ref.table);
@@ -282,7 +282,7 @@ static void answer_all(struct question *question, const struct symbolize_questio
 }
 
 static enum err_code answer_from_table(struct question *question,
-                                       const struct symbolize_question *asked,
+                                       const struct symbolize_query *asked,
                                        struct symbolize_frames *answers, struct err *err)
 {
     struct symbol_resolver *symbol_resolver = question->asking->symbol_resolver;
@@ -300,7 +300,7 @@ static enum err_code answer_from_table(struct question *question,
     return ERR_NONE;
 }
 
-static enum err_code resolve(void *context, const struct symbolize_question *asked,
+static enum err_code resolve(void *context, const struct symbolize_query *asked,
                              struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     const struct asking *asking = context;
@@ -363,10 +363,10 @@ static enum err_code store_resolve(void *context, const struct frame_query *aske
     const struct named_by *by = context;
     struct asking asking = {
         .symbol_resolver = by->symbol_resolver, .tenant_id = asked->tenant_id, .mode = by->mode};
-    const struct symbolize_question question = {.build_id = asked->build_id,
-                                                .file = asked->file,
-                                                .addresses = asked->addresses,
-                                                .address_count = asked->address_count};
+    const struct symbolize_query question = {.build_id = asked->build_id,
+                                             .file = asked->file,
+                                             .addresses = asked->addresses,
+                                             .address_count = asked->address_count};
     return resolve(&asking, &question, arena, answers, err);
 }
 

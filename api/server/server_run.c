@@ -296,8 +296,8 @@ static enum err_code watch_database(struct server *server, const struct server_s
         pg_watch_create(start->conninfo, report_database, &server->database_watch, err);
     if (code)
         return code;
-    pg_pool_set_patience(server->database, SERVER_DATABASE_WAIT_MS);
-    pg_pool_set_patience(server->jobs_database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_connect_wait(server->database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_connect_wait(server->jobs_database, SERVER_DATABASE_WAIT_MS);
     pg_pool_set_deadlines(server->database, SERVER_STATEMENT_MS, server->database_watch);
     pg_pool_set_deadlines(server->jobs_database, SERVER_JOBS_STATEMENT_MS, server->database_watch);
     return ERR_NONE;

@@ -84,8 +84,8 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
                        "%s was not pushed from here: give its delete token with --token", text);
     if (token && !account_is_confidential(client_base(target.client)))
         return cli_usage(cli, err, "a delete token will not be sent in the clear: use https");
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     struct client_request request;
     client_request_init(&request, "DELETE",
                         arena_printf(cli->arena, "/api/v1/shares/%s", target.link.a));

@@ -128,7 +128,7 @@ static enum err_code say(const struct input *input, json_t *said, bool is_json, 
 }
 
 static enum err_code tell_of_profile(struct cli *cli, const struct input *input,
-                                     const struct http_client_answer *answer, bool is_json,
+                                     const struct http_client_response *answer, bool is_json,
                                      struct err *err)
 {
     json_auto_t *said = json_loadb((const char *)answer->body.data, answer->body.size,
@@ -145,8 +145,9 @@ static enum err_code tell_of_profile(struct cli *cli, const struct input *input,
     return say(input, said, is_json, text, err);
 }
 
-static bool read_export_answer(const struct http_client_answer *answer, enum otlp_encoding encoding,
-                               uint64_t *ret_rejected, char *ret_message)
+static bool read_export_answer(const struct http_client_response *answer,
+                               enum otlp_encoding encoding, uint64_t *ret_rejected,
+                               char *ret_message)
 {
     const struct span body = buf_span(&answer->body);
     if (encoding == OTLP_PROTOBUF)
@@ -161,7 +162,7 @@ static bool read_export_answer(const struct http_client_answer *answer, enum otl
 
 static enum err_code tell_of_otlp(struct cli *cli, const struct input *input,
                                   const struct content *content,
-                                  const struct http_client_answer *answer, bool is_json,
+                                  const struct http_client_response *answer, bool is_json,
                                   struct err *err)
 {
     uint64_t rejected;
@@ -205,8 +206,8 @@ static void add_fields(struct client_request *request, const struct content *con
 }
 
 /* A Status in protobuf is nothing that the client can read. */
-static enum err_code explain(const struct content *content, const struct http_client_answer *answer,
-                             struct err *err)
+static enum err_code explain(const struct content *content,
+                             const struct http_client_response *answer, struct err *err)
 {
     char message[OTLP_MESSAGE_BYTES] = "";
     if (content->is_otlp && content->encoding == OTLP_PROTOBUF && answer->status >= 400 &&
@@ -217,7 +218,7 @@ static enum err_code explain(const struct content *content, const struct http_cl
 
 static enum err_code send(struct cli *cli, struct client *client, const struct input *input,
                           const char *path, const struct content *content,
-                          struct http_client_answer *answer, struct err *err)
+                          struct http_client_response *answer, struct err *err)
 {
     struct progress progress = {
         .terminal = &cli->terminal, .name = input->filename, .total = input->bytes};
@@ -243,9 +244,9 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
 {
     struct content content = {0};
     buf_auto path;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_init(&path, PATH_MAX_BYTES);
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     if (input->bytes > BODY_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE,
                        "it has %.1f MiB, and what is added to a series has at most %d: compress it "

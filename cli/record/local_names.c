@@ -260,7 +260,7 @@ static struct known_table *find_known(struct local_names *local, struct span bui
 }
 
 static struct known_table *find_table(struct local_names *local,
-                                      const struct symbolize_question *question)
+                                      const struct symbolize_query *question)
 {
     struct known_table *known = find_known(local, question->build_id, question->file);
     if (!known->is_built) {
@@ -339,7 +339,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
 }
 
 /* What was known as one file may be several by now, while a recording goes on (record --top). */
-static bool is_still_one(struct local_names *local, const struct symbolize_question *question)
+static bool is_still_one(struct local_names *local, const struct symbolize_query *question)
 {
     fd_auto fd = -1;
     return question->build_id.size || !local->files ||
@@ -379,7 +379,7 @@ static void answer(struct symbol_cursor *cursor, struct symbol_names *names, uin
     *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
 }
 
-static enum err_code resolve(void *context, const struct symbolize_question *question,
+static enum err_code resolve(void *context, const struct symbolize_query *question,
                              struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     (void)err;

@@ -38,7 +38,7 @@ struct flight {
     bool is_over;
     enum err_code code;
     struct err err;
-    struct debuginfod_answer answer;
+    struct debuginfod_response answer;
 };
 
 struct debuginfod_client {
@@ -268,7 +268,7 @@ static int weight(enum debuginfod_outcome outcome)
     return outcome == DEBUGINFOD_UNREACHABLE ? 2 : outcome == DEBUGINFOD_REFUSED ? 1 : 0;
 }
 
-static void note(struct debuginfod_answer *answer, const struct debuginfod_try *did,
+static void note(struct debuginfod_response *answer, const struct debuginfod_try *did,
                  size_t upstream)
 {
     bool is_first = answer->reason[0] == '\0';
@@ -282,7 +282,7 @@ static void note(struct debuginfod_answer *answer, const struct debuginfod_try *
     }
 }
 
-static void settle(struct debuginfod_answer *answer, size_t upstream_count)
+static void settle(struct debuginfod_response *answer, size_t upstream_count)
 {
     if (answer->outcome != DEBUGINFOD_ABSENT)
         return;
@@ -295,12 +295,12 @@ static void settle(struct debuginfod_answer *answer, size_t upstream_count)
 
 static enum err_code fetch(struct debuginfod_client *client,
                            const struct debuginfod_request *request,
-                           struct debuginfod_answer *answer, struct err *err)
+                           struct debuginfod_response *answer, struct err *err)
 {
     arena_auto arena = arena_create();
     fd_auto fd = os_openat(AT_FDCWD, client->settings.folder, O_TMPFILE | O_RDWR, 0600);
     enum err_code code = ERR_NONE;
-    *answer = (struct debuginfod_answer){.outcome = DEBUGINFOD_ABSENT, .fd = -1};
+    *answer = (struct debuginfod_response){.outcome = DEBUGINFOD_ABSENT, .fd = -1};
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "making a temporary file in %s", client->settings.folder);
     for (size_t i = 0; i < request->upstream_count && answer->outcome != DEBUGINFOD_FOUND; i++) {
@@ -359,13 +359,13 @@ static void leave(struct flight *flight)
     mem_free(flight);
 }
 
-static enum err_code copy_answer(const struct flight *flight, struct debuginfod_answer *ret_answer,
-                                 struct err *err)
+static enum err_code copy_answer(const struct flight *flight,
+                                 struct debuginfod_response *ret_answer, struct err *err)
 {
     *err = flight->err;
     if (flight->code)
         return flight->code;
-    struct debuginfod_answer answer = flight->answer;
+    struct debuginfod_response answer = flight->answer;
     if (answer.fd >= 0)
         answer.fd = fcntl(flight->answer.fd, F_DUPFD_CLOEXEC, 0);
     if (flight->answer.fd >= 0 && answer.fd < 0)
@@ -377,7 +377,7 @@ static enum err_code copy_answer(const struct flight *flight, struct debuginfod_
 static void lead(struct debuginfod_client *client, struct flight *flight,
                  const struct debuginfod_request *request)
 {
-    struct debuginfod_answer answer;
+    struct debuginfod_response answer;
     struct err err = {0};
     enum err_code code = fetch(client, request, &answer, &err);
     pthread_mutex_lock(&client->lock);
@@ -410,7 +410,7 @@ static bool wait_for(struct debuginfod_client *client, const struct flight *flig
 /* Joins who asks the same, or asks. */
 static enum err_code fly(struct debuginfod_client *client, const char *key,
                          const struct debuginfod_request *request, bool *ret_was_leader,
-                         struct debuginfod_answer *ret_answer, struct err *err)
+                         struct debuginfod_response *ret_answer, struct err *err)
 {
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&client->lock);
@@ -439,7 +439,7 @@ static enum err_code fly(struct debuginfod_client *client, const char *key,
 
 enum err_code debuginfod_fetch(struct debuginfod_client *client,
                                const struct debuginfod_request *request,
-                               struct debuginfod_answer *ret_answer, struct err *err)
+                               struct debuginfod_response *ret_answer, struct err *err)
 {
     arena_auto arena = arena_create();
     bool was_leader = false;
@@ -447,7 +447,7 @@ enum err_code debuginfod_fetch(struct debuginfod_client *client,
     if (code)
         return code;
     if (request->build_id.size > DEBUGINFOD_MAX_ID_BYTES || request->upstream_count == 0) {
-        *ret_answer = (struct debuginfod_answer){
+        *ret_answer = (struct debuginfod_response){
             .outcome = DEBUGINFOD_ABSENT,
             .fd = -1,
             .reason = "debuginfod servers know GNU build ids only, and this one is none"};

@@ -1,6 +1,6 @@
 /*
- * debuginfod_hosts: which hosts are asked at the moment, and how they did lately: few requests at
- * once to each, and none to one that fails again and again (debuginfod_manners.h). Threads: any.
+ * debuginfod_hosts: limits the requests to each host, and suspends a host that fails repeatedly
+ * (debuginfod_manners.h). Threads: any.
  */
 #ifndef LIB_IO_DEBUGINFOD_HOSTS_H
 #define LIB_IO_DEBUGINFOD_HOSTS_H
@@ -16,9 +16,9 @@ struct debuginfod_hosts *debuginfod_hosts_create(void);
 void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts); /* NULL is a no-op */
 
 /*
- * Waits until name ("host:port") may be asked; *ret_host goes back with debuginfod_hosts_leave.
- * Handles: ERR_BUSY (it is left alone for now), ERR_CANCELLED (may_go_on said no; NULL: always
- * yes).
+ * Waits until a request to name ("host:port") may be sent. Release *ret_host with
+ * debuginfod_hosts_leave. Handles: ERR_BUSY (the host is suspended), ERR_CANCELLED (may_go_on
+ * returned false; NULL: never).
  */
 enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, const char *name,
                                      bool (*may_go_on)(void *context), void *context,

@@ -91,23 +91,24 @@ static bool stop(struct step *step, enum stop why)
     return false;
 }
 
-static bool on_head(void *context, const struct http_client_answer *answer,
-                    uint64_t *max_answer_bytes)
+static bool on_head(void *context, const struct http_client_response *answer,
+                    uint64_t *max_response_bytes)
 {
     struct step *step = context;
     step->has_header = true;
     step->window_ns = clock_monotonic_ns();
     step->window_received = 0;
-    *max_answer_bytes = answer->status == 200 ? step->transfer->request->max_bytes : MAX_PAGE_BYTES;
-    struct span size = http_client_answer_field(answer, "X-DEBUGINFOD-SIZE");
+    *max_response_bytes =
+        answer->status == 200 ? step->transfer->request->max_bytes : MAX_PAGE_BYTES;
+    struct span size = http_client_response_field(answer, "X-DEBUGINFOD-SIZE");
     /* Of a section, older servers announce the size of the file that it is in. */
     if (answer->status != 200 || step->transfer->request->kind == DEBUGINFOD_SECTION ||
         !span_parse_u64(size, &step->announced))
         return true;
     step->has_announced = true;
-    if (step->announced > *max_answer_bytes)
+    if (step->announced > *max_response_bytes)
         return stop(step, STOP_TOO_LARGE);
-    *max_answer_bytes = step->announced;
+    *max_response_bytes = step->announced;
     return true;
 }
 
@@ -210,7 +211,7 @@ static bool is_elf(int fd)
     return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, "\177ELF", 4) == 0;
 }
 
-static enum err_code judge_file(const struct step *step, const struct http_client_answer *answer,
+static enum err_code judge_file(const struct step *step, const struct http_client_response *answer,
                                 struct debuginfod_try *ret_try)
 {
     const char *host = step->url->host;
@@ -224,7 +225,8 @@ static enum err_code judge_file(const struct step *step, const struct http_clien
     return ERR_NONE;
 }
 
-static enum err_code judge_status(const struct step *step, const struct http_client_answer *answer,
+static enum err_code judge_status(const struct step *step,
+                                  const struct http_client_response *answer,
                                   struct debuginfod_try *ret_try)
 {
     int status = answer->status;
@@ -263,7 +265,7 @@ static size_t make_fields(const struct step *step, const struct http_url *first,
 }
 
 static enum err_code ask(struct step *step, const struct http_url *first,
-                         struct http_client_answer *answer, struct err *err)
+                         struct http_client_response *answer, struct err *err)
 {
     const struct debuginfod_client_settings *settings = step->transfer->settings;
     const struct http_client_settings client_settings = {
@@ -282,8 +284,8 @@ static enum err_code ask(struct step *step, const struct http_url *first,
     request.fields = fields;
     request.field_count = make_fields(step, first, fields);
     request.accept_compressed = true;
-    request.max_answer_bytes = step->transfer->request->max_bytes;
-    request.answer_fd = step->transfer->fd;
+    request.max_response_bytes = step->transfer->request->max_bytes;
+    request.response_fd = step->transfer->fd;
     request.deadline_ms = left_ms > 1 ? left_ms : 1;
     request.head = on_head;
     request.progress = on_progress;
@@ -298,11 +300,11 @@ static bool is_redirect(int status)
 }
 
 /* Where the answer leads; false and what came of the try when nobody goes there. */
-static bool follow(const struct step *step, const struct http_client_answer *answer,
+static bool follow(const struct step *step, const struct http_client_response *answer,
                    struct http_url *ret_next, struct debuginfod_try *ret_try)
 {
     struct err err;
-    struct span location = http_client_answer_field(answer, "Location");
+    struct span location = http_client_response_field(answer, "Location");
     const char *text = arena_strndup(step->arena, location.data, location.size);
     enum err_code code = http_url_follow(step->arena, step->url, text, ret_next, &err);
     if (!code && strcmp(step->url->scheme, "https") == 0 && strcmp(ret_next->scheme, "https") != 0)
@@ -327,8 +329,8 @@ static enum err_code take_step(const struct debuginfod_transfer *transfer, struc
                         .start_ns = clock_monotonic_ns(),
                         .asked_ns = clock_monotonic_ns()};
     struct http_url next;
-    struct http_client_answer answer;
-    http_client_answer_init(&answer);
+    struct http_client_response answer;
+    http_client_response_init(&answer);
     *ret_is_done = true;
     enum err_code code = ask(&step, first, &answer, err);
     if (code == ERR_TOO_LARGE && answer.status >= 400)
@@ -344,7 +346,7 @@ static enum err_code take_step(const struct debuginfod_transfer *transfer, struc
         *url = next;
         *ret_is_done = false;
     }
-    http_client_answer_fini(&answer);
+    http_client_response_fini(&answer);
     return code;
 }
 

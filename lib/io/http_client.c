@@ -41,10 +41,10 @@ struct transfer {
     CURL *curl;
     const struct http_client *client;
     const struct http_client_request *request;
-    struct http_client_answer *answer;
+    struct http_client_response *answer;
     uint64_t read_at; /* within the request's body */
-    uint64_t max_answer_bytes;
-    int file_errno; /* of reading the body or writing answer_fd */
+    uint64_t max_response_bytes;
+    int file_errno; /* of reading the body or writing response_fd */
     size_t header_bytes;
     bool is_too_large;
     bool has_long_header;
@@ -58,24 +58,26 @@ struct transfer {
 void http_client_request_init(struct http_client_request *request, const char *method,
                               const char *url)
 {
-    *request = (struct http_client_request){
-        .method = method, .url = url, .body_fd = HTTP_CLIENT_NO_FD, .answer_fd = HTTP_CLIENT_NO_FD};
+    *request = (struct http_client_request){.method = method,
+                                            .url = url,
+                                            .body_fd = HTTP_CLIENT_NO_FD,
+                                            .response_fd = HTTP_CLIENT_NO_FD};
 }
 
-void http_client_answer_init(struct http_client_answer *answer)
+void http_client_response_init(struct http_client_response *answer)
 {
-    *answer = (struct http_client_answer){0};
+    *answer = (struct http_client_response){0};
     buf_init(&answer->body, DEFAULT_ANSWER_BYTES);
     buf_init(&answer->fields, MAX_FIELD_BYTES);
 }
 
-void http_client_answer_fini(struct http_client_answer *answer)
+void http_client_response_fini(struct http_client_response *answer)
 {
     buf_fini(&answer->body);
     buf_fini(&answer->fields);
 }
 
-struct span http_client_answer_field(const struct http_client_answer *answer, const char *name)
+struct span http_client_response_field(const struct http_client_response *answer, const char *name)
 {
     size_t name_size = strlen(name);
     struct span rest = buf_span(&answer->fields), line;
@@ -87,10 +89,10 @@ struct span http_client_answer_field(const struct http_client_answer *answer, co
     return span_of(NULL, 0);
 }
 
-int64_t http_client_answer_date(const struct http_client_answer *answer)
+int64_t http_client_response_date(const struct http_client_response *answer)
 {
     char text[64];
-    struct span field = http_client_answer_field(answer, "Date");
+    struct span field = http_client_response_field(answer, "Date");
     if (field.size == 0 || field.size >= sizeof(text))
         return 0;
     memcpy(text, field.data, field.size);
@@ -247,14 +249,14 @@ static size_t on_write(char *data, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     size_t bytes = size * count;
-    if (bytes > transfer->max_answer_bytes - transfer->answer->answer_bytes) {
+    if (bytes > transfer->max_response_bytes - transfer->answer->answer_bytes) {
         transfer->is_too_large = true;
         return 0;
     }
     transfer->answer->answer_bytes += bytes;
     long status = 0;
     curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
-    int fd = transfer->request->answer_fd;
+    int fd = transfer->request->response_fd;
     if (fd == HTTP_CLIENT_NO_FD || status < 200 || status > 299) {
         buf_append(&transfer->answer->body, data, bytes);
         return bytes;
@@ -276,7 +278,7 @@ static bool may_go_on(struct transfer *transfer)
     transfer->was_told = true; /* what follows a chunked body is no header */
     transfer->answer->status = (int)status;
     transfer->was_stopped =
-        !request->head(request->head_context, transfer->answer, &transfer->max_answer_bytes);
+        !request->head(request->head_context, transfer->answer, &transfer->max_response_bytes);
     return !transfer->was_stopped;
 }
 
@@ -487,7 +489,7 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
         detail = curl_easy_strerror(result);
     if (transfer->is_too_large)
         return err_set(err, ERR_TOO_LARGE, "the answer of %s is larger than %llu bytes", origin,
-                       (unsigned long long)transfer->max_answer_bytes);
+                       (unsigned long long)transfer->max_response_bytes);
     if (transfer->has_long_header)
         return err_set(err, ERR_TOO_LARGE, "the answer of %s has a header of more than %d bytes",
                        origin, MAX_FIELD_BYTES);
@@ -526,7 +528,7 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
 }
 
 /* Status, Retry-After and whether anything went out, as far as libcurl knows. */
-static void read_outcome(CURL *curl, struct http_client_answer *answer)
+static void read_outcome(CURL *curl, struct http_client_response *answer)
 {
     long status = 0, request_size = 0;
     curl_off_t retry_after = 0;
@@ -565,7 +567,7 @@ static CURLcode perform(const struct http_client *client)
 
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
-                               struct http_client_answer *answer, struct err *err)
+                               struct http_client_response *answer, struct err *err)
 {
     CURL *curl = client->curl;
     struct http_client_request sized = *request;
@@ -578,8 +580,8 @@ enum err_code http_client_send(struct http_client *client,
         .client = client,
         .request = &sized,
         .answer = answer,
-        .max_answer_bytes =
-            request->max_answer_bytes ? request->max_answer_bytes : DEFAULT_ANSWER_BYTES,
+        .max_response_bytes =
+            request->max_response_bytes ? request->max_response_bytes : DEFAULT_ANSWER_BYTES,
     };
     answer->status = 0;
     answer->retry_after_s = 0;
@@ -590,7 +592,7 @@ enum err_code http_client_send(struct http_client *client,
     answer->answer_bytes = 0;
     buf_clear(&answer->fields);
     buf_clear(&answer->body);
-    answer->body.max_size = (size_t)transfer.max_answer_bytes + 1; /* 1: the NUL behind it */
+    answer->body.max_size = (size_t)transfer.max_response_bytes + 1; /* 1: the NUL behind it */
 
     struct curl_slist *fields = NULL;
     enum err_code code = make_field_list(request, &fields, err);

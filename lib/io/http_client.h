@@ -1,16 +1,16 @@
 /*
- * http_client: the door to libcurl: HTTP/1.1 requests over one kept-alive handle.
+ * http_client: HTTP/1.1 requests over one kept-alive libcurl handle.
  *
- * There is no total deadline unless a request names one, so that a slow but moving transfer of any
- * size ends well: it fails when connecting takes too long or when nothing moves for a while.
- * Proxies are taken from the environment as curl does (https_proxy, no_proxy, …), unless the
- * settings name one or none. Redirects are followed only when the settings allow it, over http and
- * https only, and never with the Authorization field to another host. The peer's certificate and
- * host name are always checked.
+ * A request has no total deadline unless it sets one, so that a slow transfer of any size completes
+ * while it makes progress; it fails when connecting takes too long or when no data moves for a
+ * while. Proxies come from the environment as in curl (https_proxy, no_proxy, …), unless the
+ * settings name one or disable them. Redirects are followed only if the settings allow it, over
+ * http and https only, and the Authorization field is never sent to another host. The peer's
+ * certificate and host name are always verified.
  *
- * A status of 400 and more is an answer, not an error. Nothing is retried here: the caller knows
- * what is safe to repeat; http_client_answer.was_sent helps it decide.
- * Threads: a client belongs to one thread.
+ * A status of 400 and more is a response, not an error. Nothing is retried here: the caller knows
+ * what may be repeated, and http_client_response.was_sent helps it decide. Only http_client.c and
+ * http_url.c include libcurl. Threads: a client belongs to one thread.
  */
 #ifndef LIB_IO_HTTP_CLIENT_H
 #define LIB_IO_HTTP_CLIENT_H
@@ -23,37 +23,37 @@
 #include <stdint.h>
 
 struct http_client;
-struct http_client_answer;
+struct http_client_response;
 struct sockaddr;
 
 enum { HTTP_CLIENT_NO_FD = -1 };
 
 struct http_client_settings {
     const char *ca_file;    /* PEM file to trust instead of the system's; NULL: the system's */
-    bool keeps_system_cas;  /* ca_file is trusted beside the system's bundle and folder of CAs */
+    bool keeps_system_cas;  /* trust ca_file in addition to the system's CAs */
     const char *user_agent; /* NULL: "perfolio" */
-    int connect_timeout_ms; /* name look-up, TCP and TLS; 0: 15 s */
-    int stall_timeout_s;    /* nothing sent or received for this long; 0: 60 s */
-    int max_redirects;      /* 0: a 3xx is returned as it is */
+    int connect_timeout_ms; /* name lookup, TCP and TLS; 0: 15 s */
+    int stall_timeout_s;    /* time without any data sent or received; 0: 60 s */
+    int max_redirects;      /* 0: a 3xx response is returned */
     const char *proxy;      /* NULL: the environment's; "": none; else its URL */
-    /* Asked with the address of every connection before it is made (of the proxy where one is
-     * used); false refuses it. NULL: all addresses. For fetching what a stranger names. */
+    /* Called with the address of every connection before it is made (that of the proxy if one is
+     * used); false refuses it. NULL: all addresses. For URLs from untrusted sources. */
     bool (*may_connect)(void *context, const struct sockaddr *address);
     void *may_connect_context;
 };
 
 /*
- * Both PEM files, one behind the other, for clients that trust them together. system_file may be
- * NULL or absent, as where the system has a folder of CAs alone. The caller has initialised
- * ret_cas. Handles: ERR_NOT_FOUND, ERR_IO (ca_file cannot be read), ERR_TOO_LARGE.
+ * Concatenates both PEM files, for clients that trust them together. system_file may be NULL or
+ * absent, because some systems have only a directory of CAs. The caller has initialised ret_cas.
+ * Handles: ERR_NOT_FOUND, ERR_IO (ca_file cannot be read), ERR_TOO_LARGE.
  */
 enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
                                    struct buf *ret_cas, struct err *err) MUST_USE;
 
 struct http_client_field {
     const char *name;
-    /* No CR or LF: such a request is refused with ERR_INVALID. NULL: libcurl shall not send the
-     * field of that name that it would add by itself. */
+    /* Must not contain CR or LF: such a request fails with ERR_INVALID. NULL: suppresses the
+     * field of that name that libcurl would add. */
     const char *value;
 };
 
@@ -71,25 +71,26 @@ struct http_client_request {
     uint64_t body_offset;
     uint64_t body_bytes;
 
-    /* On a kept connection that dies before any answer, libcurl sends a request again by itself, as
-     * browsers do. What must not act twice goes on a fresh connection, where that cannot be. */
+    /* If a kept-alive connection breaks before a response, libcurl repeats the request by
+     * itself, as browsers do. With this flag the request uses a fresh connection, on which that
+     * cannot happen. */
     bool must_not_repeat;
-    int64_t deadline_ms; /* the whole request, then ERR_TIMEOUT; 0: none */
-    /* The body, from its first byte that is sent, and the answer, header and all, from its first
-     * byte that comes (its first line where the request has a body), must each have moved so many
-     * bytes for every second beyond the first two; else ERR_TIMEOUT and answer->was_too_slow.
-     * Waiting for the answer to begin does not count. 0: any pace will do. */
+    int64_t deadline_ms; /* for the whole request, then ERR_TIMEOUT; 0: none */
+    /* The minimum average rate after the first two seconds, else ERR_TIMEOUT and
+     * answer->was_too_slow. It applies to the request body from its first byte, and to the
+     * response, including its header, from its first byte (from its status line if the request
+     * has a body). The time before the response begins does not count. 0: no minimum. */
     uint64_t min_bytes_per_s;
-    bool accept_compressed; /* offers gzip, zstd, …; what arrives is decompressed and then capped */
-    uint64_t max_answer_bytes; /* past it the request fails with ERR_TOO_LARGE; 0: 64 MiB */
-    /* Bodies of 2xx answers go here as they arrive, others into the answer's body. Not for zero
-     * initialisation: start from http_client_request_init. */
-    int answer_fd;
+    bool accept_compressed;      /* offers gzip, zstd, …; the limit applies after decompression */
+    uint64_t max_response_bytes; /* a larger response fails with ERR_TOO_LARGE; 0: 64 MiB */
+    /* Bodies of 2xx responses are written to this descriptor, others to the response's body.
+     * Zero is a valid descriptor, so initialise with http_client_request_init. */
+    int response_fd;
 
-    /* Called once when an answer's header is there and nothing of its body, with status and fields;
-     * it may lower *max_answer_bytes. false cancels. NULL: not called. */
-    bool (*head)(void *context, const struct http_client_answer *answer,
-                 uint64_t *max_answer_bytes);
+    /* Called once after the response's header, before its body, with status and fields; it may
+     * lower *max_response_bytes. false cancels. NULL: not called. */
+    bool (*head)(void *context, const struct http_client_response *answer,
+                 uint64_t *max_response_bytes);
     void *head_context;
 
     /* Called several times a second with bytes so far and totals (0: unknown); false cancels. */
@@ -98,57 +99,60 @@ struct http_client_request {
     void *progress_context;
 };
 
-struct http_client_answer {
-    int status;            /* 0 when no answer came */
-    int retry_after_s;     /* of Retry-After, seconds or date; 0: absent or past; at most a day */
-    bool was_refused;      /* no program listens at the server's address (ECONNREFUSED) */
-    bool was_too_slow;     /* below request->min_bytes_per_s */
-    bool was_too_large;    /* past request->max_answer_bytes, or its header is too long */
-    bool was_sent;         /* at least one byte of the request went out: the peer may have acted */
+struct http_client_response {
+    int status; /* 0 if there was no response */
+    /* from Retry-After, seconds or date; 0: absent or past; at most a day */
+    int retry_after_s;
+    bool was_refused;   /* no program listens at the server's address (ECONNREFUSED) */
+    bool was_too_slow;  /* below request->min_bytes_per_s */
+    bool was_too_large; /* above request->max_response_bytes, or its header is too long */
+    /* at least one byte of the request was sent: the peer may have acted on it */
+    bool was_sent;
     struct buf body;       /* followed by a NUL that is not counted, for printing */
-    struct buf fields;     /* the last answer's header lines */
-    uint64_t answer_bytes; /* of the body, also when it went to answer_fd */
+    struct buf fields;     /* header lines of the last response */
+    uint64_t answer_bytes; /* of the body, also if it was written to response_fd */
 };
 
-/* GET without body, and no answer_fd. */
+/* Initialises a request without a body and without response_fd. */
 void http_client_request_init(struct http_client_request *request, const char *method,
                               const char *url);
 
-/* ca_file, user_agent and proxy are copied. Handles: ERR_NOT_FOUND or ERR_IO (ca_file is not
+/* Copies ca_file, user_agent and proxy. Handles: ERR_NOT_FOUND or ERR_IO (ca_file is not
  * readable). */
 enum err_code http_client_create(const struct http_client_settings *settings,
                                  struct http_client **ret_client, struct err *err) MUST_USE;
 void http_client_destroy(struct http_client *client); /* NULL is a no-op */
 
 /*
- * Sends request and reads the answer into *answer, which the caller has initialised with
- * http_client_answer_init and may reuse; it is filled as far as known on failure too (was_sent).
- * Handles: ERR_NETWORK (no name, no connection, broken off), ERR_UNAUTHENTICATED (the peer's
- * certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (answer past
- * its cap, or its header), ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress or
- * head), ERR_INVALID (URL or field), ERR_IO (reading the body, writing answer_fd).
+ * Sends request and reads the response into *answer, which the caller has initialised with
+ * http_client_response_init and may reuse. After a failure it contains what is known (was_sent).
+ * Handles: ERR_NETWORK (unknown name, no connection, connection lost), ERR_UNAUTHENTICATED (the
+ * peer's certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (the
+ * response or its header exceeds its limit), ERR_FORBIDDEN (may_connect returned false),
+ * ERR_CANCELLED (by progress or head), ERR_INVALID (URL or field), ERR_IO (reading the body,
+ * writing response_fd).
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
-                               struct http_client_answer *answer, struct err *err) MUST_USE;
+                               struct http_client_response *answer, struct err *err) MUST_USE;
 
-void http_client_answer_init(struct http_client_answer *answer);
-void http_client_answer_fini(struct http_client_answer *answer);
-/* A header field of the answer, trimmed; empty when absent. name in any case. */
-struct span http_client_answer_field(const struct http_client_answer *answer, const char *name);
-/* The answer's Date in seconds since 1970; 0 when it has none. */
-int64_t http_client_answer_date(const struct http_client_answer *answer);
+void http_client_response_init(struct http_client_response *answer);
+void http_client_response_fini(struct http_client_response *answer);
+/* A header field of the response, trimmed; empty if absent. name is case-insensitive. */
+struct span http_client_response_field(const struct http_client_response *answer, const char *name);
+/* The Date of the response in seconds since 1970; 0 if absent. */
+int64_t http_client_response_date(const struct http_client_response *answer);
 
 static inline void http_client_cleanup(struct http_client **client)
 {
     http_client_destroy(*client);
 }
-static inline void http_client_answer_cleanup(struct http_client_answer *answer)
+static inline void http_client_response_cleanup(struct http_client_response *answer)
 {
-    http_client_answer_fini(answer);
+    http_client_response_fini(answer);
 }
 #define http_client_auto __attribute__((cleanup(http_client_cleanup))) struct http_client *
-#define http_client_answer_auto                                                                    \
-    __attribute__((cleanup(http_client_answer_cleanup))) struct http_client_answer
+#define http_client_response_auto                                                                  \
+    __attribute__((cleanup(http_client_response_cleanup))) struct http_client_response
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * http_url: the parts of an http or https URL, read as http_client will read them: libcurl's
- * reader. Whoever decides by a URL's host must see the host that is asked in the end. Threads: any.
+ * http_url: splits an http or https URL with libcurl's parser, as http_client does. A check of a
+ * URL's host must see the host that the request goes to. Threads: any.
  */
 #ifndef LIB_IO_HTTP_URL_H
 #define LIB_IO_HTTP_URL_H
@@ -12,22 +12,22 @@
 struct arena;
 
 struct http_url {
-    const char *text;   /* the whole, normalised, without a fragment */
+    const char *text;   /* the whole URL, normalised, without a fragment */
     const char *scheme; /* "http" or "https" */
     const char *host;   /* lower case; IPv6 without brackets */
-    const char *port;   /* always there: "443" */
+    const char *port;   /* always present: "443" */
     const char *path;   /* "/…" */
     bool has_query;
 };
 
-/* Parts live in arena. Handles: ERR_INVALID (no such URL, or one with user information). */
+/* The parts are in arena. Handles: ERR_INVALID (not such a URL, or with user information). */
 enum err_code http_url_read(struct arena *arena, const char *text, struct http_url *ret_url,
                             struct err *err) MUST_USE;
-/* Where an answer's Location leads that came from base. Handles: ERR_INVALID. */
+/* Resolves the Location of a response from base. Handles: ERR_INVALID. */
 enum err_code http_url_follow(struct arena *arena, const struct http_url *base,
                               const char *location, struct http_url *ret_url,
                               struct err *err) MUST_USE;
-/* Same scheme, host and port? */
+/* Whether scheme, host and port are equal. */
 bool http_url_same_origin(const struct http_url *a, const struct http_url *b);
 
 #endif

@@ -1,22 +1,23 @@
 /*
- * object: immutable bytes by key, in a local folder or in an S3-compatible server.
+ * object: immutable objects by key, in a local directory or on an S3-compatible server.
  *
  * A key is one to three parts of [A-Za-z0-9._-] joined by "/", none starting with a dot, at most
- * 200 bytes. An object is written once and never changed: nobody puts two things under one key. The
- * folder refuses the second with ERR_CONFLICT; S3 has no portable way to, and would overwrite.
+ * 200 bytes. An object is written once and never changed; callers never use a key twice. The
+ * directory backend rejects a second write with ERR_CONFLICT; S3 has no portable way to do so and
+ * would overwrite.
  *
- * object_put and object_writer_commit return only after bytes and name are durable (folder:
- * fdatasync of the file, fsync of its folder; S3: the server's answer), so what a caller
- * acknowledges afterwards survives kill -9 and power loss. A put that failed may still have left an
- * object on S3, when only the answer was lost. Unfinished writes are swept by
- * object_sweep_temporary at start.
+ * object_put and object_writer_commit return only after bytes and name are durable (directory:
+ * fdatasync of the file and fsync of its directory; S3: the server's response), so data that a
+ * caller acknowledges afterwards survives kill -9 and power loss. A failed put may still have left
+ * an object on S3, if only the response was lost. object_sweep_temporary removes unfinished writes
+ * at start.
  *
- * Besides what a function names, all can fail with ERR_INVALID (not a key), ERR_IO (the disk, or a
- * server that refuses) and ERR_BUSY (S3: out of reach or overloaded after all retries; with
- * retry_after_s). Where an object is there and may not be read, or its place on the disk is bad,
- * reading it is ERR_IO with is_unreadable: others may do better. Errors of S3 have a public_text,
- * since their messages name the endpoint, the bucket and keys. Threads: a store is shared; a writer
- * belongs to one thread.
+ * In addition to the errors listed per function, all functions can fail with ERR_INVALID (not a
+ * key), ERR_IO (the disk, or a server that refuses) and ERR_BUSY (S3: unreachable or overloaded
+ * after all retries; with retry_after_s). If an object exists but may not be read, or is on a bad
+ * disk sector, reading it fails with ERR_IO and is_unreadable: other objects may be readable.
+ * Errors of S3 have a public_text, since their messages contain the endpoint, the bucket and keys.
+ * Threads: a store may be shared; a writer belongs to one thread.
  */
 #ifndef LIB_IO_OBJECT_H
 #define LIB_IO_OBJECT_H
@@ -31,26 +32,27 @@
 
 enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
-struct object_store; /* S3: lib/io/object_s3.h opens it */
+struct object_store; /* for S3: opened by lib/io/object_s3.h */
 struct object_writer;
 struct wait_limit;
 
-/* Called with each object of a listing; modified is wall time. */
+/* Called with each object of a listing; modified_ns is wall time. */
 typedef enum err_code object_visit(void *context, const char *key, uint64_t size,
                                    int64_t modified_ns, struct err *err);
 
-/* Opens (and creates, mode 0700) the folder; D/objects/<key>, unfinished ones in D/objects/.tmp/.
- */
+/* Opens (and creates, mode 0700) a directory: objects are in path/objects/<key>, unfinished ones
+ * in path/objects/.tmp/. */
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
-/* The same folder, which must exist, for reading: nothing is created, and every write fails with
- * ERR_IO. Handles: ERR_NOT_FOUND. */
+/* Opens an existing directory read-only: nothing is created, and every write fails with ERR_IO.
+ * Handles: ERR_NOT_FOUND. */
 enum err_code object_folder_open_to_read(const char *path, struct object_store **ret_store,
                                          struct err *err) MUST_USE;
 /*
- * From now on the calling thread opens objects of this folder with the permissions of a user, as
- * far as the process may take them on (root): what that user cannot read is ERR_IO with
- * is_unreadable. The user of the process itself ends it. For a folder that is opened to read.
+ * The calling thread henceforth opens objects of this directory with the permissions of a user, if
+ * the process may assume them (root): objects that this user cannot read give ERR_IO with
+ * is_unreadable. Passing the process's own user ends that. Only for a store that was opened
+ * read-only.
  */
 void object_folder_read_as(struct object_store *store, uid_t uid, gid_t gid);
 void object_store_close(struct object_store *store); /* NULL is a no-op */
@@ -60,8 +62,8 @@ bool object_store_is_responding(const struct object_store *store);
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
                          struct err *err) MUST_USE;
 
-/* Writes one object piece by piece with bounded memory (S3: parts of 8 MiB, at most 10,000 of
- * them, then ERR_TOO_LARGE). abort(NULL) is a no-op; commit ends it too. */
+/* Writes one object in pieces with bounded memory (S3: parts of 8 MiB, at most 10,000 of them,
+ * then ERR_TOO_LARGE). commit and abort both end the writer; abort(NULL) is a no-op. */
 enum err_code object_writer_open(struct object_store *store, const char *key,
                                  struct object_writer **ret_writer, struct err *err) MUST_USE;
 enum err_code object_writer_append(struct object_writer *writer, struct span bytes,
@@ -69,65 +71,65 @@ enum err_code object_writer_append(struct object_writer *writer, struct span byt
 enum err_code object_writer_commit(struct object_writer *writer, struct err *err) MUST_USE;
 void object_writer_abort(struct object_writer *writer);
 
-/* A read-only file descriptor at offset 0, closed by the caller. On S3 that of an unlinked
- * temporary file with a copy of the whole object. Handles: ERR_NOT_FOUND, ERR_CORRUPT (folder:
- * something else than a regular file has its name). ERR_BUSY is also an object of S3 past the size
- * that the options allow, since no writer writes one. */
+/* Opens an object as a read-only file descriptor at offset 0, which the caller closes. On S3 it
+ * is an unlinked temporary file with a copy of the object. Handles: ERR_NOT_FOUND, ERR_CORRUPT
+ * (directory: the name belongs to something other than a regular file), ERR_BUSY (also for an S3
+ * object larger than the options allow, which no writer creates). */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err) MUST_USE;
-/* The same for somebody who does not wait for ever: with S3, ERR_CANCELLED once the patience is
- * over. */
+/* The same with a limit on the wait: on S3, ERR_CANCELLED once wait_limit is over. */
 enum err_code object_open_within(struct object_store *store, const char *key,
                                  const struct wait_limit *wait_limit, int *ret_fd,
                                  uint64_t *ret_size, struct err *err) MUST_USE;
-/* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (past buf's
- * maximum). */
+/* Appends the whole object to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (above
+ * buf's maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err) MUST_USE;
-/* Exactly size bytes from offset appended to buf; on failure buf keeps what it had. Size 0 reads
- * nothing and does not look. Handles: ERR_NOT_FOUND, ERR_CORRUPT (also: the object ends before
- * offset + size), ERR_TOO_LARGE (past buf's maximum). */
+/* Appends exactly size bytes from offset to buf; after a failure buf is unchanged. Size 0 does
+ * not access the object. Handles: ERR_NOT_FOUND, ERR_CORRUPT (also: the object ends before
+ * offset + size), ERR_TOO_LARGE (above buf's maximum). */
 enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, struct buf *buf, struct err *err) MUST_USE;
-/* As object_open_within is to object_open. */
+/* The same with a limit on the wait, as object_open_within. */
 enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
                                        size_t size, const struct wait_limit *wait_limit,
                                        struct buf *buf, struct err *err) MUST_USE;
-/* Reads a byte of it, from where it is kept and not from memory. Handles: ERR_NOT_FOUND,
+/* Reads a byte of the object from its storage, bypassing the page cache. Handles: ERR_NOT_FOUND,
  * ERR_CORRUPT, ERR_CANCELLED. */
 enum err_code object_probe(struct object_store *store, const char *key,
                            const struct wait_limit *wait_limit, struct err *err) MUST_USE;
-/* Can the store be used? S3: reads a byte of key, an object that is there, and writes an object
- * where the last write failed; without another try, within 2 s, or up to 10 s where the server is
- * known to be slow. Folder: does nothing. Handles: any
- * failure, of which err->public_text says what clients may know. */
+/* Checks whether the store can be used. S3: reads a byte of key, an existing object, and writes
+ * an object if the last write failed; without a retry, within 2 s, or up to 10 s if the server
+ * is known to be slow. Directory: does nothing. Handles: any failure; err->public_text is what
+ * clients may see. */
 enum err_code object_store_check(struct object_store *store, const char *key,
                                  struct err *err) MUST_USE;
-/* Fails with ERR_IO and errno's text: "what name: …". Of reading an object, or its copy. */
+/* Sets ERR_IO with "what name: " and the text of errno, for a failure to read an object or its
+ * copy. */
 enum err_code object_fail_reading(struct err *err, const char *what, const char *name);
-/* Gone durably; deleting what is not there succeeds. */
+/* Deletes an object durably; an absent object is not an error. */
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err) MUST_USE;
-/* The same for many at the price of few (folder: one fsync per folder in a row of keys, so keys are
- * best sorted; S3: one request per thousand). After a failure some may be gone, others not; it can
- * be repeated. */
+/* Deletes many objects at a lower cost (directory: one fsync per directory in a run of keys, so
+ * sort the keys; S3: one request per thousand). After a failure some may be deleted; it can be
+ * repeated. */
 enum err_code object_delete_many(struct object_store *store, const char *const *keys, size_t count,
                                  struct err *err) MUST_USE;
-/* Calls visit for each object whose key starts with prefix, in no order; stops at the first code
- * that is not ERR_NONE and returns it. visit may use the store. */
+/* Calls visit for each object whose key starts with prefix, in no particular order. Stops at the
+ * first code that is not ERR_NONE and returns it. visit may use the store. */
 enum err_code object_list(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err) MUST_USE;
 /*
- * As object_list of all objects, and in a folder also of every other name that object_list passes
- * over because no object has it. The name of something else than a regular file ends as `ls -F`
- * marks it: "/" (folder, of which nothing inside is visited), "|", "=", "@" or "%". Passed over
- * are names in the top folder that begin with a dot (unfinished writes) and lost+found.
+ * As object_list for all objects; in a directory it also visits names that no object can have. The
+ * name of anything but a regular file ends with the mark of `ls -F`: "/" (a directory, whose
+ * contents are not visited), "|", "=", "@" or "%". Names in the top directory that begin with a dot
+ * (unfinished writes) and lost+found are skipped.
  */
 enum err_code object_list_all(struct object_store *store, object_visit *visit, void *context,
                               struct err *err) MUST_USE;
-/* Can it be an object's key? See above. */
+/* Whether the text has the form of a key, see above. */
 bool object_is_key(const char *key);
-/* Deletes what ended writers left. Folder: all, so before the first writer; S3: uploads too old to
- * belong to a living writer, of any node. */
+/* Deletes the remains of ended writers. Directory: all of them, so call it before the first
+ * writer; S3: uploads of any node that are too old to belong to a running writer. */
 enum err_code object_sweep_temporary(struct object_store *store, struct err *err) MUST_USE;
 
 #endif

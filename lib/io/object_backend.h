@@ -1,9 +1,10 @@
 /*
- * object_backend: what a kind of object store provides; for lib/io/object*.c alone.
+ * object_backend: the operations that a kind of object store implements. Private to
+ * lib/io/object*.c.
  *
- * A backend embeds struct object_store and struct object_writer as its first members. Keys have
- * been checked when an operation is called, and sizes and counts are not 0. For what each operation
- * promises see object.h.
+ * A backend embeds struct object_store and struct object_writer as its first members. When an
+ * operation is called, keys have been checked, and sizes and counts are not 0. object.h defines
+ * what each operation guarantees.
  */
 #ifndef LIB_IO_OBJECT_BACKEND_H
 #define LIB_IO_OBJECT_BACKEND_H
@@ -39,7 +40,7 @@ struct object_backend {
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err);
     enum err_code (*list_all)(struct object_store *store, object_visit *visit, void *context,
-                              struct err *err); /* NULL: nothing but objects is visible */
+                              struct err *err); /* NULL: only objects are visible */
     enum err_code (*sweep)(struct object_store *store, struct err *err);
     bool (*is_responding)(const struct object_store *store); /* NULL: always */
 };

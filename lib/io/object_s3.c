@@ -76,11 +76,11 @@ static enum err_code read_outward(const struct s3_store *store, enum err_code co
     return code;
 }
 
-enum err_code s3_store_check_etag(void *context, const struct http_client_answer *answer,
+enum err_code s3_store_check_etag(void *context, const struct http_client_response *answer,
                                   struct err *err)
 {
     (void)context;
-    const struct span etag = http_client_answer_field(answer, "ETag");
+    const struct span etag = http_client_response_field(answer, "ETag");
     if (etag.size > 0 && etag.size <= S3_STORE_ETAG_MAX_BYTES)
         return ERR_NONE;
     return err_set(err, ERR_NETWORK,
@@ -102,8 +102,8 @@ enum err_code s3_store_put(struct s3_store *store, const char *key, struct span 
                            struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     s3_request_init(&request, "put", "PUT", key);
     request.body = bytes;
     request.check = s3_store_check_etag;
@@ -131,7 +131,7 @@ static enum err_code s3_put(struct object_store *base, const char *key, struct s
 
 /* As many bytes as the server said there are: an answer that ends with its connection could have
  * been cut. */
-static enum err_code check_length(void *context, const struct http_client_answer *answer,
+static enum err_code check_length(void *context, const struct http_client_response *answer,
                                   struct err *err)
 {
     uint64_t size;
@@ -139,7 +139,7 @@ static enum err_code check_length(void *context, const struct http_client_answer
     if (code)
         return code;
     if (answer->status == 200 &&
-        span_parse_u64(http_client_answer_field(answer, "Content-Length"), &size) &&
+        span_parse_u64(http_client_response_field(answer, "Content-Length"), &size) &&
         size == answer->answer_bytes)
         return ERR_NONE;
     return err_set(err, ERR_NETWORK, "the S3 server does not say how long an object is");
@@ -151,9 +151,9 @@ static enum err_code s3_open(struct object_store *base, const char *key,
 {
     struct s3_store *store = s3_store_of(base);
     struct s3_request request;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     char path[512];
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     if (snprintf(path, sizeof(path), "%s/perfolio-object-XXXXXX", store->temporary_folder) >=
         (int)sizeof(path))
         return err_set(err, ERR_IO, "the temporary folder's name is too long");
@@ -162,8 +162,8 @@ static enum err_code s3_open(struct object_store *base, const char *key,
         return err_set_errno(err, ERR_IO, "cannot create a temporary file in %s",
                              store->temporary_folder);
     s3_request_init(&request, "read", "GET", key);
-    request.max_answer_bytes = store->open_max_bytes;
-    request.answer_fd = fd;
+    request.max_response_bytes = store->open_max_bytes;
+    request.response_fd = fd;
     request.check = check_length;
     request.wait_limit = wait_limit;
     enum err_code code = s3_client_send(store->client, &request, &answer, err);
@@ -180,7 +180,7 @@ static enum err_code s3_open(struct object_store *base, const char *key,
 /* A whole object, of which the caller has said how large it may be. The bytes of a range are as
  * many as were requested, so that more of them are a mistake of the server. */
 static bool is_larger_object(const struct s3_request *request,
-                             const struct http_client_answer *answer)
+                             const struct http_client_response *answer)
 {
     struct err ignored;
     return answer->was_too_large && !request->range_size && answer->status == 200 &&
@@ -196,8 +196,8 @@ static enum err_code fail_larger_object(const char *key, struct err *err)
 static enum err_code read_into(struct s3_store *store, struct s3_request *request, struct buf *buf,
                                struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     enum err_code code = s3_client_send(store->client, request, &answer, err);
     if (code && is_larger_object(request, &answer))
         code = fail_larger_object(request->key, err);
@@ -216,13 +216,13 @@ static enum err_code s3_read(struct object_store *base, const char *key, struct 
 {
     struct s3_request request;
     s3_request_init(&request, "read", "GET", key);
-    request.max_answer_bytes = buf->max_size - buf->size;
+    request.max_response_bytes = buf->max_size - buf->size;
     request.check = check_length;
     return read_into(s3_store_of(base), &request, buf, err);
 }
 
 /* "bytes 5-9/100" has to be exactly what was asked for; less means that the object ends before. */
-static enum err_code check_range(void *context, const struct http_client_answer *answer,
+static enum err_code check_range(void *context, const struct http_client_response *answer,
                                  struct err *err)
 {
     const struct s3_request *request = context;
@@ -232,7 +232,7 @@ static enum err_code check_range(void *context, const struct http_client_answer 
     const enum err_code code = s3_store_check_etag(NULL, answer, err);
     if (code)
         return code;
-    span_split(http_client_answer_field(answer, "Content-Range"), '/', &range, &total);
+    span_split(http_client_response_field(answer, "Content-Range"), '/', &range, &total);
     snprintf(expected, sizeof(expected), "bytes %llu-%llu",
              (unsigned long long)request->range_offset, (unsigned long long)last);
     if (answer->status == 206 && span_equal_text(range, expected) &&
@@ -258,7 +258,7 @@ static enum err_code s3_read_range(struct object_store *base, const char *key, u
     s3_request_init(&request, "read", "GET", key);
     request.range_offset = offset;
     request.range_size = size;
-    request.max_answer_bytes = size;
+    request.max_response_bytes = size;
     request.check = check_range;
     request.check_context = &request;
     request.wait_limit = wait_limit;
@@ -285,8 +285,8 @@ static int64_t left_ms(int64_t deadline_ns)
 static enum err_code check_send(struct s3_store *store, struct s3_request *request,
                                 int64_t deadline_ns, struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     request->has_one_try = true;
     request->deadline_ms = left_ms(deadline_ns);
     return s3_client_send(store->client, request, &answer, err);
@@ -318,7 +318,7 @@ static enum err_code s3_check(struct object_store *base, const char *key, struct
     const int64_t deadline_ns = clock_monotonic_ns() + check_ms * CLOCK_NS_PER_MS;
     s3_request_init(&request, "read", "GET", key);
     request.range_size = 1;
-    request.max_answer_bytes = 1;
+    request.max_response_bytes = 1;
     request.check = check_range;
     request.check_context = &request;
     enum err_code code = check_send(store, &request, deadline_ns, err);

@@ -8,7 +8,7 @@
 enum { BATCH_KEYS = 1000, BATCH_MAX_BYTES = 2 << 20, ANSWER_MAX_BYTES = 4 << 20 };
 
 /* The response to a deletion has no body; the page of a proxy has one. */
-static enum err_code check_deleted(void *context, const struct http_client_answer *answer,
+static enum err_code check_deleted(void *context, const struct http_client_response *answer,
                                    struct err *err)
 {
     (void)context;
@@ -23,8 +23,8 @@ static enum err_code check_deleted(void *context, const struct http_client_answe
 static enum err_code delete_one(struct s3_store *store, const char *key, struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     s3_request_init(&request, "delete", "DELETE", key);
     request.check = check_deleted;
     enum err_code code = s3_client_send(store->client, &request, &answer, err);
@@ -58,7 +58,7 @@ static enum err_code read_deletion(void *context, const char *path, struct span 
     return ERR_NONE;
 }
 
-static enum err_code check_deletion(void *context, const struct http_client_answer *answer,
+static enum err_code check_deletion(void *context, const struct http_client_response *answer,
                                     struct err *err)
 {
     (void)context;
@@ -75,9 +75,9 @@ static enum err_code delete_batch(struct s3_store *store, const char *const *key
                                   struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto body;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&body, BATCH_MAX_BYTES);
     buf_append_text(&body, "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
                            "<Quiet>true</Quiet>");
@@ -95,7 +95,7 @@ static enum err_code delete_batch(struct s3_store *store, const char *const *key
     request.query = "delete=";
     request.body = buf_span(&body);
     request.content_md5 = md5;
-    request.max_answer_bytes = ANSWER_MAX_BYTES;
+    request.max_response_bytes = ANSWER_MAX_BYTES;
     request.check = check_deletion;
     return s3_client_send(store->client, &request, &answer, err);
 }

@@ -93,7 +93,7 @@ static enum err_code read_element(void *context, const char *path, struct span t
 }
 
 /* Every try starts with an empty page: the one before may have ended in the middle. */
-static enum err_code check_page(void *context, const struct http_client_answer *answer,
+static enum err_code check_page(void *context, const struct http_client_response *answer,
                                 struct err *err)
 {
     struct page *page = context;
@@ -126,12 +126,12 @@ static void page_fini(struct page *page)
 }
 
 static enum err_code fetch_page(struct s3_store *store, const struct buf *query, struct page *page,
-                                struct http_client_answer *answer, struct err *err)
+                                struct http_client_response *answer, struct err *err)
 {
     struct s3_request request;
     s3_request_init(&request, "list", "GET", NULL);
     request.query = (const char *)query->data;
-    request.max_answer_bytes = PAGE_MAX_BYTES;
+    request.max_response_bytes = PAGE_MAX_BYTES;
     request.check = check_page;
     request.check_context = page;
     arena_destroy(page->arena);
@@ -143,9 +143,9 @@ static enum err_code fetch_page(struct s3_store *store, const struct buf *query,
 static enum err_code fetch_objects(struct s3_store *store, const char *prefix, struct page *page,
                                    struct err *err)
 {
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto query;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&query, 4 * MARKER_BYTES);
     if (page->marker[0]) {
         buf_append_text(&query, "continuation-token=");
@@ -197,9 +197,9 @@ static enum err_code sweep_page(struct s3_store *store, const struct page *page,
 static enum err_code fetch_uploads(struct s3_store *store, struct page *page, int64_t *ret_now_ns,
                                    struct err *err)
 {
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto query;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&query, 8 * MARKER_BYTES);
     if (page->marker[0]) {
         buf_append_text(&query, "key-marker=");
@@ -216,7 +216,7 @@ static enum err_code fetch_uploads(struct s3_store *store, struct page *page, in
     buf_append_byte(&query, 0);
     enum err_code code = fetch_page(store, &query, page, &answer, err);
     if (!code) /* by the server's clock alone; without one nothing is old */
-        *ret_now_ns = http_client_answer_date(&answer) * CLOCK_NS_PER_S;
+        *ret_now_ns = http_client_response_date(&answer) * CLOCK_NS_PER_S;
     return code;
 }
 

@@ -1,5 +1,5 @@
 /*
- * object_s3_store: what the files of the S3 backend share: the store, and its writers' functions.
+ * object_s3_store: the store and the functions that the files of the S3 backend share.
  */
 #ifndef LIB_IO_OBJECT_S3_STORE_H
 #define LIB_IO_OBJECT_S3_STORE_H
@@ -16,7 +16,8 @@ struct s3_store {
     uint64_t open_max_bytes;
     char *temporary_folder;
     bool is_opening;
-    atomic_bool has_failed_to_write; /* the last write did; object_check tries one */
+    /* set after a failed write; object_store_check then tries one */
+    atomic_bool has_failed_to_write;
 };
 
 static inline struct s3_store *s3_store_of(struct object_store *store)
@@ -25,26 +26,27 @@ static inline struct s3_store *s3_store_of(struct object_store *store)
 }
 
 /*
- * The code as object.h promises it, for callers that know nothing of S3: settings and rights that
- * the operator has to mend are ERR_IO, what may pass by itself is ERR_BUSY. Sets err->public_text.
- * Unchanged while the store is opening: there the operator reads the message.
+ * Converts a code for callers that do not know S3, as object.h defines: errors in settings and
+ * permissions, which the operator has to fix, become ERR_IO; temporary ones become ERR_BUSY. Sets
+ * err->public_text. Returns the code unchanged while the store is being opened, when the operator
+ * reads the message.
  */
 enum err_code s3_store_outward(const struct s3_store *store, enum err_code code, struct err *err);
 
-/* The same of writing, for object_store_check. That there is no such key is no answer to a write:
- * senders would take 404 for final, and drop what they have. */
+/* The same for writes, and records the result for object_store_check. ERR_NOT_FOUND is converted
+ * too: senders would treat 404 as final and drop their data. */
 enum err_code s3_store_write_outward(struct s3_store *store, enum err_code code, struct err *err);
 
 /*
- * For struct s3_request: ERR_NETWORK unless the response has an ETag, as that of an S3 server to
- * every request for an object has. What answers without one, such as the sign-in page of a proxy
- * with status 200, neither stores nor holds objects.
+ * For struct s3_request: returns ERR_NETWORK unless the response has an ETag, which every S3
+ * response to a request for an object has. A server without ETags, such as a proxy that sends its
+ * sign-in page with status 200, does not store objects.
  */
-enum err_code s3_store_check_etag(void *context, const struct http_client_answer *answer,
+enum err_code s3_store_check_etag(void *context, const struct http_client_response *answer,
                                   struct err *err) MUST_USE;
 enum { S3_STORE_ETAG_MAX_BYTES = 256 };
 
-/* One object in one request, repeated where that helps. */
+/* Puts one object in one request, with retries. */
 enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
                            struct err *err) MUST_USE;
 
@@ -55,7 +57,7 @@ enum err_code s3_writer_append(struct object_writer *writer, struct span bytes,
                                struct err *err) MUST_USE;
 enum err_code s3_writer_commit(struct object_writer *writer, struct err *err) MUST_USE;
 void s3_writer_abort(struct object_writer *writer);
-/* Ends an upload that nobody will complete; one that is gone already is no error. */
+/* Aborts an abandoned upload; an upload that does not exist is not an error. */
 enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, const char *upload_id,
                                      struct err *err) MUST_USE;
 

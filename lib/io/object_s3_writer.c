@@ -53,7 +53,7 @@ static enum err_code read_upload_id(void *context, const char *path, struct span
 }
 
 /* The upload's id; an answer without one is worth another try, an upload too many is swept. */
-static enum err_code check_started(void *context, const struct http_client_answer *answer,
+static enum err_code check_started(void *context, const struct http_client_response *answer,
                                    struct err *err)
 {
     char *upload_id = context;
@@ -67,8 +67,8 @@ static enum err_code check_started(void *context, const struct http_client_answe
 static enum err_code start_upload(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     s3_request_init(&request, "put", "POST", writer->key);
     request.query = "uploads=";
     request.check = check_started;
@@ -97,9 +97,9 @@ static enum err_code check_age(const struct s3_writer *writer, struct err *err)
 static enum err_code send_part(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto query;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     enum err_code code = check_age(writer, err);
     if (!code && writer->part_count == MAX_PARTS)
@@ -119,7 +119,7 @@ static enum err_code send_part(struct s3_writer *writer, struct err *err)
         return code;
     writer->part_count++;
     buf_append_text(&writer->parts_xml, "<Part><ETag>");
-    buf_append_html(&writer->parts_xml, http_client_answer_field(&answer, "ETag"));
+    buf_append_html(&writer->parts_xml, http_client_response_field(&answer, "ETag"));
     buf_printf(&writer->parts_xml, "</ETag><PartNumber>%d</PartNumber></Part>", writer->part_count);
     buf_clear(&writer->part);
     return ERR_NONE;
@@ -163,7 +163,7 @@ struct completion {
     const struct s3_request *request;
 };
 
-static enum err_code check_completed(void *context, const struct http_client_answer *answer,
+static enum err_code check_completed(void *context, const struct http_client_response *answer,
                                      struct err *err)
 {
     const struct completion *completion = context;
@@ -175,14 +175,14 @@ static enum err_code check_completed(void *context, const struct http_client_ans
     return s3_client_failure(completion->client, completion->request, answer, err);
 }
 
-static enum err_code check_size(void *context, const struct http_client_answer *answer,
+static enum err_code check_size(void *context, const struct http_client_response *answer,
                                 struct err *err)
 {
     uint64_t size;
     const enum err_code code = s3_store_check_etag(NULL, answer, err);
     if (code)
         return code;
-    if (span_parse_u64(http_client_answer_field(answer, "Content-Length"), &size) &&
+    if (span_parse_u64(http_client_response_field(answer, "Content-Length"), &size) &&
         size == *(const uint64_t *)context)
         return ERR_NONE;
     return err_set(err, ERR_IO, "a joined object has another size than its parts");
@@ -193,8 +193,8 @@ static enum err_code check_size(void *context, const struct http_client_answer *
 static enum err_code look_for_it(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     s3_request_init(&request, "look at", "HEAD", writer->key);
     request.check = check_size;
     request.check_context = &writer->size;
@@ -206,9 +206,9 @@ static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
     struct s3_client *client = s3_store_of(writer->base.store)->client;
     struct s3_request request;
     struct completion completion = {.client = client, .request = &request};
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto query, body;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     buf_init(&body, PARTS_MAX_BYTES + 1024);
     write_upload_query(&query, 0, writer->upload_id);
@@ -251,9 +251,9 @@ enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, co
                                      struct err *err)
 {
     struct s3_request request;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     buf_auto query;
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     write_upload_query(&query, 0, upload_id);
     s3_request_init(&request, "abort an upload of", "DELETE", key);

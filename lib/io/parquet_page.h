@@ -1,7 +1,7 @@
 /*
- * parquet_page: one leaf column of a row group as pages, and what the file's end says of it.
+ * parquet_page: writes one leaf column of a row group as pages, and its metadata.
  *
- * Private to parquet*.c; lib/io/parquet.h tells the format.
+ * Private to parquet*.c; lib/io/parquet.h describes the format.
  */
 #ifndef LIB_IO_PARQUET_PAGE_H
 #define LIB_IO_PARQUET_PAGE_H
@@ -9,7 +9,7 @@
 #include "lib/io/parquet.h"
 #include "lib/io/parquet_thrift.h"
 
-/* Each array has bits 0 or 1, one per value or null; NULL where the column has no such level. */
+/* Each array has bits 0 or 1, one per value or null; NULL if the column has no such level. */
 struct parquet_levels {
     const uint32_t *repetition; /* 0: the first of a row */
     const uint32_t *definition; /* 0: null, or an empty list */
@@ -20,36 +20,37 @@ struct parquet_leaf {
     enum parquet_type type;
     bool has_statistics;
     struct parquet_levels levels;
-    /* Values of the leaf: entries, by number, and which of them each value is. */
-    const struct parquet_value *entries; /* the first; the others stand stride apart */
+    /* The values of the leaf: the distinct entries, and the number of the entry for each value. */
+    /* the first one; the others follow at a distance of stride */
+    const struct parquet_value *entries;
     uint32_t stride;
     uint32_t entry_count;
     const uint32_t *numbers;
     uint32_t number_count;
 };
 
-/* Where and how large it became, for ColumnMetaData. */
+/* Position and sizes, for ColumnMetaData. */
 struct parquet_chunk {
     uint64_t offset; /* of the first page */
     uint64_t data_offset;
     uint64_t flat_bytes;
     uint64_t stored_bytes;
     bool has_dictionary;
-    bool has_range; /* smallest and largest */
+    bool has_range; /* smallest and largest are set */
     uint32_t value_count;
     uint32_t null_count;
     struct parquet_value smallest;
     struct parquet_value largest;
 };
 
-/* Gives the pages, the first of which stands at offset in the file, to the sink one by one.
- * Handles: ERR_TOO_LARGE, what the sink does. */
+/* Writes the pages one by one to the sink; the first is at offset in the file. Handles:
+ * ERR_TOO_LARGE, the errors of the sink. */
 enum err_code parquet_page_write(const struct parquet_leaf *leaf,
                                  const struct parquet_limits *limits, uint64_t offset,
                                  const struct parquet_sink *sink, struct parquet_chunk *ret_chunk,
                                  struct err *err) MUST_USE;
 
-/* The Statistics of a ColumnMetaData, as its field 12. */
+/* Writes the Statistics of a ColumnMetaData, its field 12. */
 void parquet_page_describe(enum parquet_type type, const struct parquet_chunk *chunk,
                            struct thrift *thrift);
 

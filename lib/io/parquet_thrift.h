@@ -1,9 +1,10 @@
 /*
- * parquet_thrift: the metadata of Parquet files, piece by piece, in Thrift's compact protocol.
+ * parquet_thrift: writes the metadata of Parquet files in Thrift's compact protocol.
  *
- * Source: github.com/apache/thrift, doc/specs/thrift-compact-protocol.md. A field is its step from
- * the one before and its type in a byte, then the value: whole numbers as zigzag varints, texts and
- * lists with their size before them, structs up to a zero byte. Private to parquet*.c.
+ * Source: github.com/apache/thrift, doc/specs/thrift-compact-protocol.md. A field is one byte with
+ * its distance from the previous field and its type, then the value: whole numbers as zigzag
+ * varints, texts and lists preceded by their size, structs terminated by a zero byte. Private to
+ * parquet*.c.
  */
 #ifndef LIB_IO_PARQUET_THRIFT_H
 #define LIB_IO_PARQUET_THRIFT_H
@@ -14,11 +15,11 @@ enum { THRIFT_DEPTH_MAX = 8 };
 
 struct thrift {
     struct buf *bytes;
-    int16_t last[THRIFT_DEPTH_MAX]; /* field, per open struct */
+    int16_t last[THRIFT_DEPTH_MAX]; /* last field of each open struct */
     uint32_t depth;
 };
 
-/* Begins a struct at the top. */
+/* Begins the top-level struct. */
 void thrift_init(struct thrift *thrift, struct buf *bytes);
 void thrift_bool(struct thrift *thrift, int16_t field, bool value);
 void thrift_i8(struct thrift *thrift, int16_t field, int8_t value);
@@ -26,7 +27,8 @@ void thrift_i32(struct thrift *thrift, int16_t field, int32_t value);
 void thrift_i64(struct thrift *thrift, int16_t field, int64_t value);
 void thrift_text(struct thrift *thrift, int16_t field, struct span text);
 void thrift_begin(struct thrift *thrift, int16_t field); /* a struct */
-void thrift_end(struct thrift *thrift);                  /* of any struct, that at the top too */
+/* ends any struct, including the top-level one */
+void thrift_end(struct thrift *thrift);
 
 enum thrift_kind { THRIFT_I32 = 5, THRIFT_TEXT = 8, THRIFT_STRUCT = 12 };
 /* count elements follow: numbers, texts, or structs between thrift_element and thrift_end. */

@@ -698,7 +698,7 @@ void pg_pool_destroy(struct pg_pool *pool)
     mem_free(pool);
 }
 
-void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms)
+void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms)
 {
     pool->patience_ms = max_wait_ms;
 }

@@ -1,12 +1,11 @@
 /*
- * pg: the door to PostgreSQL (libpq): a pool of connections and one way to ask.
+ * pg: access to PostgreSQL: a pool of connections and queries in the context of a tenant.
  *
- * A tenant's query always travels with its tenant: pg_query sends set_config('app.tenant', …, true)
- * and the statement in one pipeline, which is one round trip and one implicit transaction, so that
- * row-level security sees the tenant and nothing leaks to the next user of the connection.
- * Statements are prepared once per connection, by their text; sql must be a string literal or live
- * as long as the process. Threads: a pool is shared; a connection belongs to the thread that took
- * it.
+ * pg_query sends set_config('app.tenant', …, true) and the statement in one pipeline, which is one
+ * round trip and one implicit transaction. So row-level security always sees the tenant, and the
+ * setting does not leak to the next user of the connection. Statements are prepared once per
+ * connection, by their text; sql must be a string literal or live as long as the process. Only pg.c
+ * includes libpq. Threads: a pool may be shared; a connection belongs to the thread that took it.
  */
 #ifndef LIB_IO_PG_H
 #define LIB_IO_PG_H
@@ -23,16 +22,16 @@ struct pg_watch;
 struct pg_connection;
 struct pg_result;
 
-/* For statements that belong to no tenant: SECURITY DEFINER look-ups, operator and background work.
- */
+/* For statements without a tenant: SECURITY DEFINER lookups, operators and background work. */
 #define PG_NO_TENANT INT64_C(0)
 
 enum pg_kind { PG_KIND_NULL, PG_KIND_TEXT, PG_KIND_I64, PG_KIND_BOOL, PG_KIND_BYTES };
 
 struct pg_value {
     enum pg_kind kind;
-    struct span bytes; /* TEXT: no NUL needed; a NUL inside is refused with ERR_INVALID */
-    int64_t number;    /* I64, BOOL */
+    /* TEXT: no NUL terminator needed; a NUL inside is refused with ERR_INVALID */
+    struct span bytes;
+    int64_t number; /* I64, BOOL */
 };
 
 #define PG_NULL ((struct pg_value){.kind = PG_KIND_NULL})
@@ -43,35 +42,36 @@ struct pg_value {
 #define PG_BYTES(span) ((struct pg_value){.kind = PG_KIND_BYTES, .bytes = (span)})
 
 /*
- * Opens connections lazily, at most max_connections; conninfo is libpq's (URL or key=value), role,
- * where not NULL, is set with SET ROLE on each new connection: that binds our own statements, not
- * hostile ones, which could RESET it. Takers past the maximum wait up to 5 s.
+ * Creates a pool that opens connections on demand, at most max_connections. conninfo is libpq's
+ * (URL or key=value). role, if not NULL, is set with SET ROLE on each new connection: that
+ * restricts our own statements, but not injected ones, which could RESET it. Callers beyond the
+ * maximum wait up to 5 s.
  */
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
 void pg_pool_destroy(struct pg_pool *pool);
 
 /*
- * From now on pg_take waits for a database that cannot be reached, at most max_wait_ms, for as long
- * as it has been away for a few seconds only: so long does it restart and recover. Nothing was
- * asked yet, so waiting is sound whatever the caller is about to do. Before the pool is shared.
+ * Makes pg_take wait for a database that cannot be reached, at most max_wait_ms, if it has been
+ * unreachable for only a few seconds, which is how long it takes to restart and recover. No
+ * statement was sent yet, so waiting is safe for any caller. Call it before the pool is shared.
  */
-void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms);
+void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms);
 
 /*
  * The circuit breaker of one database, for all pools of the process. A statement or an attempt to
- * connect of a pool that uses it is suspicious when it has received nothing for 0.4 s; then the
- * watch sends statements of its own over two connections that it keeps. Without a reply to either
- * within 1 s, nor a byte received meanwhile by any of the pools, the database counts as not
- * responding: all that wait give up, and pg_take fails at once, until a probe, several each second,
- * is replied to. So a statement that waits for a lock is not disturbed, and a database that hangs
- * costs a request less than 2 s.
+ * connect becomes suspicious when it has received nothing for 0.4 s; then the watch sends
+ * statements of its own over two connections that it keeps. If neither gets a reply within 1 s, and
+ * no pool receives a byte meanwhile, the database counts as not responding: all waiting calls give
+ * up, and pg_take fails at once, until a probe (several per second) gets a reply. So a statement
+ * that waits for a lock is not disturbed, and a database that hangs delays a request by less than 2
+ * s.
  *
- * An attempt to connect is given up when nothing moves for 1.4 s (1 s in a probe), and after 5 s in
+ * An attempt to connect is given up when no data moves for 1.4 s (1 s in a probe), and after 5 s in
  * any case; connect_timeout of conninfo replaces both (in a probe, up to 10 s). Before the first
  * reply to a probe of this process, a failure to connect is no evidence that the database hangs.
  *
- * report is called when that changes, on the watch's thread; or NULL. The watch is destroyed after
- * the pools that use it.
+ * report is called on the watch's thread when the state changes; it may be NULL. Destroy the watch
+ * after the pools that use it.
  */
 enum err_code pg_watch_create(const char *conninfo, void (*report)(bool is_responding),
                               struct pg_watch **ret_watch, struct err *err) MUST_USE;
@@ -79,45 +79,47 @@ void pg_watch_destroy(struct pg_watch *watch);
 bool pg_watch_is_responding(const struct pg_watch *watch);
 
 /*
- * How long this process waits for the reply to a statement (without this call, 60 s), and the watch
- * (NULL: none). A statement that waits for a lock for 10 s fails with ERR_BUSY. PostgreSQL ends
- * the statement 5 s later, so that none runs for nobody. A connection whose deadline has passed is
- * closed: ERR_DATABASE with err->is_disconnect. Before the pool is shared. pg_script has no
- * deadline.
+ * Sets how long this process waits for the reply to a statement (default 60 s), and the watch
+ * (NULL: none). A statement that waits for a lock for 10 s fails with ERR_BUSY. PostgreSQL ends a
+ * statement 5 s after the deadline, so that no abandoned statement keeps running. A connection
+ * whose deadline has passed is closed: ERR_DATABASE with err->is_disconnect. Call it before the
+ * pool is shared. pg_script has no deadline.
  */
 void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch);
 
 /*
- * How often the database has failed a user of this pool: could not be reached, broke a connection,
- * or failed at a statement by a fault of its own. Idle connections that it has closed meanwhile
- * count now. While the number stays, whatever was true of the database has not been refuted.
+ * The number of times the database has failed a user of this pool: it could not be reached, broke a
+ * connection, or failed a statement by an internal error. Idle connections that it has closed
+ * meanwhile are counted now. While the number is unchanged, earlier observations about the database
+ * still hold.
  */
 uint64_t pg_pool_failure_count(struct pg_pool *pool);
 
-/* How many connections there are at the moment, and how many of them nobody uses. */
+/* The numbers of open and of unused connections. */
 struct pg_pool_counts {
     int open;
     int idle;
 };
 struct pg_pool_counts pg_pool_counts(struct pg_pool *pool);
 
-/* A healthy connection for this thread; given back with pg_give. Handles: ERR_BUSY (all are in use
- * for too long), ERR_DATABASE (cannot connect). */
+/* Takes a working connection for this thread; return it with pg_give. Handles: ERR_BUSY (all are
+ * in use for too long), ERR_DATABASE (cannot connect). */
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,
                       struct err *err) MUST_USE;
-/* As pg_take, without waiting for a database that cannot be reached, nor for one of the connections
- * that are in use. */
+/* As pg_take, but waits neither for a database that cannot be reached nor for a connection in
+ * use. */
 enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
                               struct err *err) MUST_USE;
-/* The deadline of statements on this connection from now on, until it is given back. */
+/* Sets the deadline of statements on this connection until it is returned. */
 void pg_limit(struct pg_connection *connection, int statement_ms);
 /*
- * All statements on this connection together end by that moment of clock_monotonic_ns (0: none),
- * until it is given back: PostgreSQL ends the one that runs then, and later ones, COMMIT too, are
- * not sent. Both are ERR_BUSY, and the connection stays usable.
+ * Limits all statements on this connection together to a point in time of clock_monotonic_ns (0:
+ * none), until it is returned: PostgreSQL ends the statement that runs then, and later ones,
+ * including COMMIT, are not sent. Both fail with ERR_BUSY, and the connection stays usable.
  */
 void pg_limit_until(struct pg_connection *connection, int64_t deadline_ns);
-/* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */
+/* Returns a connection to its pool. An open transaction is rolled back; a broken connection is
+ * closed. NULL is a no-op. */
 void pg_give(struct pg_connection *connection);
 static inline void pg_cleanup(struct pg_connection **connection)
 {
@@ -126,16 +128,16 @@ static inline void pg_cleanup(struct pg_connection **connection)
 #define pg_auto __attribute__((cleanup(pg_cleanup))) struct pg_connection *
 
 /*
- * Runs one statement for a tenant (or PG_NO_TENANT); the result lives in arena. Inside a
- * transaction the tenant was given to pg_begin and tenant_id must be the same, or pg_begin was
- * given PG_NO_TENANT: then any is taken and none is set (operator and background work). Handles:
- * ERR_CONFLICT (unique or foreign key violation), ERR_BUSY (a deadlock or a serialisation failure:
- * err->is_rolled_back is set, and the transaction may be tried again at once; a lock or a statement
- * that took too long; too many connections), ERR_INVALID (a value that PostgreSQL refuses),
- * ERR_FORBIDDEN (row-level security), ERR_QUOTA (a function of ours raised
- * configuration_limit_exceeded: its message alone is err's), ERR_DATABASE (err->is_disconnect says
- * whether the connection broke, or the database failed by a fault of its own). The message of
- * PostgreSQL is for the log: err->public_text is set with each of them but ERR_QUOTA.
+ * Runs one statement for a tenant (or PG_NO_TENANT); the result is in arena. In a transaction,
+ * tenant_id must be the one given to pg_begin; if that was PG_NO_TENANT, any tenant_id is accepted
+ * and none is set (operators and background work). Handles: ERR_CONFLICT (unique or foreign key
+ * violation), ERR_BUSY (a deadlock or a serialisation failure: err->is_rolled_back is set, and the
+ * transaction may be retried at once; a lock or a statement that took too long; too many
+ * connections), ERR_INVALID (a value that PostgreSQL refuses), ERR_FORBIDDEN (row-level security),
+ * ERR_QUOTA (a function of ours raised configuration_limit_exceeded; err contains only its
+ * message), ERR_DATABASE (err->is_disconnect: the connection broke; otherwise an internal error of
+ * the database). PostgreSQL's message is for the log: err->public_text is set with every error
+ * except ERR_QUOTA.
  */
 enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
                        const struct pg_value *values, int value_count, struct arena *arena,
@@ -148,9 +150,9 @@ enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, cons
              (ret_result), (err))
 
 /*
- * pg_query for a statement whose result nobody reads: in a transaction it costs no round trip,
- * since it travels with the transaction's next pg_query or pg_commit, which then also reports its
- * failure. Outside of one it runs at once. arena and bytes in values must live until then.
+ * Queues a statement whose result is not needed. In a transaction it costs no round trip, since it
+ * is sent with the transaction's next pg_query or pg_commit, which then also reports its failure.
+ * Outside of a transaction it runs at once. arena and the bytes in values must live until then.
  */
 enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, const char *sql,
                        const struct pg_value *values, int value_count, struct arena *arena,
@@ -164,17 +166,17 @@ enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, cons
 enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id,
                        struct err *err) MUST_USE;
 /*
- * Handles what pg_query does, of queued statements too. After ERR_DATABASE it is not known whether
- * the transaction was committed (the connection broke, or the server stopped); after any other
- * error it was not.
+ * Commits the transaction. Handles the errors of pg_query, also of queued statements. After
+ * ERR_DATABASE it is unknown whether the transaction was committed (the connection broke, or the
+ * server stopped); after any other error it was not.
  */
 enum err_code pg_commit(struct pg_connection *connection, struct err *err) MUST_USE;
 void pg_rollback(struct pg_connection *connection);
 
 /*
- * The connection that conninfo (a URL or keywords) describes, as keywords without its password, and
- * that ("" for none): for the arguments of programs, which everybody on the machine may read.
- * Handles: ERR_INVALID.
+ * Splits conninfo (a URL or keywords) into keywords without the password, and the password ("" for
+ * none), for the arguments of programs, which every user of the machine can read. Handles:
+ * ERR_INVALID.
  */
 enum err_code pg_split_password(const char *conninfo, struct arena *arena,
                                 const char **ret_conninfo, const char **ret_password,
@@ -185,7 +187,7 @@ enum err_code pg_script(struct pg_connection *connection, const char *sql,
                         struct err *err) MUST_USE;
 
 int pg_row_count(const struct pg_result *result);
-/* Rows that INSERT, UPDATE or DELETE touched. */
+/* The number of rows that INSERT, UPDATE or DELETE affected. */
 int64_t pg_affected(const struct pg_result *result);
 bool pg_is_null(const struct pg_result *result, int row, int column);
 /* Borrowed from the result's arena. NULL reads as "", 0, false and the empty span. */

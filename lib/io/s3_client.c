@@ -87,8 +87,8 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
     *request = (struct s3_request){.action = action,
                                    .method = method,
                                    .key = key,
-                                   .max_answer_bytes = ERROR_MAX_BYTES,
-                                   .answer_fd = HTTP_CLIENT_NO_FD};
+                                   .max_response_bytes = ERROR_MAX_BYTES,
+                                   .response_fd = HTTP_CLIENT_NO_FD};
 }
 
 static enum err_code take_connection(struct s3_client *client, struct http_client **ret_connection,
@@ -217,7 +217,7 @@ static void prepare(struct try *try, const struct s3_client *client,
 }
 
 enum err_code s3_client_failure(const struct s3_client *client, const struct s3_request *request,
-                                const struct http_client_answer *answer, struct err *err)
+                                const struct http_client_response *answer, struct err *err)
 {
     return s3_failure_describe(&client->settings, request, answer, err);
 }
@@ -280,26 +280,26 @@ static enum err_code fail_slow(const struct s3_request *request, struct err *err
  * Refuses a response before its body when that would be longer than is allowed, or could be
  * endless. Objects have a length; the responses without one are short and read into memory.
  */
-static bool is_of_bounded_length(void *context, const struct http_client_answer *answer,
-                                 uint64_t *max_answer_bytes)
+static bool is_of_bounded_length(void *context, const struct http_client_response *answer,
+                                 uint64_t *max_response_bytes)
 {
     struct transfer_watch *watch = context;
     const struct s3_request *request = watch->request;
     const bool is_success = answer->status >= 200 && answer->status <= 299;
-    const struct span length = http_client_answer_field(answer, "Content-Length");
+    const struct span length = http_client_response_field(answer, "Content-Length");
     uint64_t size;
     if (!is_success)
-        *max_answer_bytes = ERROR_MAX_BYTES;
+        *max_response_bytes = ERROR_MAX_BYTES;
     if (strcmp(request->method, "HEAD") == 0)
         return true;
-    watch->is_too_large = length.size ? !span_parse_u64(length, &size) || size > *max_answer_bytes
-                                      : is_success && request->answer_fd != HTTP_CLIENT_NO_FD;
+    watch->is_too_large = length.size ? !span_parse_u64(length, &size) || size > *max_response_bytes
+                                      : is_success && request->response_fd != HTTP_CLIENT_NO_FD;
     return !watch->is_too_large;
 }
 
 /* Another try would bring the same. */
-static enum err_code fail_large(const struct s3_request *request, struct http_client_answer *answer,
-                                struct err *err)
+static enum err_code fail_large(const struct s3_request *request,
+                                struct http_client_response *answer, struct err *err)
 {
     answer->was_too_large = true;
     err_set(err, ERR_BUSY,
@@ -312,7 +312,7 @@ static enum err_code fail_large(const struct s3_request *request, struct http_cl
 
 static enum err_code send_prepared(struct s3_client *client, const struct try *try,
                                    const struct s3_request *request,
-                                   struct http_client_answer *answer, struct err *err)
+                                   struct http_client_response *answer, struct err *err)
 {
     struct http_client *connection;
     struct http_client_request http;
@@ -321,10 +321,11 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     http.field_count = try->field_count;
     http.body_kind = request->body.size ? HTTP_CLIENT_BODY_BYTES : HTTP_CLIENT_BODY_NONE;
     http.body = request->body;
-    http.answer_fd = request->answer_fd;
-    http.max_answer_bytes =
-        request->max_answer_bytes < ERROR_MAX_BYTES ? ERROR_MAX_BYTES : request->max_answer_bytes;
-    uint64_t most_bytes = http.max_answer_bytes + request->body.size;
+    http.response_fd = request->response_fd;
+    http.max_response_bytes = request->max_response_bytes < ERROR_MAX_BYTES
+                                  ? ERROR_MAX_BYTES
+                                  : request->max_response_bytes;
+    uint64_t most_bytes = http.max_response_bytes + request->body.size;
     http.deadline_ms = request->deadline_ms
                            ? request->deadline_ms
                            : client->settings.connect_timeout_ms +
@@ -361,12 +362,12 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
 }
 
 static enum err_code try_once(struct s3_client *client, const struct s3_request *request,
-                              const char *payload_hash, struct http_client_answer *answer,
+                              const char *payload_hash, struct http_client_response *answer,
                               struct err *err)
 {
     struct try try = {0};
-    if (request->answer_fd != HTTP_CLIENT_NO_FD &&
-        (ftruncate(request->answer_fd, 0) || lseek(request->answer_fd, 0, SEEK_SET)))
+    if (request->response_fd != HTTP_CLIENT_NO_FD &&
+        (ftruncate(request->response_fd, 0) || lseek(request->response_fd, 0, SEEK_SET)))
         return err_set_errno(err, ERR_IO, "emptying the copy of an object");
     buf_init(&try.url, URL_MAX_BYTES);
     buf_init(&try.authorization, AUTHORIZATION_MAX_BYTES);
@@ -382,7 +383,7 @@ static enum err_code try_once(struct s3_client *client, const struct s3_request 
         return code;
     if (answer->status < 200 || answer->status > 299)
         return s3_client_failure(client, request, answer, err);
-    if (answer->answer_bytes > request->max_answer_bytes)
+    if (answer->answer_bytes > request->max_response_bytes)
         return fail_large(request, answer, err);
     return request->check ? request->check(request->check_context, answer, err) : ERR_NONE;
 }
@@ -393,7 +394,7 @@ static bool is_worth_another_try(enum err_code code)
 }
 
 /* Between half of it and all of it, so that the nodes of a store do not come back in step. */
-static int64_t pause_ms(int tries, const struct http_client_answer *answer)
+static int64_t pause_ms(int tries, const struct http_client_response *answer)
 {
     int64_t full = FIRST_PAUSE_MS;
     for (int i = 1; i < tries && full < MAX_PAUSE_MS; i++)
@@ -427,7 +428,7 @@ static bool is_long_away(struct s3_client *client, bool has_failed)
 }
 
 enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
-                             struct http_client_answer *answer, struct err *err)
+                             struct http_client_response *answer, struct err *err)
 {
     uint8_t hash[DIGEST_BYTES];
     char payload_hash[DIGEST_HEX_BYTES];
@@ -467,12 +468,12 @@ static bool probe(void *context, int index, int64_t deadline_ms)
 {
     struct s3_client *client = context;
     const struct wait_limit wait_limit = {.is_cancelled = &client->is_ending};
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     struct s3_request request;
     struct err err;
     uint8_t hash[DIGEST_BYTES];
     char payload_hash[DIGEST_HEX_BYTES];
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     s3_request_init(&request, "probe", "GET", "perfolio-watch");
     request.deadline_ms = deadline_ms;
     request.wait_limit = &wait_limit;

@@ -122,10 +122,10 @@ static enum err_code code_of_status(int status, bool is_head)
     }
 }
 
-static void append_clock_advice(struct buf *text, const struct http_client_answer *answer)
+static void append_clock_advice(struct buf *text, const struct http_client_response *answer)
 {
     char here[CLOCK_TEXT_BYTES], there[64];
-    copy_clean(there, sizeof(there), http_client_answer_field(answer, "Date"));
+    copy_clean(there, sizeof(there), http_client_response_field(answer, "Date"));
     buf_printf(text,
                "the clocks differ too much: here it is %s, at the server %s; set this machine's "
                "clock (NTP)",
@@ -134,10 +134,10 @@ static void append_clock_advice(struct buf *text, const struct http_client_answe
 
 static void append_region_advice(struct buf *text, const struct s3_settings *settings,
                                  const struct failure *failure,
-                                 const struct http_client_answer *answer)
+                                 const struct http_client_response *answer)
 {
     char region[64];
-    copy_clean(region, sizeof(region), http_client_answer_field(answer, "x-amz-bucket-region"));
+    copy_clean(region, sizeof(region), http_client_response_field(answer, "x-amz-bucket-region"));
     const char *right = region[0] ? region : failure->region;
     if (right[0] && strcmp(right, settings->region) != 0)
         buf_printf(text, "the bucket is in the region %s, not %s; set the region to %s", right,
@@ -151,7 +151,7 @@ static void append_region_advice(struct buf *text, const struct s3_settings *set
 
 static void append_advice(struct buf *text, enum advice advice, const struct s3_settings *settings,
                           const struct s3_request *request, const struct failure *failure,
-                          const struct http_client_answer *answer)
+                          const struct http_client_response *answer)
 {
     switch (advice) {
     case ADVICE_ACCESS_KEY:
@@ -191,7 +191,7 @@ static void append_advice(struct buf *text, enum advice advice, const struct s3_
 
 enum err_code s3_failure_describe(const struct s3_settings *settings,
                                   const struct s3_request *request,
-                                  const struct http_client_answer *answer, struct err *err)
+                                  const struct http_client_response *answer, struct err *err)
 {
     struct failure failure = {0};
     struct err ignored;

@@ -1,5 +1,5 @@
 /*
- * s3_settings: the options of an S3 store, checked, completed and copied; for s3_*.c alone.
+ * s3_settings: the options of an S3 store, checked, completed and copied. Private to s3_*.c.
  */
 #ifndef LIB_IO_S3_SETTINGS_H
 #define LIB_IO_S3_SETTINGS_H
@@ -8,8 +8,8 @@
 
 struct s3_settings {
     const char *scheme; /* "https" or "http" */
-    char *host;         /* as in the Host field: with the bucket unless is_path_style, without the
-                         * scheme's own port */
+    /* value of the Host field: includes the bucket unless is_path_style; no default port */
+    char *host;
     char *bucket;
     char *prefix; /* "" or ending in "/" */
     char *region;
@@ -22,7 +22,7 @@ struct s3_settings {
     int read_timeout_s;
 };
 
-/* Handles: ERR_INVALID. After a failure, too, s3_settings_fini is due. */
+/* Handles: ERR_INVALID. Call s3_settings_fini also after a failure. */
 enum err_code s3_settings_init(struct s3_settings *settings,
                                const struct object_s3_options *options, struct err *err) MUST_USE;
 void s3_settings_fini(struct s3_settings *settings);

@@ -20,7 +20,7 @@ static size_t prefix_size(struct span text, size_t size)
 struct span long_string_cut(struct arena *arena, struct span text, size_t max_bytes,
                             uint32_t *cut_count)
 {
-    assert(max_bytes >= LONG_STRING_LEAST_BYTES);
+    assert(max_bytes >= LONG_STRING_MIN_BYTES);
     if (text.size <= max_bytes)
         return text;
     uint8_t hash[DIGEST_BYTES];

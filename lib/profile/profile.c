@@ -85,8 +85,8 @@ struct profile_limits profile_limits_resolve(const struct profile_limits *limits
         resolved.memory_bytes = UINT64_C(1) << 30;
     if (resolved.string_bytes == 0)
         resolved.string_bytes = LONG_STRING_DEFAULT_BYTES;
-    if (resolved.string_bytes < LONG_STRING_LEAST_BYTES)
-        resolved.string_bytes = LONG_STRING_LEAST_BYTES;
+    if (resolved.string_bytes < LONG_STRING_MIN_BYTES)
+        resolved.string_bytes = LONG_STRING_MIN_BYTES;
     return resolved;
 }
 

@@ -1,14 +1,14 @@
 /*
- * profile: the in-memory profile that every format is decoded to and every report is made from.
+ * profile: the in-memory profile. Every format is decoded to it and every report is made from it.
  *
- * The model is pprof's (github.com/google/pprof, proto/profile.proto), as flat arrays with indexes
- * in place of ids. A profile is immutable once built and may then be read by any number of threads.
- * Everything it points to, itself included, lives in its arena; string bytes may also lie in an
- * input buffer that the arena keeps.
+ * The model is that of pprof (github.com/google/pprof, proto/profile.proto), as flat arrays with
+ * indexes in place of ids. A profile is immutable once built and may then be read by any number of
+ * threads. The profile and everything it points to are in its arena; string bytes may also be in an
+ * input buffer that the arena owns.
  *
- * Strings are canonical: string 0 is "", and equal strings have equal indexes, so that grouping by
- * name compares integers. PROFILE_NONE stands for "no mapping" and "no function".
- * Stacks are leaf first; the lines of a location are inlined calls, leaf first too.
+ * Strings are canonical: string 0 is "", and equal strings have equal indexes, so grouping by name
+ * compares integers. PROFILE_NONE means "no mapping" or "no function". Stacks are leaf first; the
+ * lines of a location are inlined calls, also leaf first.
  */
 #ifndef LIB_PROFILE_PROFILE_H
 #define LIB_PROFILE_PROFILE_H
@@ -23,27 +23,28 @@ struct arena;
 
 #define PROFILE_NONE UINT32_MAX
 
-/* Limits at the door: what one decoded profile may hold. 0 in any field means its default. */
+/* Limits of one decoded profile. 0 in any field means its default. */
 struct profile_limits {
-    size_t raw_bytes;      /* after decompression; default 256 MiB */
-    size_t json_bytes;     /* for formats that are JSON, whose tree costs about ten times; 64 MiB */
-    uint32_t sample_count; /* default 8 Mi */
-    uint32_t stack_depth;  /* default 65,536 locations in one sample */
+    size_t raw_bytes; /* after decompression; default 256 MiB */
+    /* for JSON formats, whose parse tree takes about ten times the size; 64 MiB */
+    size_t json_bytes;
+    uint32_t sample_count;  /* default 8 Mi */
+    uint32_t stack_depth;   /* default 65,536 locations in one sample */
     uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
     uint64_t memory_bytes;  /* of the decoded profile; default 1 GiB */
-    /* Of one string (a name, a file, the text of a label): longer ones are cut as
+    /* Of one string (a name, a file, the text of a label); longer ones are truncated as
      * lib/profile/long_string.h describes. Default 16 KiB. */
     size_t string_bytes;
-    /* Compressed input may expand to so many times its size, or to COMPRESS_RATIO_FLOOR_BYTES where
-     * that is more (lib/base/compress.h). 0: no limit. */
+    /* Compressed input may expand to this multiple of its size, or to COMPRESS_RATIO_FLOOR_BYTES
+     * if that is more (lib/base/compress.h). 0: no limit. */
     uint32_t expansion_ratio;
-    const char *expansion_setting; /* its name, for messages; NULL: none is named */
-    /* The bytes were accepted before and are stored: text that is refused by now as that of another
-     * tool, or since too few lines are stacks, is read as it was then. */
+    const char *expansion_setting; /* name of that setting, for messages; NULL: none */
+    /* The bytes are stored, so they were accepted before. Text that would be refused today
+     * (another tool's format, too few lines that are stacks) is decoded as it was then. */
     bool was_accepted;
 };
 
-/* limits with every 0 replaced by its default; NULL: all defaults. */
+/* Returns limits with every 0 replaced by its default; NULL: all defaults. */
 struct profile_limits profile_limits_resolve(const struct profile_limits *limits);
 
 struct profile_value_type {
@@ -80,14 +81,14 @@ struct profile_location {
     uint64_t address;
     uint32_t mapping; /* or PROFILE_NONE */
     uint32_t first_line;
-    uint32_t line_count; /* 0: not symbolised */
+    uint32_t line_count; /* 0: not symbolized */
     bool is_folded;
-    bool is_named_later; /* its lines are of a symbol table and not those it came with */
+    bool is_named_later; /* its lines come from a symbol table, not from the sender */
 };
 
 struct profile_label {
     uint32_t key;
-    uint32_t text; /* 0 with a numeric label */
+    uint32_t text; /* 0 for a numeric label */
     int64_t number;
     uint32_t unit; /* of number */
     bool is_numeric;
@@ -102,7 +103,8 @@ struct profile {
     const struct profile_function *functions;
     const struct profile_line *lines;
     const struct profile_location *locations;
-    /* As they came, of the same numbers, whose lines are in lines; NULL: none is_named_later. */
+    /* The locations before symbolization, with the same indexes; their lines are in lines. NULL:
+     * no location is_named_later. */
     const struct profile_location *sent_locations;
     const uint32_t *comments; /* strings */
     uint32_t string_count;
@@ -130,22 +132,22 @@ struct profile {
     uint32_t keep_frames;         /* string */
     uint32_t default_sample_type; /* string */
     uint32_t doc_url;             /* string */
-    uint32_t warning;             /* string: what of the input the decoder had to leave out */
-    uint32_t cut_string_count;    /* strings that were longer than the limit */
+    uint32_t warning;             /* string: the parts of the input that the decoder left out */
+    uint32_t cut_string_count;    /* strings that exceeded the limit and were truncated */
 };
 
-/* Frees the profile and all it points to; NULL is a no-op. */
+/* Frees the profile and everything it points to; NULL is a no-op. */
 void profile_destroy(struct profile *profile);
 
-/* A view of count samples from first on, with all tables; borrowed as long as the profile lives,
- * and not to be destroyed. */
+/* A profile of count samples starting with first, with all tables. It borrows from profile and
+ * must not be destroyed. */
 struct profile profile_samples(const struct profile *profile, uint32_t first, uint32_t count);
 
-/* For whoever has just made the profile and has shown it to nobody yet: adds comments behind those
- * that are there. Texts are copied. */
+/* Appends comments, which are copied. Only the thread that has just made the profile may call
+ * it, before any other thread reads it. */
 void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count);
-/* Likewise: a mapping changes places with the first one, which pprof's tools take for the main
- * program. */
+/* Swaps a mapping with the first one, which pprof's tools take for the main program. The same
+ * restriction applies. */
 void profile_put_mapping_first(struct profile *profile, uint32_t mapping);
 
 static inline struct span profile_string(const struct profile *profile, uint32_t string)
@@ -154,30 +156,29 @@ static inline struct span profile_string(const struct profile *profile, uint32_t
 }
 
 /*
- * The value type that text names: the first whose type equals it, or else a decimal index; empty
- * text asks for the default (default_sample_type, else the last one, as pprof does). Handles:
- * ERR_INVALID, whose message lists what there is.
+ * Finds the value type that text names: the first whose type equals it, else the one with that
+ * decimal index. Empty text means the default (default_sample_type, else the last one, as in
+ * pprof). Handles: ERR_INVALID; the message lists the types of the profile.
  */
 enum err_code profile_find_value_type(const struct profile *profile, struct span text,
                                       uint32_t *ret_index, struct err *err) MUST_USE;
 
 /*
- * Appends the name of a value type as people see it on the page, in messages and in tables: its own
- * or, where the profile gives it none, "type 0 (nanoseconds)", by the index that
- * profile_find_value_type takes.
+ * Appends the name of a value type for pages, messages and tables: its own name or, if it has none,
+ * "type 0 (nanoseconds)", with the index that profile_find_value_type takes.
  */
 void profile_append_type_name(const struct profile *profile, uint32_t index, struct buf *text);
 
 /*
- * Values are added, whether in a report or a summary, only as long as their magnitudes together
- * stay below INT64_MAX: then whatever is summed of them, in any order, is exact. Adds the magnitude
- * of value; false when that is too much, and from then on.
+ * Adds the magnitude of value to *magnitude. Values may be summed, in a report or a summary, only
+ * while their magnitudes together are below INT64_MAX; then any sum of them, in any order, is
+ * exact. Returns false when that limit is reached, and from then on.
  */
 static inline bool profile_can_add(uint64_t *magnitude, int64_t value)
 {
     if (*magnitude >= INT64_MAX)
         return false;
-    /* At most 2^63 are added to less than that. */
+    /* *magnitude is below INT64_MAX and at most 2^63 is added, so this does not overflow. */
     *magnitude += value < 0 ? -(uint64_t)value : (uint64_t)value;
     return *magnitude < INT64_MAX;
 }

@@ -11,7 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* An array on the heap while it grows. */
+/* A growing array on the heap. */
 struct list {
     void *items;
     size_t count;
@@ -28,8 +28,8 @@ struct profile_builder {
     struct profile_limits limits;
     struct profile *fields;
     struct arena *arena;      /* the profile's; strings are copied into it at once */
-    struct arena *keys;       /* bytes that the maps look at */
-    const char *passed_limit; /* what there is too much of */
+    struct arena *keys;       /* bytes that the maps reference */
+    const char *passed_limit; /* the limit that was exceeded */
     uint64_t passed_value;
     uint64_t memory_bytes;
     uint64_t followed_entries;
@@ -49,7 +49,7 @@ struct profile_builder {
     struct list labels;
     struct list label_start;
     struct list hashes; /* per sample */
-    uint32_t *slots;    /* samples by hash; PROFILE_NONE is free */
+    uint32_t *slots;    /* samples by hash; PROFILE_NONE is a free slot */
     uint64_t slot_count;
     uint64_t seed;
 };
@@ -72,7 +72,7 @@ static void *list_grow(struct list *list, size_t count, size_t size)
 #define list_add(list, type, value) (*(type *)list_grow((list), 1, sizeof(type)) = (value))
 #define list_at(list, type, index) (((type *)(list)->items)[index])
 
-/* A copy of the list in the arena, which the finished profile keeps. */
+/* Copies the list to the arena of the finished profile. */
 static void *list_take(const struct list *list, struct arena *arena, size_t size)
 {
     void *copy = arena_alloc_raw(arena, list->count, size);
@@ -101,13 +101,13 @@ bool profile_builder_failed(const struct profile_builder *builder)
     return builder->passed_limit != NULL;
 }
 
-/* MAP_ABSENT when the table has no such key. */
+/* MAP_ABSENT if the table has no such key. */
 static uint32_t table_find(const struct table *table, const void *key, size_t size)
 {
     return map_bytes_find(&table->by_key, span_of(key, size));
 }
 
-/* The caller adds the entry itself to table->list. */
+/* Adds a key; the caller adds the entry to table->list. */
 static uint32_t table_add_key(struct profile_builder *builder, struct table *table, const void *key,
                               size_t size)
 {
@@ -259,7 +259,7 @@ uint32_t profile_builder_mapping(struct profile_builder *builder,
     return index;
 }
 
-/* Lines without a function say nothing, and pprof's readers refuse them. */
+/* Adds lines. Lines without a function contain nothing, and pprof's readers reject them. */
 static uint32_t add_lines(struct profile_builder *builder, const struct profile_line *lines,
                           uint32_t line_count)
 {
@@ -377,7 +377,7 @@ static void grow_slots(struct profile_builder *builder)
     }
 }
 
-/* The slot of the sample, or the free one where it belongs. */
+/* The slot of an equal sample, or the free slot where it belongs. */
 static uint32_t *find_slot(const struct profile_builder *builder, uint64_t hash,
                            const uint32_t *stack, size_t depth, const struct profile_label *labels,
                            size_t label_count)
@@ -392,7 +392,7 @@ static uint32_t *find_slot(const struct profile_builder *builder, uint64_t hash,
     }
 }
 
-/* False, and nothing is changed, if a sum would pass int64. */
+/* Adds values to a sample. Returns false without a change if a sum would overflow int64. */
 static bool add_values(struct profile_builder *builder, uint32_t sample, const int64_t *values)
 {
     size_t count = builder->value_types.count;
@@ -436,7 +436,7 @@ static void append_sample(struct profile_builder *builder, uint64_t hash, const 
     list_add(&builder->hashes, uint64_t, hash);
 }
 
-/* Labels are compared as bytes: no padding may differ, and no field that does not count. */
+/* Labels are compared as bytes, so padding and unused members must be zero. */
 static struct profile_label clean_label(const struct profile_label *label)
 {
     struct profile_label clean;
@@ -525,7 +525,7 @@ struct profile *profile_builder_fields(struct profile_builder *builder)
     return builder->fields;
 }
 
-/* ---- the end ---- */
+/* ---- finishing ---- */
 
 static void fill_profile(struct profile_builder *builder, struct profile *profile)
 {

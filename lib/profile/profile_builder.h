@@ -1,14 +1,15 @@
 /*
- * profile_builder: makes a struct profile out of names, frames and samples as they come.
+ * profile_builder: builds a struct profile from names, frames and samples.
  *
- * For the formats that have no tables of their own, and for merging. Everything is interned: equal
- * strings, functions, mappings and locations get one index, and samples with the same stack and
- * the same labels are added up (unless the sum would pass int64: then they stay two samples).
- * Indexes given out are those of the finished profile. The order of everything is that of first
- * use, so the result depends on the input alone.
+ * For formats that have no tables of their own, and for merging. Everything is interned: equal
+ * strings, functions, mappings and locations get one index, and the values of samples with the same
+ * stack and the same labels are added (unless the sum would overflow int64; then they stay two
+ * samples). The indexes that the functions return are those of the finished profile. Entries are in
+ * order of first use, so the result depends on the input only.
  *
- * A builder that passes a limit remembers it and goes on harmlessly, so that a parser may check
- * once: profile_builder_failed after each line or so, or only profile_builder_take at the end.
+ * When a limit is exceeded, the builder stores the error and ignores further input, so that a
+ * parser may check once: profile_builder_failed after each line, or only profile_builder_take at
+ * the end.
  *
  *   struct profile_builder *builder = profile_builder_create(limits);
  *   profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
@@ -26,7 +27,7 @@
 
 struct profile_builder;
 
-/* limits may be NULL for the defaults and is copied. */
+/* limits may be NULL for the defaults; they are copied. */
 struct profile_builder *profile_builder_create(const struct profile_limits *limits);
 void profile_builder_destroy(struct profile_builder *builder); /* NULL is a no-op */
 
@@ -37,15 +38,15 @@ static inline void profile_builder_cleanup(struct profile_builder **builder)
 #define profile_builder_auto                                                                       \
     __attribute__((cleanup(profile_builder_cleanup))) struct profile_builder *
 
-/* True once a limit was passed; profile_builder_take will then say which. */
+/* True once a limit was exceeded; profile_builder_take then returns the error. */
 bool profile_builder_failed(const struct profile_builder *builder);
 
-/* All value types are added before the first sample. */
+/* Adds a value type. All of them are added before the first sample. */
 void profile_builder_add_value_type(struct profile_builder *builder, struct span type,
                                     struct span unit);
-/* Copies text. 0 for "". */
+/* Copies text. Returns 0 for "". */
 uint32_t profile_builder_string(struct profile_builder *builder, struct span text);
-/* PROFILE_NONE: it is not there. */
+/* PROFILE_NONE: the string is absent. */
 uint32_t profile_builder_find_string(const struct profile_builder *builder, struct span text);
 uint32_t profile_builder_function(struct profile_builder *builder,
                                   const struct profile_function *function);
@@ -56,11 +57,11 @@ uint32_t profile_builder_location(struct profile_builder *builder,
                                   const struct profile_location *location,
                                   const struct profile_line *lines, uint32_t line_count);
 
-/* While it is held what is not in its tables of functions, mappings and locations is not added
- * either: those above return PROFILE_NONE for it. */
+/* While is_held is set, the three functions above find existing entries but add none: for a new
+ * entry they return PROFILE_NONE. */
 void profile_builder_hold(struct profile_builder *builder, bool is_held);
 
-/* How many entries its tables have. */
+/* The numbers of entries in the builder's tables. */
 struct profile_builder_counts {
     uint32_t strings;
     uint32_t functions;
@@ -69,16 +70,16 @@ struct profile_builder_counts {
 };
 struct profile_builder_counts profile_builder_count(const struct profile_builder *builder);
 
-/* Gives a location of one line another address and line (NULL: the same): for a name that is known
- * late. It stays apart from a location that it is equal to thereby. */
+/* Changes the address and line (NULL: unchanged) of a location with one line, for names that
+ * become known late. The location stays separate even if it becomes equal to another. */
 void profile_builder_replace_location(struct profile_builder *builder, uint32_t location,
                                       uint64_t address, const struct profile_line *line);
 
-/* A frame as text formats know it: one location with one line. */
+/* A frame of a text format: one location with one line. */
 struct profile_builder_frame {
     struct span name;
     struct span filename;   /* may be empty */
-    struct span mapping;    /* file name of the binary; may be empty: no mapping */
+    struct span mapping;    /* file name of the binary; empty: no mapping */
     uint64_t address;       /* 0: unknown */
     int64_t line;           /* 0: unknown */
     int64_t column;         /* 0: unknown */
@@ -98,27 +99,27 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
                                 size_t depth, const int64_t *values,
                                 const struct profile_label *labels, size_t label_count);
 /*
- * For decoders that follow a tree from each node to its root, which few bytes can make long: all
- * entries followed, those of stacks that were known already too, count against
- * limits.stack_entries.
+ * Adds count to the stack entries that limits.stack_entries limits. For decoders that follow a tree
+ * from each node to its root: a few bytes of input can make such a walk long, even if the stack is
+ * known already.
  */
 void profile_builder_count_entries(struct profile_builder *builder, uint64_t count);
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
-/* "2 lines were skipped: <why>", as a comment and as the profile's warning; nothing for 0. */
+/* Records "2 lines were skipped: <why>" as a comment and as the profile's warning; nothing for
+ * 0. */
 void profile_builder_note_skipped(struct profile_builder *builder, size_t line_count,
                                   const char *why);
 
 /*
- * The single fields, to be set at any time before profile_builder_take: period_type, period,
+ * The single fields, which may be set at any time before profile_builder_take: period_type, period,
  * time_ns, duration_ns, drop_frames, keep_frames, default_sample_type and doc_url; strings are the
- * builder's. Nothing else of the profile may be touched.
+ * builder's. Other members must not be changed.
  */
 struct profile *profile_builder_fields(struct profile_builder *builder);
 
 /*
- * Finishes; the caller destroys *ret_profile and, still, the builder, which takes no more
- * afterwards.
- * Handles: ERR_TOO_LARGE (the limit that was passed), ERR_INVALID (no value type).
+ * Finishes the profile. The caller destroys *ret_profile, and also the builder, which accepts no
+ * more input. Handles: ERR_TOO_LARGE (the limit that was exceeded), ERR_INVALID (no value type).
  */
 enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,
                                    struct err *err) MUST_USE;

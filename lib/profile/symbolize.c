@@ -7,18 +7,18 @@
 
 #include <string.h>
 
-/* One location to be asked. */
+/* A location to be resolved. */
 struct wanted {
     uint32_t mapping;
     uint32_t location;
 };
 
-/* The new tables; arrays of the old ones are copied once something is added. */
-struct naming {
+/* The new tables. Arrays of the old profile are copied when the first entry is added. */
+struct named_tables {
     const struct profile *profile;
     struct arena *arena;
     struct profile *named;
-    struct map_bytes strings; /* of named; filled with the first name */
+    struct map_bytes strings; /* of named; filled when the first name is added */
     struct map_bytes functions;
     struct span *string;
     struct profile_function *function;
@@ -30,7 +30,7 @@ struct naming {
     uint32_t line_capacity;
 };
 
-/* ---- which ---- */
+/* ---- selecting locations ---- */
 
 static bool has_name(const struct profile *profile, const struct profile_location *location)
 {
@@ -66,7 +66,7 @@ static bool is_wanted(const struct profile *profile, enum symbolize_scope scope,
                                             location->address && !has_place(profile, location));
 }
 
-/* In the order of mappings. */
+/* Lists the wanted locations in the order of mappings. */
 static uint32_t find_wanted(const struct profile *profile, enum symbolize_scope scope,
                             struct arena *arena, struct wanted **ret_wanted)
 {
@@ -90,8 +90,8 @@ static uint32_t find_wanted(const struct profile *profile, enum symbolize_scope 
 
 /* ---- the new tables ---- */
 
-static void *copy(struct arena *arena, const void *from, uint32_t count, uint32_t capacity,
-                  size_t size)
+static void *copy_array(struct arena *arena, const void *from, uint32_t count, uint32_t capacity,
+                        size_t size)
 {
     uint8_t *to = (uint8_t *)arena_new(arena, uint8_t, capacity * size);
     if (count)
@@ -99,112 +99,119 @@ static void *copy(struct arena *arena, const void *from, uint32_t count, uint32_
     return to;
 }
 
-static void begin(struct naming *naming)
+static void begin(struct named_tables *named_tables)
 {
-    const struct profile *profile = naming->profile;
-    naming->string_capacity = profile->string_count + 64;
-    naming->function_capacity = profile->function_count + 64;
-    naming->line_capacity = profile->line_count + 64;
-    naming->string = copy(naming->arena, profile->strings, profile->string_count,
-                          naming->string_capacity, sizeof(*naming->string));
-    naming->function = copy(naming->arena, profile->functions, profile->function_count,
-                            naming->function_capacity, sizeof(*naming->function));
-    naming->line = copy(naming->arena, profile->lines, profile->line_count, naming->line_capacity,
-                        sizeof(*naming->line));
-    naming->location = copy(naming->arena, profile->locations, profile->location_count,
-                            profile->location_count, sizeof(*naming->location));
-    naming->mapping = copy(naming->arena, profile->mappings, profile->mapping_count,
-                           profile->mapping_count, sizeof(*naming->mapping));
-    map_bytes_init(&naming->strings, profile->string_count);
+    const struct profile *profile = named_tables->profile;
+    named_tables->string_capacity = profile->string_count + 64;
+    named_tables->function_capacity = profile->function_count + 64;
+    named_tables->line_capacity = profile->line_count + 64;
+    named_tables->string = copy_array(named_tables->arena, profile->strings, profile->string_count,
+                                      named_tables->string_capacity, sizeof(*named_tables->string));
+    named_tables->function =
+        copy_array(named_tables->arena, profile->functions, profile->function_count,
+                   named_tables->function_capacity, sizeof(*named_tables->function));
+    named_tables->line = copy_array(named_tables->arena, profile->lines, profile->line_count,
+                                    named_tables->line_capacity, sizeof(*named_tables->line));
+    named_tables->location =
+        copy_array(named_tables->arena, profile->locations, profile->location_count,
+                   profile->location_count, sizeof(*named_tables->location));
+    named_tables->mapping =
+        copy_array(named_tables->arena, profile->mappings, profile->mapping_count,
+                   profile->mapping_count, sizeof(*named_tables->mapping));
+    map_bytes_init(&named_tables->strings, profile->string_count);
     for (uint32_t i = 0; i < profile->string_count; i++)
-        map_bytes_add(&naming->strings, profile->strings[i], i);
+        map_bytes_add(&named_tables->strings, profile->strings[i], i);
 }
 
-static void *room(struct naming *naming, void *array, uint32_t count, uint32_t *capacity,
-                  size_t size)
+static void *room(struct named_tables *named_tables, void *array, uint32_t count,
+                  uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
     *capacity *= 2;
-    return copy(naming->arena, array, count, *capacity, size);
+    return copy_array(named_tables->arena, array, count, *capacity, size);
 }
 
-/* Strings are canonical: an equal one is the same. */
-static uint32_t add_string(struct naming *naming, struct span text)
+/* Strings are canonical: returns the existing string if it is equal. */
+static uint32_t add_string(struct named_tables *named_tables, struct span text)
 {
-    const uint32_t known = map_bytes_find(&naming->strings, text);
+    const uint32_t known = map_bytes_find(&named_tables->strings, text);
     if (known != MAP_ABSENT)
         return known;
-    struct profile *named = naming->named;
-    naming->string = room(naming, naming->string, named->string_count, &naming->string_capacity,
-                          sizeof(*naming->string));
-    const struct span kept = span_of(arena_strndup(naming->arena, text.data, text.size), text.size);
-    naming->string[named->string_count] = kept;
-    return map_bytes_add(&naming->strings, kept, named->string_count++);
+    struct profile *named = named_tables->named;
+    named_tables->string = room(named_tables, named_tables->string, named->string_count,
+                                &named_tables->string_capacity, sizeof(*named_tables->string));
+    const struct span kept =
+        span_of(arena_strndup(named_tables->arena, text.data, text.size), text.size);
+    named_tables->string[named->string_count] = kept;
+    return map_bytes_add(&named_tables->strings, kept, named->string_count++);
 }
 
-static uint32_t add_function(struct naming *naming, const struct symbolize_frame *frame)
+static uint32_t add_function(struct named_tables *named_tables, const struct symbolize_frame *frame)
 {
-    struct profile *named = naming->named;
+    struct profile *named = named_tables->named;
     const struct profile_function made = {
-        .name = add_string(naming, frame->function),
-        .system_name =
-            add_string(naming, frame->system_name.size ? frame->system_name : frame->function),
-        .filename = add_string(naming, frame->file),
+        .name = add_string(named_tables, frame->function),
+        .system_name = add_string(named_tables,
+                                  frame->system_name.size ? frame->system_name : frame->function),
+        .filename = add_string(named_tables, frame->file),
         .start_line = frame->start_line,
     };
     const uint64_t numbers[] = {made.name, made.system_name, made.filename,
                                 (uint64_t)made.start_line};
-    const uint32_t known = map_bytes_find(&naming->functions, span_of(numbers, sizeof(numbers)));
+    const uint32_t known =
+        map_bytes_find(&named_tables->functions, span_of(numbers, sizeof(numbers)));
     if (known != MAP_ABSENT)
         return known;
     const struct span key =
-        span_of(arena_strndup(naming->arena, numbers, sizeof(numbers)), sizeof(numbers));
-    naming->function = room(naming, naming->function, named->function_count,
-                            &naming->function_capacity, sizeof(*naming->function));
-    naming->function[named->function_count] = made;
-    return map_bytes_add(&naming->functions, key, named->function_count++);
+        span_of(arena_strndup(named_tables->arena, numbers, sizeof(numbers)), sizeof(numbers));
+    named_tables->function =
+        room(named_tables, named_tables->function, named->function_count,
+             &named_tables->function_capacity, sizeof(*named_tables->function));
+    named_tables->function[named->function_count] = made;
+    return map_bytes_add(&named_tables->functions, key, named->function_count++);
 }
 
-static void name_location(struct naming *naming, uint32_t location,
+static void name_location(struct named_tables *named_tables, uint32_t location,
                           const struct symbolize_frames *frames)
 {
-    struct profile *named = naming->named;
-    if (!naming->location)
-        begin(naming);
-    naming->location[location].first_line = named->line_count;
-    naming->location[location].line_count = frames->count;
-    naming->location[location].is_named_later = true;
-    struct profile_mapping *mapping = &naming->mapping[naming->location[location].mapping];
+    struct profile *named = named_tables->named;
+    if (!named_tables->location)
+        begin(named_tables);
+    named_tables->location[location].first_line = named->line_count;
+    named_tables->location[location].line_count = frames->count;
+    named_tables->location[location].is_named_later = true;
+    struct profile_mapping *mapping =
+        &named_tables->mapping[named_tables->location[location].mapping];
     mapping->has_functions = true;
     mapping->has_inline_frames |= frames->count > 1;
     for (uint32_t i = 0; i < frames->count; i++) {
         mapping->has_filenames |= frames->frames[i].file.size > 0;
         mapping->has_line_numbers |= frames->frames[i].line > 0;
-        const uint32_t function = add_function(naming, &frames->frames[i]);
-        naming->line = room(naming, naming->line, named->line_count, &naming->line_capacity,
-                            sizeof(*naming->line));
-        naming->line[named->line_count++] =
+        const uint32_t function = add_function(named_tables, &frames->frames[i]);
+        named_tables->line = room(named_tables, named_tables->line, named->line_count,
+                                  &named_tables->line_capacity, sizeof(*named_tables->line));
+        named_tables->line[named->line_count++] =
             (struct profile_line){.function = function, .line = frames->frames[i].line};
     }
 }
 
-static void finish(struct naming *naming)
+static void finish(struct named_tables *named_tables)
 {
-    if (!naming->location)
+    if (!named_tables->location)
         return;
-    naming->named->strings = naming->string;
-    naming->named->functions = naming->function;
-    naming->named->lines = naming->line;
-    naming->named->locations = naming->location;
-    if (!naming->named->sent_locations)
-        naming->named->sent_locations = naming->profile->locations;
-    naming->named->mappings = naming->mapping;
+    named_tables->named->strings = named_tables->string;
+    named_tables->named->functions = named_tables->function;
+    named_tables->named->lines = named_tables->line;
+    named_tables->named->locations = named_tables->location;
+    if (!named_tables->named->sent_locations)
+        named_tables->named->sent_locations = named_tables->profile->locations;
+    named_tables->named->mappings = named_tables->mapping;
 }
 
-/* ---- asking ---- */
+/* ---- querying the resolver ---- */
 
-/* Names of the profile's own make place for lines alone. */
+/* The profile's own names are replaced only by results with lines. */
 static bool is_better(const struct profile *profile, const struct profile_location *location,
                       const struct symbolize_frames *frames)
 {
@@ -217,18 +224,19 @@ static bool is_better(const struct profile *profile, const struct profile_locati
     return false;
 }
 
-/* wanted[0 .. count) are of one mapping. */
-static enum err_code ask(struct naming *naming, const struct symbolize_resolver *resolver,
-                         const struct wanted *wanted, uint32_t count,
-                         struct symbolize_counts *counts, struct err *err)
+/* Queries wanted[0 .. count), which belong to one mapping. */
+static enum err_code query_mapping(struct named_tables *named_tables,
+                                   const struct symbolize_resolver *resolver,
+                                   const struct wanted *wanted, uint32_t count,
+                                   struct symbolize_counts *counts, struct err *err)
 {
     arena_auto scratch = arena_create();
-    const struct profile *profile = naming->profile;
+    const struct profile *profile = named_tables->profile;
     const struct profile_mapping *mapping = &profile->mappings[wanted->mapping];
     uint64_t *given = arena_new(scratch, uint64_t, count);
     uint64_t *addresses = arena_new(scratch, uint64_t, count);
     uint32_t *order = arena_new(scratch, uint32_t, count);
-    uint32_t *places = arena_new(scratch, uint32_t, count); /* in addresses */
+    uint32_t *places = arena_new(scratch, uint32_t, count); /* indexes into addresses */
     uint32_t distinct = 0;
     for (uint32_t i = 0; i < count; i++)
         given[i] = raw_name_offset(mapping, profile->locations[wanted[i].location].address);
@@ -239,28 +247,28 @@ static enum err_code ask(struct naming *naming, const struct symbolize_resolver 
         places[order[i]] = distinct - 1;
     }
     struct symbolize_frames *frames = arena_new(scratch, struct symbolize_frames, distinct);
-    const struct symbolize_question question = {.build_id = profile->strings[mapping->build_id],
-                                                .file = profile->strings[mapping->filename],
-                                                .mapping = mapping,
-                                                .addresses = addresses,
-                                                .address_count = distinct};
+    const struct symbolize_query query = {.build_id = profile->strings[mapping->build_id],
+                                          .file = profile->strings[mapping->filename],
+                                          .mapping = mapping,
+                                          .addresses = addresses,
+                                          .address_count = distinct};
     enum err_code code = ERR_NONE;
     if (resolver)
-        code = resolver->resolve(resolver->context, &question, scratch, frames, err);
+        code = resolver->resolve(resolver->context, &query, scratch, frames, err);
     counts->address_count += distinct;
     for (uint32_t i = 0; !code && i < distinct; i++)
         counts->unknown_count += !frames[i].count;
     for (uint32_t i = 0; !code && i < count; i++) {
         if (is_better(profile, &profile->locations[wanted[i].location], &frames[places[i]]))
-            name_location(naming, wanted[i].location, &frames[places[i]]);
+            name_location(named_tables, wanted[i].location, &frames[places[i]]);
     }
     return code;
 }
 
-/* Of wanted, which are in the order of mappings. */
-static enum err_code prepare(const struct symbolize_resolver *resolver,
-                             const struct profile *profile, const struct wanted *wanted,
-                             uint32_t count, struct err *err)
+/* wanted is in the order of mappings. */
+static enum err_code prepare_resolver(const struct symbolize_resolver *resolver,
+                                      const struct profile *profile, const struct wanted *wanted,
+                                      uint32_t count, struct err *err)
 {
     arena_auto scratch = arena_create();
     struct symbolize_binary *binaries =
@@ -285,20 +293,20 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
 {
     arena_auto scratch = arena_create();
     struct profile named = *profile;
-    struct naming naming = {.profile = profile, .arena = arena, .named = &named};
+    struct named_tables named_tables = {.profile = profile, .arena = arena, .named = &named};
     struct wanted *wanted;
     enum err_code code = ERR_NONE;
     const uint32_t count = find_wanted(profile, scope, scratch, &wanted);
     if (resolver && resolver->prepare)
-        code = prepare(resolver, profile, wanted, count, err);
+        code = prepare_resolver(resolver, profile, wanted, count, err);
     for (uint32_t i = 0, end; i < count && !code; i = end) {
         for (end = i + 1; end < count && wanted[end].mapping == wanted[i].mapping;)
             end++;
-        code = ask(&naming, resolver, wanted + i, end - i, counts, err);
+        code = query_mapping(&named_tables, resolver, wanted + i, end - i, counts, err);
     }
-    finish(&naming);
-    map_bytes_fini(&naming.strings);
-    map_bytes_fini(&naming.functions);
+    finish(&named_tables);
+    map_bytes_fini(&named_tables.strings);
+    map_bytes_fini(&named_tables.functions);
     if (!code)
         *ret_named = named;
     return code;

@@ -1,16 +1,16 @@
 /*
- * symbolize: names for a profile's addresses, asked of whoever knows them.
+ * symbolize: adds function names to the addresses of a profile, using a resolver.
  *
- * Asked are the locations without the name of any function that lie in a binary with a build id or
- * a file name, one question per mapping, addresses ascending and distinct. What is not known stays
- * as it is: binary and address, which a report shows and a later question asks again. Names that
- * came with the profile stay; on demand, those that are names alone, without file and line, make
- * place for answers that have lines.
+ * The resolver is queried for locations without a function name that are in a binary with a build
+ * id or a file name: one query per mapping, with ascending distinct addresses. Unknown addresses
+ * stay as they are; reports show them as binary and address, and a later call queries them again.
+ * Names that came with the profile are kept. On request, names without file and line are replaced
+ * by results that have lines.
  *
- * An address is taken as it is: profiles have, as pprof wants it, addresses within calls and not
- * those behind them, so that a caller's needs no correction.
+ * Addresses are used unchanged: pprof requires addresses inside of calls, not return addresses, so
+ * the addresses of callers need no correction.
  *
- * Cost: a sort of the addresses, and where some got names a copy of the tables. Threads: any.
+ * Cost: sorting the addresses and, if any were resolved, a copy of the tables. Threads: any.
  */
 #ifndef LIB_PROFILE_SYMBOLIZE_H
 #define LIB_PROFILE_SYMBOLIZE_H
@@ -19,21 +19,21 @@
 
 /* A call at an address. */
 struct symbolize_frame {
-    struct span function;    /* as people read it; not empty */
-    struct span system_name; /* as linkers do; empty: the same */
+    struct span function;    /* for display; not empty */
+    struct span system_name; /* linkage name; empty: the same */
     struct span file;        /* may be empty */
     int64_t line;            /* of the call; 0: unknown */
     int64_t start_line;      /* of the function */
 };
 
-/* What an address is: inlined calls leaf first, the function that they are in last. */
+/* The frames of an address: inlined calls leaf first, the containing function last. */
 struct symbolize_frames {
     const struct symbolize_frame *frames;
-    uint32_t count; /* 0: not known, or not yet */
+    uint32_t count; /* 0: unknown, or not yet known */
 };
 
-/* Addresses of one mapping. Either of build_id and file may be empty, not both. */
-struct symbolize_question {
+/* A query for addresses of one mapping. Either build_id or file may be empty, but not both. */
+struct symbolize_query {
     struct span build_id;
     struct span file;
     const struct profile_mapping *mapping;
@@ -41,52 +41,52 @@ struct symbolize_question {
     uint32_t address_count;
 };
 
-/* A binary some of whose addresses have no name; texts are the profile's. */
+/* A binary that has addresses without names. Texts are borrowed from the profile. */
 struct symbolize_binary {
     struct span build_id; /* may be empty */
     struct span file;
-    uint32_t address_count; /* locations */
+    uint32_t address_count; /* number of locations */
 };
 
 struct symbolize_resolver {
     void *context;
-    /* Told of all binaries before the first of them is asked about, where there are several, so
-     * that what is known of them is fetched at once. May be NULL. Handles: any, as resolve. */
+    /* Called with all binaries before the first query, if there are several, so that their
+     * symbols can be fetched at once. May be NULL. Errors: any, like resolve. */
     enum err_code (*prepare)(void *context, const struct symbolize_binary *binaries, uint32_t count,
                              struct err *err);
-    /* answers[i] is of addresses[i], zeros to begin with; what it points to lives in arena. Not to
-     * know is no error. Handles: any; it is that of the whole. */
-    enum err_code (*resolve)(void *context, const struct symbolize_question *question,
-                             struct arena *arena, struct symbolize_frames *answers,
+    /* results[i] belongs to addresses[i] and is zero at first; what it points to is in arena. An
+     * unknown address is not an error. An error ends the whole call. */
+    enum err_code (*resolve)(void *context, const struct symbolize_query *query,
+                             struct arena *arena, struct symbolize_frames *results,
                              struct err *err);
 };
 
-/* What became of the addresses that were asked; added to. */
+/* Counts of queried addresses; calls add to them. */
 struct symbolize_counts {
     uint32_t address_count;
     uint32_t unknown_count;
 };
 
 enum symbolize_scope {
-    SYMBOLIZE_UNNAMED,       /* what has no name */
-    SYMBOLIZE_WITHOUT_LINES, /* and what has no more than a name */
+    SYMBOLIZE_UNNAMED,       /* locations without a name */
+    SYMBOLIZE_WITHOUT_LINES, /* also locations that have only a name */
 };
 
 /*
- * *ret_named is profile with names: its new parts live in arena, its samples and what did not
- * change are those of profile; locations and mappings keep their numbers. resolver NULL: nobody
- * knows anything. Locations that got other lines are marked (is_named_later); those that they came
- * with stay in the tables (sent_locations). Handles: what the resolver gives.
+ * Makes *ret_named, a copy of profile with names. Its new parts are in arena; its samples and
+ * unchanged tables are those of profile. Locations and mappings keep their indexes. A NULL resolver
+ * resolves nothing. Locations with new lines are marked (is_named_later); their previous lines stay
+ * in the tables (sent_locations). Handles: the resolver's errors.
  */
 enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
                                 enum symbolize_scope scope, const struct profile *profile,
                                 struct arena *arena, struct profile *ret_named,
                                 struct symbolize_counts *counts, struct err *err) MUST_USE;
 
-/* Would anything be asked? */
+/* Whether symbolize_profile would query any address. */
 bool symbolize_wants(const struct profile *profile, enum symbolize_scope scope);
 
-/* The binaries whose addresses would be asked, in the order of mappings, each once. In arena. */
+/* Lists the binaries that would be queried, in the order of mappings, each once. In arena. */
 uint32_t symbolize_find_binaries(const struct profile *profile, struct arena *arena,
                                  const struct symbolize_binary **ret_binaries);
 

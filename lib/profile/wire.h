@@ -1,8 +1,8 @@
 /*
- * wire: the protobuf wire format (protobuf.dev/programming-guides/encoding) as far as pprof and
- * OTLP need it, inline because decoding spends its time here. Private to the files
- * lib/profile/pprof_* and otlp_*. Readers return the position behind what they read, or NULL when
- * it is malformed.
+ * wire: the protobuf wire format (protobuf.dev/programming-guides/encoding), as far as pprof and
+ * OTLP need it. Inline, because decoders spend most of their time here. Private to
+ * lib/profile/pprof/ and lib/profile/otlp/. Readers return the position after the data they read,
+ * or NULL when it is malformed.
  */
 #ifndef LIB_PROFILE_WIRE_H
 #define LIB_PROFILE_WIRE_H
@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-/* Several bytes are looked at as one number. */
+/* Several bytes are loaded as one number. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire's numbers are little-endian");
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
@@ -27,7 +27,7 @@ struct wire_field {
 
 const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_number);
 
-/* gcc would rather call these than have them in each of the loops that live from them. */
+/* Without always_inline gcc makes calls of these in the hot loops. */
 #define WIRE_INLINE static inline __attribute__((always_inline))
 
 WIRE_INLINE const uint8_t *wire_read_varint(const uint8_t *at, const uint8_t *end,
@@ -69,7 +69,8 @@ WIRE_INLINE const uint8_t *wire_read_field(const uint8_t *at, const uint8_t *end
     return at + size;
 }
 
-/* How many varints end in bytes: a byte without the high bit ends one. */
+/* Counts the varints in bytes: each ends with a byte whose high bit is clear. Eight bytes are
+ * tested at a time. */
 static inline uint64_t wire_count_varints(struct span bytes)
 {
     uint64_t count = 0;

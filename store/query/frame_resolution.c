@@ -8,7 +8,7 @@ struct asking {
     int64_t tenant_id;
 };
 
-static enum err_code query_resolver(void *context, const struct symbolize_question *question,
+static enum err_code query_resolver(void *context, const struct symbolize_query *question,
                                     struct arena *arena, struct symbolize_frames *answers,
                                     struct err *err)
 {

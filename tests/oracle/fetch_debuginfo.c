@@ -37,7 +37,7 @@ static uint64_t sum_file(int fd)
 static void *ask(void *context)
 {
     static const char *const outcomes[] = {"found", "absent", "unreachable", "refused"};
-    struct debuginfod_answer answer;
+    struct debuginfod_response answer;
     struct err err;
     struct buf line;
     (void)context;

@@ -1,20 +1,20 @@
 /*
- * batch: what a sender sends at once: profiles of any number of series over one set of tables.
+ * batch: one upload: profiles of any number of series over one set of tables.
  *
- * Decoders of the wire formats make it (lib/profile/otlp/otlp.h; batch_from_profile for pprof), the
- * store takes it. It is immutable once built and may then be read by any number of threads.
- * Everything it points to, itself included, lives in its arena.
+ * Decoders of the wire formats make a batch (lib/profile/otlp/otlp.h; batch_from_profile for
+ * pprof), and the store stores it. It is immutable once built and may then be read by any number of
+ * threads. The batch and everything it points to are in its arena.
  *
- * tables holds strings, mappings, functions, lines and locations as in lib/profile/profile.h and no
- * samples: strings are canonical (string 0 is "", equal strings have equal indexes), stacks are
- * leaf first. Stack 0 is the empty one, label set 0 has no labels and no link. Neither stacks nor
- * label sets need to be distinct.
+ * tables has strings, mappings, functions, lines and locations as in lib/profile/profile.h, and no
+ * samples. Strings are canonical (string 0 is "", equal strings have equal indexes); stacks are
+ * leaf first. Stack 0 is empty; label set 0 has no labels and no link. Stacks and label sets may
+ * occur several times.
  *
- * A series is a label set of one profile type; its labels are sorted by name (bytes), names are
- * distinct and no value is empty. A profile is what one series saw in a time; a sample is a stack
- * and how much of the profile's value it has, with labels of its own that are no part of the series
- * (threads, spans, numbers), the span of a trace it ran in, and the moments when it was seen, where
- * they came with it.
+ * A series is a label set and a profile type. Its labels are sorted by name (as bytes), names are
+ * distinct and no value is empty. A profile is what one series measured in a time interval. A
+ * sample is a stack and its part of the profile's value, with labels that do not belong to the
+ * series (threads, spans, numbers), the trace span in which it ran, and, if the sender supplies
+ * them, the times at which it was observed.
  */
 #ifndef LIB_PROFILE_BATCH_BATCH_H
 #define LIB_PROFILE_BATCH_BATCH_H
@@ -25,8 +25,8 @@
 struct batch_type {
     uint32_t name; /* "process_cpu" */
     struct profile_value_type sample_type;
-    struct profile_value_type period_type; /* both "" where there is none */
-    bool is_delta; /* the values are of the profile's duration alone, not since a start */
+    struct profile_value_type period_type; /* both "" if there is none */
+    bool is_delta; /* the values cover only the profile's duration, not the time since a start */
 };
 
 struct batch_label {
@@ -40,7 +40,7 @@ struct batch_series {
     uint32_t label_count;
 };
 
-/* Of one sample: 0 bytes everywhere means none. */
+/* The trace span of a sample; all zeros: none. */
 struct batch_link {
     uint8_t trace_id[16];
     uint8_t span_id[8];
@@ -52,7 +52,7 @@ struct batch_label_set {
     struct batch_link link;
 };
 
-/* Whole days of which all moments, and the ends, fit 64 bits: 1677-09-22 to 2262-04-10. */
+/* Whole days whose times, including the ends, fit 64 bits: 1677-09-22 to 2262-04-10. */
 #define BATCH_TIME_END_NS (INT64_MAX / 86400000000000 * 86400000000000)
 #define BATCH_TIME_BEGIN_NS (-BATCH_TIME_END_NS)
 
@@ -60,7 +60,7 @@ struct batch_profile {
     uint32_t series;
     uint32_t first_sample;
     uint32_t sample_count;
-    int64_t time_ns; /* begin; since 1970; from BATCH_TIME_BEGIN_NS to before BATCH_TIME_END_NS */
+    int64_t time_ns; /* begin, ns since 1970; in [BATCH_TIME_BEGIN_NS, BATCH_TIME_END_NS) */
     int64_t duration_ns;
     int64_t period;
 };
@@ -73,7 +73,7 @@ struct batch_sample {
 
 struct batch {
     struct arena *arena;
-    const struct profile *tables; /* in arena: never destroyed on its own */
+    const struct profile *tables; /* in arena: never destroyed separately */
 
     /* Stack i: stack[stack_start[i] .. stack_start[i + 1]), locations. */
     uint32_t stack_count; /* at least 1 */
@@ -90,21 +90,21 @@ struct batch {
     uint32_t series_count;
     uint32_t series_label_count;
 
-    /* Profiles in any order; the samples of each lie together. */
+    /* Profiles in any order; the samples of each are contiguous. */
     const struct batch_profile *profiles;
     const struct batch_sample *samples;
     uint32_t profile_count;
     uint32_t sample_count;
 
-    /* Sample i was seen at timestamps[timestamp_start[i] .. timestamp_start[i + 1]), ns since 1970,
-     * ascending; NULL when none of the samples has any. */
+    /* Sample i was observed at timestamps[timestamp_start[i] .. timestamp_start[i + 1]), ns
+     * since 1970, ascending; NULL when no sample has timestamps. */
     const uint64_t *timestamp_start;
     const int64_t *timestamps;
 
-    const char *notice; /* for the sender: what was left out of it; NULL: nothing */
+    const char *notice; /* for the sender: what was left out; NULL: nothing */
 };
 
-/* Frees the batch and all it points to; NULL is a no-op. */
+/* Frees the batch and everything it points to; NULL is a no-op. */
 void batch_destroy(struct batch *batch);
 
 static inline void batch_cleanup(struct batch **batch)

@@ -1,32 +1,31 @@
 /*
- * batch_from_profile: a decoded profile and the labels of where it comes from, as a batch.
+ * batch_from_profile: converts a decoded profile and the labels of its source to a batch.
  *
- * Each value type of the profile becomes a series, named by lib/profile/batch/batch_type.h, of
- * which the profile is one. It has a duration and is_delta where its values are of the profile's
- * time alone. Values that are 0 make no sample. A profile without samples is one all the same: a
- * delta says that its series was idle for its duration, a level or counter (batch_type.h) is a
- * snapshot of 0. Of value types that are equal in type and unit the first counts.
+ * Each value type of the profile becomes a series with one profile, named by
+ * lib/profile/batch/batch_type.h. The profile has a duration and is_delta if its values cover only
+ * the profile's time. Values that are 0 make no sample. A profile without samples is stored, too: a
+ * delta records that its series was idle for its duration, a gauge or counter (batch_type.h) is a
+ * snapshot of 0. Of value types with equal type and unit the first is used.
  *
  * Decimals have one unit in all series, "count/1000000", whatever power of ten a file needed
  * (folded.h), because the unit is a part of the series' type. Values stay exact; one that would
- * pass an int64 is refused. A file of whole numbers stays "count", which is another type: many such
- * files count nanoseconds or bytes, and a million times these pass an int64 within minutes (64
- * processors use 9.2e12 ns in 144 s). A tool whose decimals are sometimes all 0 therefore writes
- * "12.0".
+ * exceed int64 is refused. A file of whole numbers keeps "count", which is another type: many such
+ * files count nanoseconds or bytes, and a million times these exceed int64 within minutes (64
+ * processors use 9.2e12 ns in 144 s). A tool whose decimals are sometimes all 0 therefore has to
+ * write "12.0".
  *
- * Labels of samples stay with them, as label sets: equal lists are one. Two kinds are taken out:
- * texts under "span_id" (16 hexadecimal digits) and "trace_id" (32) become the set's link, and the
- * names that the options list become labels of series, whose samples then are a series of their
- * own; they replace labels of that name which the source has. That is so of deltas alone: levels
- * and counters keep them with their samples, since means and gains of a part need its zeros, too.
- * A series with the labels of some sample is idle where all values of a type are 0 there; one that
- * no sample of the profile has is not known here. Idle series are left out where the batch would
- * have more series than the limit with them.
+ * Labels of samples stay with the samples, as label sets; equal lists share a set. Two kinds are
+ * moved: texts under "span_id" (16 hexadecimal digits) and "trace_id" (32) become the link of the
+ * set, and the names that the options list become labels of series. Samples with such a label form
+ * a series of their own; the label replaces one of the same name that the source has. That applies
+ * to deltas only: gauges and counters keep these labels with their samples, because means and
+ * increases of a part need its zeros, too. A series with the labels of a sample is idle if all
+ * values of a type are 0 there; a series that no sample of the profile has is unknown here. Idle
+ * series are left out if the batch would otherwise exceed its limit of series.
  *
- * Nothing of the profile is copied but the array of its strings (labels and names of types are
- * added to them), its stacks' starts and the labels of its different label sets: stack i + 1 is
- * that of the profile's sample i.
- * A request with several profiles is several batches. Threads: any.
+ * Only the profile's array of strings (names of labels and types are appended), the starts of its
+ * stacks and the labels of its distinct label sets are copied: stack i + 1 is that of the profile's
+ * sample i. A request with several profiles becomes several batches. Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_BATCH_FROM_PROFILE_H
 #define LIB_PROFILE_BATCH_BATCH_FROM_PROFILE_H
@@ -37,13 +36,14 @@
 
 struct batch_source {
     struct profile *profile;
-    struct span name;                      /* of the types; empty: it is made of them */
+    struct span name;                      /* of the types; empty: derived from them */
     const struct batch_text_label *labels; /* in any order */
     size_t label_count;
-    const enum batch_kind *kinds; /* what the sender says of each value type; NULL: nothing */
-    bool is_ready;                /* the sender says that values are of the profile's time alone */
-    int64_t time_ns;     /* for a profile without a time, or with one before 1971 (other units) */
-    int64_t duration_ns; /* for a profile without a duration; says nothing about its values */
+    const enum batch_kind *kinds; /* the sender's kind of each value type; NULL: not stated */
+    bool is_ready;                /* the sender states that values cover only the profile's time */
+    int64_t time_ns; /* for a profile without a time, or with one before 1971 (other units) */
+    /* for a profile without a duration; does not affect the kind of its values */
+    int64_t duration_ns;
 };
 
 struct batch_options {
@@ -53,14 +53,15 @@ struct batch_options {
     uint32_t series_label_count;
 };
 
-/* The profile's own time; 0 where it has none, or one before 1971, which the source's replaces. */
+/* The time in the profile; 0 if it has none, or one before 1971, which the source's time
+ * replaces. */
 int64_t batch_own_time_ns(const struct profile *profile);
 
 /*
- * On success the batch has taken source->profile over: its arena is the batch's. Otherwise it stays
- * the caller's. The rest of source is needed until the return only. options may be NULL.
- * Handles: ERR_INVALID (a label, the time, decimals that are too large), ERR_TOO_LARGE (limits);
- * messages name the label.
+ * On success the batch owns source->profile: its arena becomes the batch's. On failure the caller
+ * still owns it. The rest of source is needed only during the call. options may be NULL. Handles:
+ * ERR_INVALID (a label, the time, decimals that are too large), ERR_TOO_LARGE (limits); messages
+ * name the label.
  */
 enum err_code batch_from_profile(const struct batch_source *source,
                                  const struct batch_options *options, struct batch **ret_batch,

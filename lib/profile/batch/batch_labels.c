@@ -109,7 +109,7 @@ static enum err_code check_label(const struct batch_text_label *label,
     return ERR_NONE;
 }
 
-const char *batch_labels_tell_lost(struct arena *arena, struct span lost, struct span kept)
+const char *batch_labels_lost_notice(struct arena *arena, struct span lost, struct span kept)
 {
     return arena_printf(
         arena, "label '%.*s' is left out: its name becomes that of '%.*s', which counts",
@@ -159,7 +159,7 @@ static enum err_code keep_first(struct arena *arena, const struct named *named, 
             labels[kept++] =
                 (struct batch_text_label){.name = named[i].clean, .value = label->value};
         } else if (!*notice && !span_equal(last->label.value, label->value)) {
-            *notice = batch_labels_tell_lost(arena, label->name, last->label.name);
+            *notice = batch_labels_lost_notice(arena, label->name, last->label.name);
         }
     }
     *ret_kept = kept;

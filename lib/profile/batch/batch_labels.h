@@ -1,18 +1,17 @@
 /*
- * batch_labels: the labels of a series as a sender writes them, checked and put in order; and the
- * limits of what one batch may hold.
+ * batch_labels: validates and normalizes the labels of a series as a sender writes them; also the
+ * limits of a batch.
  *
- * A name is [a-zA-Z_][a-zA-Z0-9_]*, Prometheus' letters, whatever the protocol: every other byte of
- * a sender's name becomes '_', one stands before a digit at the start, and one only where a name
- * starts with several, as names that begin with "__" are none of a series (the readers of the
- * protocols take such out before and say what they mean). So "k8s.pod.name" of OpenTelemetry,
- * "k8s-pod-name" and "k8s_pod_name" are one label. Names and values are UTF-8; a label without a
- * value is no label.
+ * A name is [a-zA-Z_][a-zA-Z0-9_]*, as in Prometheus, for all protocols. In a sender's name every
+ * other byte becomes '_', a '_' is put before a leading digit, and several leading '_' become one,
+ * because names that begin with "__" do not belong to a series (the protocol readers handle these
+ * before). So OpenTelemetry's "k8s.pod.name", "k8s-pod-name" and "k8s_pod_name" are one label.
+ * Names and values are UTF-8; a label without a value is dropped.
  *
- * Where one list of a sender has several labels that come to one name, the rule is the same for all
- * protocols: one that stands there twice, letter by letter, is refused, whatever its values; of
- * those that are written differently the first counts, by batch_labels_compare, and the others are
- * left out, which the answer says unless they have the same value. Threads: any.
+ * When several labels of one list get the same name, all protocols follow one rule: a sender's name
+ * that occurs twice, byte for byte, is refused, whatever its values; of names that are written
+ * differently the first by batch_labels_compare is used, and the others are dropped, which the
+ * response reports unless they have the same value. Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_BATCH_LABELS_H
 #define LIB_PROFILE_BATCH_BATCH_LABELS_H
@@ -32,7 +31,7 @@ struct batch_limits {
     uint32_t profiles;      /* of one request; default 10,000 */
 };
 
-/* limits with every 0 replaced by its default; NULL: all defaults. */
+/* Returns limits with every 0 replaced by its default; NULL: all defaults. */
 struct batch_limits batch_limits_resolve(const struct batch_limits *limits);
 
 struct batch_text_label {
@@ -42,28 +41,28 @@ struct batch_text_label {
 
 bool batch_labels_is_name(struct span name);
 
-/* The name that series have for a sender's, into ret_name, which has name.size + 1 bytes. Returns
- * its size; 0 for an empty name. */
+/* Writes the normalized form of a sender's name to ret_name, which has name.size + 1 bytes.
+ * Returns its size; 0 for an empty name. */
 size_t batch_labels_clean_name(struct span name, char *ret_name);
 
-/* Does a sender's name become this one, which is clean? */
+/* Whether the normalized form of sender_name equals name. */
 bool batch_labels_becomes(struct span sender_name, struct span name);
 
-/* Which of two senders' names that come to one counts: by bytes, but OpenTelemetry's "service.name"
- * before all. */
+/* Orders senders' names with the same normalized form; the smallest is used. By bytes, but
+ * OpenTelemetry's "service.name" comes first. */
 int batch_labels_compare(struct span a, struct span b);
 
-/* For the answer, in arena: that the label which the sender calls lost is left out for kept. */
-const char *batch_labels_tell_lost(struct arena *arena, struct span lost, struct span kept);
+/* A notice for the response, in arena: the sender's label lost was dropped in favour of kept. */
+const char *batch_labels_lost_notice(struct arena *arena, struct span lost, struct span kept);
 
-/* Is it service_name for series? */
+/* Whether the normalized name is service_name. */
 bool batch_labels_is_service(struct span name);
 
 /*
- * Takes labels without a value out, checks the others, gives them the names that series have (in
- * arena, where they differ) and sorts by them. limits are resolved ones. *notice, NULL before,
- * tells of a label that is left out (in arena). Handles: ERR_INVALID (a name or value that is none,
- * a sender's name given twice), ERR_TOO_LARGE (limits); messages name the label.
+ * Drops labels without a value, validates the others, normalizes their names (in arena, if they
+ * differ) and sorts by name. limits are resolved. *notice, initially NULL, is set when a label is
+ * dropped (in arena). Handles: ERR_INVALID (an invalid name or value, a sender's name given twice),
+ * ERR_TOO_LARGE (limits); messages name the label.
  */
 enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,
                                  size_t *count, const struct batch_limits *limits,

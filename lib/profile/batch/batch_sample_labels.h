@@ -1,9 +1,9 @@
 /*
- * batch_sample_labels: what the labels of a profile's samples become in a batch. Private to
- * batch_from_profile, whose header says which become labels of series and which a link.
+ * batch_sample_labels: converts the labels of a profile's samples for a batch. Private to
+ * batch_from_profile, whose header defines which of them become labels of series and which a link.
  *
- * Equal lists of labels are found by hash and looked at once, so the cost is that of one hash per
- * sample that has another list than the one before it.
+ * Equal lists of labels are found by hash and examined once, so the cost is one hash per sample
+ * whose list differs from that of the previous sample.
  */
 #ifndef LIB_PROFILE_BATCH_BATCH_SAMPLE_LABELS_H
 #define LIB_PROFILE_BATCH_BATCH_SAMPLE_LABELS_H
@@ -18,15 +18,15 @@ struct batch_sample_labels {
     const struct profile_label *labels;
     uint32_t set_count;
     uint32_t label_count;
-    /* Group g has group_values[g * name_count + i] for the i-th name, 0 for none. Group 0 has none
-     * of them. */
+    /* Group g has group_values[g * name_count + i] for the i-th name, 0 for none. Group 0 has no
+     * values. */
     const uint32_t *group_values;
     uint32_t group_count;
     uint32_t name_count;
 };
 
-/* In profile's arena, but for what nobody needs afterwards. Handles: ERR_TOO_LARGE (more groups
- * than group_limit). has_snapshots: whole sets are wanted. */
+/* Allocates the result in the profile's arena. has_snapshots: the whole sets are needed.
+ * Handles: ERR_TOO_LARGE (more groups than group_limit). */
 enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
                                           uint32_t name_count, bool has_snapshots,
                                           uint32_t group_limit,

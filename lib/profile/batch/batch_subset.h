@@ -1,5 +1,5 @@
 /*
- * batch_subset: a batch without some of its profiles, which then leave nothing behind.
+ * batch_subset: makes a batch without some of the profiles of another batch.
  *
  * Threads: any.
  */
@@ -9,8 +9,9 @@
 #include "lib/profile/batch/batch.h"
 
 /*
- * The profiles that keeps says true for, with their samples and series. The result borrows all else
- * of batch, what it has of its own is in batch's arena: it is never destroyed on its own.
+ * Keeps the profiles for which keeps is true, with their samples and series. The result borrows
+ * everything else from batch; its own parts are in batch's arena, so it is never destroyed
+ * separately.
  */
 struct batch *batch_subset(struct batch *batch, const bool *keeps);
 

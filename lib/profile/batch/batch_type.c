@@ -30,11 +30,11 @@ static const struct rule name_rules[] = {
 };
 
 static const struct rule kind_rules[] = {
-    {.text = "inuse_", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
-    {.text = "live", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
-    {.text = "goroutine", .match = MATCH_START, .kind = BATCH_KIND_LEVEL},
-    {.text = "space", .match = MATCH_WHOLE, .kind = BATCH_KIND_LEVEL},
-    {.text = "objects", .match = MATCH_WHOLE, .kind = BATCH_KIND_LEVEL},
+    {.text = "inuse_", .match = MATCH_START, .kind = BATCH_KIND_GAUGE},
+    {.text = "live", .match = MATCH_START, .kind = BATCH_KIND_GAUGE},
+    {.text = "goroutine", .match = MATCH_START, .kind = BATCH_KIND_GAUGE},
+    {.text = "space", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
+    {.text = "objects", .match = MATCH_WHOLE, .kind = BATCH_KIND_GAUGE},
     {.text = "alloc_", .match = MATCH_START, .kind = BATCH_KIND_CUMULATIVE},
     {.text = "contentions", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
     {.text = "delay", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
@@ -144,7 +144,7 @@ enum batch_kind batch_type_kind(const struct profile *profile, struct span name,
                                 uint32_t value_type, bool is_stated)
 {
     if (span_equal_text(name, "goroutine") || span_equal_text(name, "goroutines"))
-        return BATCH_KIND_LEVEL;
+        return BATCH_KIND_GAUGE;
     const struct rule *rule = find_rule(kind_rules, sizeof(kind_rules) / sizeof(kind_rules[0]),
                                         type_of(profile, value_type));
     if (!rule)

@@ -197,7 +197,7 @@ static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
         if (pairs[i].name != last->name)
             pairs[kept++] = pairs[i];
         else if (pairs[i].value != last->value && !decoder->batch->notice)
-            decoder->batch->notice = batch_labels_tell_lost(
+            decoder->batch->notice = batch_labels_lost_notice(
                 decoder->arena, decoder->strings[pairs[i].key], decoder->strings[last->key]);
     }
     labels->count = kept;

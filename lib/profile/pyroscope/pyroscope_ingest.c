@@ -241,7 +241,7 @@ static enum err_code scale_values(struct profile *profile, int64_t factor, struc
 static enum err_code finish_counts(struct arena *arena, const struct pyroscope_ingest_query *query,
                                    struct batch_source *source, struct err *err)
 {
-    static const enum batch_kind level[] = {BATCH_KIND_LEVEL};
+    static const enum batch_kind level[] = {BATCH_KIND_GAUGE};
     struct span service;
     const struct counted *what = find_counted(query->app, &service);
     if (!what && !span_equal_text(query->units, "samples"))
@@ -274,7 +274,7 @@ static void read_type_config(const json_t *config, enum batch_kind *kind, struct
     if (json_is_true(json_object_get(config, "cumulative")))
         *kind = BATCH_KIND_CUMULATIVE;
     if (span_equal_text(json_tree_text(config, "aggregation"), "average"))
-        *kind = BATCH_KIND_LEVEL;
+        *kind = BATCH_KIND_GAUGE;
 }
 
 static enum err_code read_config(struct arena *arena, struct span text, struct batch_source *source,

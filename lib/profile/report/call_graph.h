@@ -1,14 +1,17 @@
 /*
- * call_graph: functions and who calls whom, few enough to be drawn; and as text for Graphviz (DOT).
+ * call_graph: the functions of a view and their calls, reduced to a size that can be drawn; also as
+ * DOT text for Graphviz.
  *
- * Numbers are whole whatever is left out: a function's are those of top.h, an edge holds each stack
- * in which one calls the other, once. Where functions in between are left out the edge goes over
- * them: `direct` is what goes without. A function's call of itself is no edge. Chosen are, as in
- * the page's graph (web/src/model/call_graph.ts), half for what they hold themselves, half for what
- * they hold in all, none that holds less than 0.3 / max_nodes of what the largest does (1 in 267
- * where 80 are wanted; pprof: 1 in 200); of the edges the heaviest, each function's heaviest
- * caller, and none round functions that are drawn. Of one profile, not of a diff. Threads: an
- * object belongs to one thread.
+ * Values stay exact when nodes are left out. A function has the values of top.h. An edge has the
+ * value of each stack in which one function calls the other, counted once per stack. Where
+ * functions in between are left out, the edge skips them; `direct` is the part without skipped
+ * functions. A function calling itself makes no edge.
+ *
+ * The choice of nodes is that of the page's graph (web/src/model/call_graph.ts): half of them by
+ * flat value, half by cumulative value, and none with less than 0.3 / max_nodes of the largest (1
+ * in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones and each function's
+ * heaviest caller, and none that go around functions which are drawn. Only for a view of one
+ * profile, not of a diff. Threads: an object belongs to one thread.
  */
 #ifndef LIB_PROFILE_REPORT_CALL_GRAPH_H
 #define LIB_PROFILE_REPORT_CALL_GRAPH_H
@@ -19,7 +22,7 @@
 enum { CALL_GRAPH_NODES_DEFAULT = 80, CALL_GRAPH_NODES_MAX = 1000 };
 
 struct call_graph_node {
-    uint32_t frame; /* of the view */
+    uint32_t frame; /* index in the view */
     int64_t flat;
     int64_t cum;
 };
@@ -29,25 +32,25 @@ struct call_graph_edge {
     uint32_t to;
     int64_t sum;
     int64_t direct;
-    bool is_direct; /* some of it is, even if it adds up to 0 */
+    bool is_direct; /* the edge has direct calls, even if their values sum to 0 */
 };
 
 struct call_graph {
     const struct view *view;
-    const struct call_graph_node *nodes; /* by |cum|, the largest first */
+    const struct call_graph_node *nodes; /* by descending |cum| */
     uint32_t node_count;
-    const struct call_graph_edge *edges; /* by |sum| */
+    const struct call_graph_edge *edges; /* by descending |sum| */
     uint32_t edge_count;
     uint32_t function_count; /* drawn or not */
-    int64_t flat;            /* of the nodes together */
+    int64_t flat;            /* of all nodes together */
 };
 
-/* In arena; max_nodes at most CALL_GRAPH_NODES_MAX. Handles: ERR_TOO_LARGE (the view's deadline).
- */
+/* Allocates in arena. max_nodes is at most CALL_GRAPH_NODES_MAX. Handles: ERR_TOO_LARGE (the
+ * view's deadline). */
 enum err_code call_graph_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                                 const struct call_graph **ret_graph, struct err *err) MUST_USE;
 
-/* Appends a digraph: boxes as large and edges as wide as they are heavy. */
+/* Appends a digraph in which box sizes and edge widths grow with the values. */
 void call_graph_write_dot(const struct call_graph *graph, struct buf *output);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * callers: who calls a frame and whom it calls, the numbers of `go tool pprof -peek`.
+ * callers: the callers and callees of a frame, with the values of `go tool pprof -peek`.
  *
- * An edge's value is that of the samples that have caller and callee next to each other, counted
- * once per sample; a frame that calls itself makes no edge. Rows are ordered by descending value,
- * then name.
+ * The value of an edge is that of the samples in which caller and callee are adjacent, counted once
+ * per sample. A frame that calls itself makes no edge. Rows are ordered by descending value, then
+ * name.
  */
 #ifndef LIB_PROFILE_REPORT_CALLERS_H
 #define LIB_PROFILE_REPORT_CALLERS_H
@@ -11,13 +11,13 @@
 #include "lib/profile/report/view.h"
 
 struct callers_row {
-    uint32_t frame; /* of the view */
+    uint32_t frame; /* index in the view */
     int64_t value[VIEW_SIDE_COUNT];
 };
 
 struct callers {
     const struct view *view;
-    uint32_t frame; /* the one asked for */
+    uint32_t frame; /* the requested frame */
     int64_t flat[VIEW_SIDE_COUNT];
     int64_t cum[VIEW_SIDE_COUNT];
     const struct callers_row *callers;
@@ -27,8 +27,8 @@ struct callers {
 };
 
 /*
- * name is a whole frame name, not an expression; of several frames with it (lines, addresses) the
- * first in the view's order. In arena. Handles: ERR_NOT_FOUND (no frame has that name).
+ * name is a whole frame name, not an expression. If several frames have it (lines, addresses), the
+ * first in the view's order is used. In arena. Handles: ERR_NOT_FOUND (no frame has that name).
  */
 enum err_code callers_create(struct arena *arena, const struct view *view, struct span name,
                              const struct callers **ret_callers, struct err *err) MUST_USE;

@@ -1,5 +1,5 @@
 /*
- * export_json: a flame graph as a JSON tree, for scripts and for people with jq.
+ * export_json: writes a flame graph as a JSON tree, for scripts and jq.
  *
  *   {"sample_type":"cpu","unit":"nanoseconds","sample_type_index":1,"group_by":"function",
  *    "total":123,"kept":123,"node_count":9,"cut":null,"omitted_nodes":0,
@@ -8,12 +8,13 @@
  *      {"name":"main.main","file":"main.go","line":12,"mapping":"app","flags":["inlined"],
  *       "value":123,"self":3,"children":[…]}]}}
  *
- * value counts the children in, self does not; total is of all samples, kept of those that pass the
- * filter. Empty fields are left out, children are in the flame graph's order. In a diff "value",
- * "self", "total" and "kept" are of side b, and "base_value", … of side a. "cut" is
- * {"nodes":n,"value":v} where the graph merged its smallest subtrees. The tree nests as deep as the
- * stacks, twice over in JSON's own levels; readers with a limit (Python's is 1000) may ask for
- * fewer levels: omitted_nodes says how many nodes lie below them. Threads: any.
+ * "value" includes the children, "self" does not. "total" is the sum of all samples, "kept" of
+ * those that pass the filter. Empty members are omitted. Children are in the order of the flame
+ * graph. In a diff "value", "self", "total" and "kept" are those of side b, and "base_value", …
+ * those of side a. "cut" is {"nodes":n,"value":v} if the graph merged its smallest subtrees. The
+ * tree nests as deep as the stacks, with two JSON levels per frame. Readers with a nesting limit
+ * (Python's is 1000) may request fewer levels; "omitted_nodes" is the number of nodes below them.
+ * Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_EXPORT_JSON_H
 #define LIB_PROFILE_REPORT_EXPORT_JSON_H
@@ -23,13 +24,12 @@
 
 struct flame;
 
-/* Appends to output. max_depth is in levels below the root, 0: all; symbolization is JSON
- * as it is, or empty. Handles: ERR_TOO_LARGE
- * (output's maximum). */
+/* Appends to output. max_depth is the number of levels below the root, 0: all. symbolization is
+ * JSON text that is copied, or empty. Handles: ERR_TOO_LARGE (output's maximum). */
 enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct span symbolization,
                           struct buf *output, struct err *err) MUST_USE;
 
-/* Appends ,"flags":["inlined",…] of FRAME_* (view.h), or nothing where there are none. */
+/* Appends ,"flags":["inlined",…] for FRAME_* (view.h), or nothing for 0. */
 void export_json_flags(struct buf *output, uint8_t flags);
 
 #endif

@@ -1,11 +1,22 @@
 /*
- * The stacks are sorted (stack_sort.h), so that one walk from left to right meets the tree in
- * preorder: what a stack shares with the one before it is open already, the rest is new. A second
- * step sorts siblings by value and writes the arrays again in that order.
+ * Builds the call tree from sorted stacks.
  *
- * A tree that is too large is walked twice: the first walk only weighs its nodes, to find how small
- * a node must be to go; the second leaves those out as it closes them. So memory follows max_nodes
- * and the deepest stack, not the size of the whole tree.
+ * Sorted stacks (stack_sort.h) visit the tree in preorder, so one pass from left to right builds it
+ * without lookups: the prefix that a stack shares with the previous one consists of open nodes, the
+ * rest are new nodes. Example: the stacks
+ *
+ *   main;parse;read  5
+ *   main;parse       2
+ *   main;send        1
+ *
+ * open main, parse and read; add 2 to parse after closing read; then close parse and open send. A
+ * second step sorts siblings by value and rewrites the arrays in that order.
+ *
+ * A tree that is too large takes two passes. The first one (weigh_tree) only computes the weight of
+ * each node, its value plus those of its descendants, and counts nodes by weight; from these counts
+ * choose_limit derives the smallest weight that may stay. The second one (build_tree) builds the
+ * tree and removes smaller nodes when it closes them. So memory depends on max_nodes and the
+ * deepest stack, not on the size of the whole tree.
  */
 #include "lib/profile/report/flame.h"
 
@@ -17,28 +28,30 @@
 #include <assert.h>
 #include <math.h>
 
-/* Weights fall into buckets with 5 bits behind the leading one: 3 % apart. */
+/* Weights are counted in buckets: the position of the leading bit and the 5 bits after it, so
+ * buckets are 3 % wide. Smaller weights than 32 have a bucket each. */
 enum { BUCKET_BITS = 5, BUCKET_COUNT = 64 << BUCKET_BITS };
 
-/* A tree under construction; nodes in the order of their frames. */
+/* A tree under construction, with siblings in the order of their frames. */
 struct tree {
     uint32_t *frame;
     uint32_t *parent;
     int64_t *self[VIEW_SIDE_COUNT]; /* side A only in a diff */
-    uint32_t *hidden;               /* nodes that an "other" stands for; NULL without a cut */
+    /* number of nodes merged into an "other" node; NULL if the tree is not cut */
+    uint32_t *hidden;
     uint32_t count;
 };
 
-/* Where a node is, seen from the one that the tree is made for (the root, unless one is named). */
-enum place { ON_THE_WAY, BELOW, BESIDE };
+/* The position of a node relative to the node whose subtree is requested (by default the root). */
+enum node_position { ON_PATH, BELOW, BESIDE };
 
-/* A node on the way from the root to where the walk is. */
+/* A node on the path from the root to the current position. */
 struct open_node {
     uint32_t node;
     uint32_t frame;
-    enum place place;
-    uint64_t weight;       /* sum of the magnitudes below, and of its own */
-    uint32_t least_bucket; /* of its children; BUCKET_COUNT: none */
+    enum node_position position;
+    uint64_t weight;       /* magnitudes of its own value and those of its descendants */
+    uint32_t least_bucket; /* lowest bucket of its children; BUCKET_COUNT: none */
     uint64_t hidden_count;
     int64_t hidden_value[VIEW_SIDE_COUNT];
 };
@@ -47,16 +60,16 @@ struct build {
     struct arena *arena;
     struct arena *scratch;
     const struct view *view;
-    uint32_t *order; /* of stacks */
+    uint32_t *order; /* the sorted stacks */
     struct flame_root root;
     struct tree tree;
     struct open_node *path;
     uint64_t path_count;
     uint64_t max_depth;
     uint32_t max_nodes;
-    uint32_t least_kept; /* bucket; 0 keeps all */
+    uint32_t least_kept; /* lowest bucket that stays; 0 keeps all nodes */
     uint64_t *kept_by_bucket;
-    int64_t *others_by_bucket; /* differences */
+    int64_t *others_by_bucket; /* a difference array, see weigh_closed_node */
     struct flame *flame;
 };
 
@@ -71,10 +84,12 @@ static uint64_t magnitude(int64_t value)
 }
 
 /*
- * How much a stack counts when nodes are left out. Whichever side is to be larger than the other is
- * enlarged, and none made smaller: of a thousand stacks that count nothing each, none would stay.
+ * The weight of a stack when nodes are chosen. In a normalised diff the two sides have to be
+ * comparable, so the side that is to be larger is multiplied by the scale or its inverse. Neither
+ * side is reduced: with a scale of 1/1000, the stacks of a thousand small values would all weigh 0,
+ * and none would stay.
  */
-static uint64_t weight_of(const struct view *view, uint32_t stack)
+static uint64_t stack_weight(const struct view *view, uint32_t stack)
 {
     uint64_t size = magnitude(view->values[stack]);
     double scale = fabs(view->scale);
@@ -85,7 +100,7 @@ static uint64_t weight_of(const struct view *view, uint32_t stack)
     return weight < 0x1p63 ? (uint64_t)weight : UINT64_C(1) << 63;
 }
 
-static uint32_t bucket_of(uint64_t weight)
+static uint32_t weight_bucket(uint64_t weight)
 {
     if (weight < (1 << BUCKET_BITS))
         return (uint32_t)weight;
@@ -94,7 +109,7 @@ static uint32_t bucket_of(uint64_t weight)
            (uint32_t)(weight >> (top - BUCKET_BITS) & ((1 << BUCKET_BITS) - 1));
 }
 
-/* ---- the walk ---- */
+/* ---- the path of open nodes ---- */
 
 static const uint32_t *stack_frames(const struct view *view, uint32_t stack, uint64_t *ret_count)
 {
@@ -102,7 +117,7 @@ static const uint32_t *stack_frames(const struct view *view, uint32_t stack, uin
     return view->entries + view->stack_start[stack];
 }
 
-/* How much of a stack is open already. */
+/* The number of leading frames of a stack that are open already. */
 static uint64_t shared_depth(const struct build *build, const uint32_t *frames, uint64_t count)
 {
     uint64_t depth = 0;
@@ -112,28 +127,30 @@ static uint64_t shared_depth(const struct build *build, const uint32_t *frames, 
     return depth;
 }
 
-/* What is beside the way goes first, the way itself never. */
-static uint32_t bucket_for(const struct build *build, const struct open_node *closed)
+/* The bucket that decides whether a node stays. When a subtree is requested, nodes beside the
+ * path to it have the lowest bucket, so they are removed first, and nodes on the path have the
+ * highest, so they are never removed. */
+static uint32_t node_bucket(const struct build *build, const struct open_node *closed)
 {
-    if (closed->place == BESIDE)
+    if (closed->position == BESIDE)
         return 0;
-    uint32_t bucket = bucket_of(closed->weight);
+    uint32_t bucket = weight_bucket(closed->weight);
     if (build->root.depth == 0)
         return bucket;
-    if (closed->place == ON_THE_WAY)
+    if (closed->position == ON_PATH)
         return BUCKET_COUNT - 1;
     return bucket ? bucket : 1;
 }
 
-static enum place place_of_child(const struct build *build, uint32_t frame)
+static enum node_position child_position(const struct build *build, uint32_t frame)
 {
     const struct open_node *parent = &build->path[build->path_count - 1];
     uint64_t depth = build->path_count - 1;
-    if (parent->place != ON_THE_WAY)
-        return parent->place;
+    if (parent->position != ON_PATH)
+        return parent->position;
     if (depth == build->root.depth)
         return BELOW;
-    return build->root.frames[depth] == frame ? ON_THE_WAY : BESIDE;
+    return build->root.frames[depth] == frame ? ON_PATH : BESIDE;
 }
 
 static void add_self(struct tree *tree, uint32_t node, uint32_t side, int64_t value)
@@ -141,14 +158,16 @@ static void add_self(struct tree *tree, uint32_t node, uint32_t side, int64_t va
     tree->self[side][node] = view_add(tree->self[side][node], value);
 }
 
-/* ---- weighing ---- */
+/* ---- first pass: weights ---- */
 
-static void weigh_closed(struct build *build)
+static void weigh_closed_node(struct build *build)
 {
     const struct open_node *closed = &build->path[--build->path_count];
-    uint32_t bucket = bucket_for(build, closed);
+    uint32_t bucket = node_bucket(build, closed);
     build->kept_by_bucket[bucket]++;
-    /* For limits in (least_bucket, bucket] the node stays and gets an "other" child. */
+    /* For every limit in (least_bucket, bucket] the node stays and needs an "other" child,
+     * because its smallest child is removed. Record +1 at the begin of that interval and -1
+     * after its end; the prefix sum at a limit is then the number of "other" nodes. */
     if (closed->least_bucket < bucket) {
         build->others_by_bucket[closed->least_bucket + 1]++;
         build->others_by_bucket[bucket + 1]--;
@@ -167,7 +186,7 @@ static void open_root(struct build *build)
     build->path_count = 1;
 }
 
-static enum err_code weigh_all(struct build *build, struct err *err)
+static enum err_code weigh_tree(struct build *build, struct err *err)
 {
     const struct view *view = build->view;
     open_root(build);
@@ -178,27 +197,28 @@ static enum err_code weigh_all(struct build *build, struct err *err)
         const uint32_t *frames = stack_frames(view, build->order[i], &count);
         uint64_t shared = shared_depth(build, frames, count);
         while (build->path_count > shared + 1)
-            weigh_closed(build);
+            weigh_closed_node(build);
         while (build->path_count <= count) {
             uint32_t frame = frames[build->path_count - 1];
-            enum place place = place_of_child(build, frame);
-            build->path[build->path_count++] =
-                (struct open_node){.frame = frame, .place = place, .least_bucket = BUCKET_COUNT};
+            enum node_position position = child_position(build, frame);
+            build->path[build->path_count++] = (struct open_node){
+                .frame = frame, .position = position, .least_bucket = BUCKET_COUNT};
         }
         struct open_node *leaf = &build->path[count];
-        leaf->weight = add_weight(leaf->weight, weight_of(view, build->order[i]));
+        leaf->weight = add_weight(leaf->weight, stack_weight(view, build->order[i]));
     }
     while (build->path_count)
-        weigh_closed(build);
+        weigh_closed_node(build);
     return ERR_NONE;
 }
 
-/* The smallest bucket such that what is in it and above, with the "other" children, fits. */
+/* Chooses the lowest limit with which the remaining nodes and their "other" children fit into
+ * max_nodes. Starts at the highest bucket and adds one bucket after the other. */
 static enum err_code choose_limit(struct build *build, struct err *err)
 {
     build->kept_by_bucket = arena_new(build->scratch, uint64_t, BUCKET_COUNT + 1);
     build->others_by_bucket = arena_new(build->scratch, int64_t, BUCKET_COUNT + 2);
-    enum err_code code = weigh_all(build, err);
+    enum err_code code = weigh_tree(build, err);
     if (code)
         return code;
     int64_t others = 0;
@@ -219,7 +239,7 @@ static enum err_code choose_limit(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
-/* ---- building ---- */
+/* ---- second pass: the tree ---- */
 
 static uint32_t append_node(struct tree *tree, uint32_t frame, uint32_t parent)
 {
@@ -248,8 +268,9 @@ static void append_other(struct build *build, const struct open_node *closed)
     build->flame->cut_hidden_count += count;
 }
 
-/* A small node is the last one there is, since all below it is smaller still: take it back. */
-static void hide_closed(struct build *build, const struct open_node *closed)
+/* Removes a small node. It is the last node of the tree, because its descendants weigh no more
+ * and were removed before. */
+static void remove_closed_node(struct build *build, const struct open_node *closed)
 {
     struct open_node *parent = &build->path[build->path_count - 1];
     struct tree *tree = &build->tree;
@@ -273,8 +294,8 @@ static void close_node(struct build *build)
         struct open_node *parent = &build->path[build->path_count - 1];
         parent->weight = add_weight(parent->weight, closed->weight);
     }
-    if (closed->place != ON_THE_WAY && bucket_for(build, closed) < build->least_kept)
-        hide_closed(build, closed);
+    if (closed->position != ON_PATH && node_bucket(build, closed) < build->least_kept)
+        remove_closed_node(build, closed);
     else if (closed->hidden_count)
         append_other(build, closed);
 }
@@ -298,12 +319,12 @@ static enum err_code build_tree(struct build *build, struct err *err)
             struct open_node *parent = &build->path[build->path_count - 1];
             uint32_t frame = frames[build->path_count - 1];
             uint32_t node = append_node(tree, frame, parent->node);
-            enum place place = place_of_child(build, frame);
+            enum node_position position = child_position(build, frame);
             build->path[build->path_count++] =
-                (struct open_node){.node = node, .frame = frame, .place = place};
+                (struct open_node){.node = node, .frame = frame, .position = position};
         }
         struct open_node *leaf = &build->path[count];
-        leaf->weight = add_weight(leaf->weight, weight_of(view, stack));
+        leaf->weight = add_weight(leaf->weight, stack_weight(view, stack));
         add_self(tree, leaf->node, view->value_side[stack], view->values[stack]);
     }
     while (build->path_count)
@@ -330,7 +351,8 @@ static uint64_t count_nodes(struct build *build)
     return nodes;
 }
 
-/* What the flame's own arrays are made of is its own, the rest is scratch (write_flame). */
+/* frame and self become arrays of the flame, so they are in its arena; the rest is scratch (see
+ * write_flame). */
 static void allocate_tree(struct build *build, uint64_t capacity)
 {
     struct tree *tree = &build->tree;
@@ -343,9 +365,9 @@ static void allocate_tree(struct build *build, uint64_t capacity)
         tree->hidden = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
 }
 
-/* ---- siblings by value ---- */
+/* ---- sorting siblings by value ---- */
 
-static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64_t *self)
+static int64_t *sum_subtrees(struct arena *arena, const struct tree *tree, const int64_t *self)
 {
     int64_t *cum = arena_new_raw(arena, int64_t, tree->count);
     memcpy(cum, self, tree->count * sizeof(*cum));
@@ -354,17 +376,18 @@ static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64
     return cum;
 }
 
-static int64_t *scatter(const int64_t *values, const uint32_t *place, uint32_t count, int64_t *to)
+static int64_t *scatter(const int64_t *values, const uint32_t *new_index, uint32_t count,
+                        int64_t *to)
 {
     for (uint32_t i = 0; i < count; i++)
-        to[place[i]] = values[i];
+        to[new_index[i]] = values[i];
     return to;
 }
 
-static int64_t *scatter_anew(struct arena *arena, const int64_t *values, const uint32_t *place,
+static int64_t *scatter_copy(struct arena *arena, const int64_t *values, const uint32_t *new_index,
                              uint32_t count)
 {
-    return scatter(values, place, count, arena_new_raw(arena, int64_t, count));
+    return scatter(values, new_index, count, arena_new_raw(arena, int64_t, count));
 }
 
 static void add_cut_value(struct flame *flame, const int64_t *self, uint32_t node)
@@ -373,22 +396,22 @@ static void add_cut_value(struct flame *flame, const int64_t *self, uint32_t nod
     flame->cut_value = view_add(flame->cut_value, value > INT64_MAX ? INT64_MAX : (int64_t)value);
 }
 
-static void write_cuts(struct build *build, const uint32_t *place)
+static void write_cuts(struct build *build, const uint32_t *new_index)
 {
     struct flame *flame = build->flame;
     if (!flame->cut_count)
         return;
-    uint32_t *hidden_by_place = arena_new_raw(build->scratch, uint32_t, flame->node_count);
+    uint32_t *hidden_by_index = arena_new_raw(build->scratch, uint32_t, flame->node_count);
     for (uint32_t i = 0; i < flame->node_count; i++)
-        hidden_by_place[place[i]] = build->tree.hidden[i];
+        hidden_by_index[new_index[i]] = build->tree.hidden[i];
     uint32_t *node = arena_new_raw(build->arena, uint32_t, flame->cut_count);
     uint32_t *hidden = arena_new_raw(build->arena, uint32_t, flame->cut_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < flame->node_count; i++) {
-        if (!hidden_by_place[i])
+        if (!hidden_by_index[i])
             continue;
         node[count] = i;
-        hidden[count++] = hidden_by_place[i];
+        hidden[count++] = hidden_by_index[i];
         add_cut_value(flame, flame->base_self, i);
         add_cut_value(flame, flame->node_self, i);
     }
@@ -397,8 +420,10 @@ static void write_cuts(struct build *build, const uint32_t *place)
 }
 
 /*
- * What stands in front of a node and with it, scaled, less what stands in front of it, scaled: as a
- * subtree has its nodes one after the other, its sum is right to 1, however many nodes it has.
+ * Scales the values of side B. Rounding each value separately would add up errors, so each prefix
+ * sum is scaled and rounded, and a node gets the difference of two of them. A subtree is
+ * contiguous, so its total is exact to 1, however many nodes it has. Example: with a scale of 1/3,
+ * the values 1 1 1 have the scaled prefix sums 0 1 1, so they become 0 1 0.
  */
 static void scale_self(const struct view *view, int64_t *self, uint32_t count)
 {
@@ -411,8 +436,8 @@ static void scale_self(const struct view *view, int64_t *self, uint32_t count)
     }
 }
 
-/* Touching memory for the first time costs more than what is done with it here: what is read for
- * the last time is written over. */
+/* Writes the final arrays. The first access to fresh memory costs more than the work here, so
+ * arrays that are no longer needed are overwritten. */
 static void write_flame(struct build *build)
 {
     const struct tree *tree = &build->tree;
@@ -426,28 +451,28 @@ static void write_flame(struct build *build)
     int64_t *cum[VIEW_SIDE_COUNT] = {0};
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
         if (tree->self[side])
-            cum[side] = sum_up(build->scratch, tree, tree->self[side]);
+            cum[side] = sum_subtrees(build->scratch, tree, tree->self[side]);
     }
     uint32_t count = tree->count;
     uint32_t *frame = arena_new_raw(build->arena, uint32_t, count);
-    const uint32_t *place = flame_order(build->scratch, tree->parent, count, cum, frame);
+    const uint32_t *new_index = flame_order(build->scratch, tree->parent, count, cum, frame);
     for (uint32_t i = 0; i < count; i++)
-        frame[place[i]] = tree->frame[i];
+        frame[new_index[i]] = tree->frame[i];
     uint32_t *parent = tree->frame;
     for (uint32_t i = 0; i < count; i++)
-        parent[place[i]] = place[tree->parent[i]];
+        parent[new_index[i]] = new_index[tree->parent[i]];
     flame->node_count = count;
     flame->node_frame = frame;
     flame->node_parent = parent;
-    flame->node_self = scatter_anew(build->arena, tree->self[VIEW_SIDE_B], place, count);
-    flame->node_cum = scatter(cum[VIEW_SIDE_B], place, count, tree->self[VIEW_SIDE_B]);
+    flame->node_self = scatter_copy(build->arena, tree->self[VIEW_SIDE_B], new_index, count);
+    flame->node_cum = scatter(cum[VIEW_SIDE_B], new_index, count, tree->self[VIEW_SIDE_B]);
     if (unscaled)
-        flame->unscaled_self = scatter_anew(build->arena, unscaled, place, count);
+        flame->unscaled_self = scatter_copy(build->arena, unscaled, new_index, count);
     if (cum[VIEW_SIDE_A]) {
-        flame->base_self = scatter_anew(build->arena, tree->self[VIEW_SIDE_A], place, count);
-        flame->base_cum = scatter(cum[VIEW_SIDE_A], place, count, tree->self[VIEW_SIDE_A]);
+        flame->base_self = scatter_copy(build->arena, tree->self[VIEW_SIDE_A], new_index, count);
+        flame->base_cum = scatter(cum[VIEW_SIDE_A], new_index, count, tree->self[VIEW_SIDE_A]);
     }
-    write_cuts(build, place);
+    write_cuts(build, new_index);
 }
 
 static void write_frames(struct build *build)
@@ -483,8 +508,9 @@ static enum err_code start_build(struct build *build, const uint64_t *path,
     return code;
 }
 
-static enum err_code create(struct arena *arena, const struct view *view, uint32_t max_nodes,
-                            const uint64_t *path, const struct flame **ret_flame, struct err *err)
+static enum err_code create_flame(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                                  const uint64_t *path, const struct flame **ret_flame,
+                                  struct err *err)
 {
     arena_auto scratch = arena_create();
     struct build build = {.arena = arena, .scratch = scratch, .view = view};
@@ -502,7 +528,8 @@ static enum err_code create(struct arena *arena, const struct view *view, uint32
         code = choose_limit(&build, err);
         if (code)
             return code;
-        /* The way is kept whatever it costs, with an "other" for each of its nodes. */
+        /* Space beyond max_nodes, per level of the deepest stack: nodes of the path, which
+         * always stay; an "other" child of each; and open nodes that are removed later. */
         node_count = (uint64_t)build.max_nodes + 3 * (build.max_depth + 2);
     }
     allocate_tree(&build, node_count);
@@ -518,11 +545,11 @@ static enum err_code create(struct arena *arena, const struct view *view, uint32
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err)
 {
-    return create(arena, view, max_nodes, NULL, ret_flame, err);
+    return create_flame(arena, view, max_nodes, NULL, ret_flame, err);
 }
 
 enum err_code flame_create_below(struct arena *arena, const struct view *view, uint32_t max_nodes,
                                  uint64_t path, const struct flame **ret_flame, struct err *err)
 {
-    return create(arena, view, max_nodes, &path, ret_flame, err);
+    return create_flame(arena, view, max_nodes, &path, ret_flame, err);
 }

@@ -1,17 +1,17 @@
 /*
  * flame: the call tree of a view as flat arrays in preorder.
  *
- * Node 0 is the root. A child stands behind its parent and before its parent's next sibling;
- * siblings are ordered by descending cum (in a diff by the larger of both sides), equal ones by
- * frame. Below the root, equal stacks share their nodes; recursion nests.
+ * Node 0 is the root. A child follows its parent and precedes its parent's next sibling. Siblings
+ * are ordered by descending cum (in a diff by the larger of both sides), equal ones by frame. Equal
+ * stacks share their nodes; recursive calls nest.
  *
- * A tree beyond max_nodes is cut: the smallest subtrees of a node become one child whose frame has
- * FRAME_OTHER; flame->cut says how much that is, cut_node and cut_hidden per child. Nothing is
- * dropped silently: values add up as before.
+ * A tree with more than max_nodes is cut: the smallest subtrees of a node are merged into one child
+ * whose frame has FRAME_OTHER. cut_hidden_count and cut_value are the totals of the merged nodes;
+ * cut_node and cut_hidden list the "other" nodes. Values still add up as before.
  *
- * Cost for 1M nodes out of 69k stacks of depth 22: see tests/bench/bench_flame.c. Memory is bounded
- * by the view's entries and max_nodes. No recursion: stacks may be as deep as they like.
- * Threads: an object belongs to one thread while it is built, then it is read only.
+ * tests/bench/bench_flame.c measures the cost for 1M nodes from 69k stacks of depth 22. Memory is
+ * bounded by the view's entries and max_nodes. No function is recursive, so stacks may have any
+ * depth. Threads: an object belongs to one thread while it is built; afterwards it is read-only.
  */
 #ifndef LIB_PROFILE_REPORT_FLAME_H
 #define LIB_PROFILE_REPORT_FLAME_H
@@ -23,7 +23,7 @@ enum { FLAME_NODES_DEFAULT = 1000000, FLAME_NODES_MIN = 100 };
 struct flame {
     const struct view *view; /* value type, grouping, totals */
     const struct frame *frames;
-    uint32_t frame_count; /* one more than the view's when something was cut */
+    uint32_t frame_count; /* the view's, plus one if the tree was cut */
     uint32_t node_count;
     const uint32_t *node_frame;
     const uint32_t *node_parent; /* index; the root's own is 0 */
@@ -31,28 +31,30 @@ struct flame {
     const int64_t *node_cum;
     const int64_t *base_self; /* side A; NULL unless view->is_diff */
     const int64_t *base_cum;
-    /* Side B before view->scale, for whom whole numbers are too coarse; NULL where it is 1. */
+    /* Side B before view->scale was applied, for callers that need more precision; NULL if the
+     * scale is 1. */
     const int64_t *unscaled_self;
 
-    uint64_t
-        root_path; /* of flame_create_below: the hash of that node's path now; 0: all is here */
-    uint64_t cut_hidden_count;  /* nodes that are merged into others; 0: nothing was cut */
+    uint64_t root_path; /* of flame_create_below: the current hash of that node's path; 0: the whole
+                           tree */
+    uint64_t cut_hidden_count;  /* nodes that were merged into others; 0: the tree was not cut */
     int64_t cut_value;          /* of both sides, as absolute values */
     uint32_t cut_count;         /* nodes with FRAME_OTHER */
-    const uint32_t *cut_node;   /* which, ascending */
-    const uint32_t *cut_hidden; /* how many nodes each one stands for */
+    const uint32_t *cut_node;   /* their indexes, ascending */
+    const uint32_t *cut_hidden; /* number of nodes merged into each */
 };
 
-/* max_nodes 0 is FLAME_NODES_DEFAULT; less than FLAME_NODES_MIN counts as that. In arena. Handles:
- * ERR_TOO_LARGE (the view's deadline; a stack that is too deep). */
+/* Builds the tree in arena. max_nodes 0 means FLAME_NODES_DEFAULT; smaller values than
+ * FLAME_NODES_MIN mean that. Handles: ERR_TOO_LARGE (the view's deadline; a stack that is too
+ * deep). */
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
 
 /*
- * As flame_create, with all of max_nodes for what is below one node, named by its path's hash
- * (path_hash.h): what stands beside the way to it is in one "other" for each node of the way,
- * however large. So values are the same as in the whole tree. Handles also: ERR_NOT_FOUND (no node
- * has that path).
+ * As flame_create, but uses all of max_nodes for the subtree of one node, given by the hash of its
+ * path (path_hash.h). Each node on the path has one "other" child for everything beside the path,
+ * however large. So values equal those in the whole tree. Handles also: ERR_NOT_FOUND (no node has
+ * that path).
  */
 enum err_code flame_create_below(struct arena *arena, const struct view *view, uint32_t max_nodes,
                                  uint64_t path, const struct flame **ret_flame,

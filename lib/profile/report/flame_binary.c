@@ -49,7 +49,8 @@ struct writer {
     } sections[SECTIONS_MAX];
     uint32_t section_count;
     struct map_bytes strings;
-    struct map_bytes spans; /* struct span to string: a text is mostly met at one place in memory */
+    /* from struct span to string: a text usually occurs at one place in memory */
+    struct map_bytes spans;
     struct buf string_bytes;
     uint32_t *string_ends;
     uint32_t string_count;
@@ -90,7 +91,8 @@ static void put_section(struct writer *writer, enum section id, const void *data
 
 /* ---- strings ---- */
 
-/* What the browser gets is UTF-8; bytes that are none become U+FFFD, as buf_append_json does. */
+/* Appends text as UTF-8, which the browser requires; invalid bytes become U+FFFD, as in
+ * buf_append_json. */
 static void append_utf8(struct buf *output, struct span text)
 {
     if (span_is_utf8(text)) {
@@ -108,8 +110,8 @@ static void append_utf8(struct buf *output, struct span text)
     }
 }
 
-/* text is the flame's own span: it serves as a key. Many frames may share one long text, which is
- * then hashed once. */
+/* Adds a string; text is the flame's own span and serves as a key. Many frames may share one
+ * long text, which is hashed once. */
 static uint32_t add_string(struct writer *writer, const struct span *text)
 {
     if (text->size == 0)
@@ -137,15 +139,15 @@ static void put_strings(struct writer *writer)
 
 /* ---- nodes ---- */
 
-/* The only place where values leave 64-bit integers. */
+/* The only place that converts values from 64-bit integers. */
 static double to_f64(struct writer *writer, int64_t value)
 {
     writer->is_inexact |= value > INT64_C(1) << 53 || value < -(INT64_C(1) << 53);
     return (double)value;
 }
 
-/* Most nodes have no value of their own: only those that have are sent, each with its distance from
- * the one before. */
+/* Most nodes have no value of their own. Writes only those that do, each with its distance from
+ * the previous one. */
 static void put_values(struct writer *writer, enum section gap_id, enum section id,
                        const int64_t *values, double scale)
 {
@@ -163,7 +165,8 @@ static void put_values(struct writer *writer, enum section gap_id, enum section 
     put_section(writer, id, value, used * sizeof(*value));
 }
 
-/* In 16 bits where all fit: half of what is compressed, sent and read. */
+/* Writes numbers in 16 bits if all of them fit, which halves the data that is compressed, sent
+ * and read. */
 static void put_numbers(struct writer *writer, enum section id, const uint32_t *numbers,
                         uint32_t count, uint32_t largest)
 {
@@ -228,7 +231,8 @@ static uint32_t line_of(const struct frame *frame)
     return frame->line > 0 && frame->line <= UINT32_MAX ? (uint32_t)frame->line : 0;
 }
 
-/* A frame that no node has, such as those of cut subtrees, keeps its place but not its strings. */
+/* Marks the frames that nodes use. Other frames, such as those of cut subtrees, keep their index
+ * but not their strings. */
 static bool *find_used(struct writer *writer)
 {
     const struct flame *flame = writer->flame;
@@ -375,7 +379,7 @@ static void put_metadata(struct writer *writer, const struct flame_binary_option
 
 /* ---- header ---- */
 
-/* Written last, when everything is known, over the zeros that were put in its place. */
+/* Written last, over the zeros that were reserved for it. */
 static void write_header(struct writer *writer)
 {
     const struct flame *flame = writer->flame;
@@ -403,10 +407,10 @@ static void write_header(struct writer *writer)
     memcpy(writer->output->data + writer->start, header.data, header.size);
 }
 
-/* Room for what most trees take, at once: growing would fill fresh memory several times over. */
+/* Reserves the typical size at once, since growing would touch fresh memory several times. */
 static void reserve_most(struct writer *writer)
 {
-    enum { NODE_BYTES = 10 }; /* frame, depth, and where every second one has a value */
+    enum { NODE_BYTES = 10 }; /* frame, depth, and a value for every second node */
     struct buf *output = writer->output;
     const size_t most = (size_t)writer->flame->node_count * NODE_BYTES;
     if (!buf_failed(output) && most <= output->max_size - output->size)

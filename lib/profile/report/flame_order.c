@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A child, and by what it is compared with its siblings. */
+/* A child and the value by which it is sorted among its siblings. */
 struct ranked {
     int64_t rank;
     uint32_t node;
@@ -18,7 +18,8 @@ static int compare_ranked(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Most nodes have few children; those come in the order of their frames, which breaks ties. */
+/* Insertion sort for few siblings, the usual case. It is stable, and siblings arrive in the
+ * order of their frames, which breaks ties. */
 static void sort_siblings(struct ranked *siblings, uint32_t count)
 {
     if (count > 24) {
@@ -48,22 +49,23 @@ static int64_t rank_of(int64_t *const *cum, uint32_t node)
     return cum[VIEW_SIDE_A] && cum[VIEW_SIDE_A][node] > rank ? cum[VIEW_SIDE_A][node] : rank;
 }
 
-/* As a subtree has its nodes one after the other, a child's place follows from the sizes of those
- * that come before it. Most nodes have one child, which follows its parent. */
+/* Assigns new indexes from the root downwards. A subtree is contiguous, so the index of a child
+ * is that of its parent plus 1 plus the sizes of the siblings before it. A node with one child,
+ * the usual case, needs no sorting: the child follows it. */
 uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t count,
                       int64_t *const *cum, uint32_t *sizes)
 {
-    uint32_t *place = arena_new_raw(scratch, uint32_t, count);
+    uint32_t *new_index = arena_new_raw(scratch, uint32_t, count);
     struct ranked *children = NULL;
     uint32_t capacity = 0;
     find_subtree_sizes(parent, count, sizes);
-    place[0] = 0;
+    new_index[0] = 0;
     for (uint32_t node = 0; node < count; node++) {
-        uint32_t end = node + sizes[node], next = place[node] + 1, child_count = 0;
+        uint32_t end = node + sizes[node], next = new_index[node] + 1, child_count = 0;
         if (node + 1 == end)
             continue;
         if (node + 1 + sizes[node + 1] == end) {
-            place[node + 1] = next;
+            new_index[node + 1] = next;
             continue;
         }
         for (uint32_t child = node + 1; child < end; child += sizes[child]) {
@@ -75,10 +77,10 @@ uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t co
         }
         sort_siblings(children, child_count);
         for (uint32_t i = 0; i < child_count; i++) {
-            place[children[i].node] = next;
+            new_index[children[i].node] = next;
             next += sizes[children[i].node];
         }
     }
     mem_free(children);
-    return place;
+    return new_index;
 }

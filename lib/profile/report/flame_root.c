@@ -14,7 +14,7 @@ struct search {
     enum path_hash_form form;
 };
 
-/* Only what the stack does not share with the last one is new. */
+/* Searches one stack. Hashes of the prefix that it shares with the last stack are reused. */
 static bool find_in_stack(struct search *search, const uint32_t *frames, uint64_t count,
                           uint64_t *ret_depth)
 {
@@ -34,8 +34,8 @@ static bool find_in_stack(struct search *search, const uint32_t *frames, uint64_
     return false;
 }
 
-static enum err_code find(struct search *search, const struct view *view, const uint32_t *order,
-                          struct flame_root *ret_root, struct err *err)
+static enum err_code find_node(struct search *search, const struct view *view,
+                               const uint32_t *order, struct flame_root *ret_root, struct err *err)
 {
     for (uint32_t i = 0; i < view->stack_count; i++) {
         if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(view, err))
@@ -65,7 +65,7 @@ static enum err_code find_path(const struct view *view, const uint32_t *order, u
                                 .form = (enum path_hash_form)form};
         for (uint32_t i = 0; i < view->frame_count; i++)
             hashes[i] = path_hash_frame(&view->frames[i], view->group, search.form);
-        code = find(&search, view, order, ret_root, err);
+        code = find_node(&search, view, order, ret_root, err);
     }
     return code;
 }

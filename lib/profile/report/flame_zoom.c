@@ -39,9 +39,9 @@ struct zoom {
     struct arena *arena;
     const struct flame *from;
     struct flame *to;
-    uint32_t first; /* the node zoomed to */
-    uint32_t end;   /* behind the last node below it */
-    uint32_t depth; /* of the node zoomed to, and its place in the new graph */
+    uint32_t first; /* the node to zoom to */
+    uint32_t end;   /* after the last node below it */
+    uint32_t depth; /* of that node; also its index in the new graph */
 };
 
 static void measure(struct zoom *zoom)
@@ -54,7 +54,7 @@ static void measure(struct zoom *zoom)
         zoom->end++;
 }
 
-/* Below the node zoomed to all is as it was, moved to the front. */
+/* Copies the subtree, moved to the front, after the path from the root. */
 static void copy_nodes(struct zoom *zoom)
 {
     const struct flame *from = zoom->from;
@@ -74,7 +74,7 @@ static void copy_nodes(struct zoom *zoom)
     zoom->to->node_parent = parent;
 }
 
-/* Values of one side; those of the way stay or become 0. */
+/* Copies the values of one side. Values of the path are copied too, or become 0. */
 static const int64_t *copy_values(const struct zoom *zoom, const int64_t *values, bool keeps_way)
 {
     if (!values)

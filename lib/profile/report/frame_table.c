@@ -9,29 +9,29 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Where a frame was met first: numbers of texts. */
+/* The texts of a frame's first occurrence, as numbers. */
 struct frame_place {
     uint32_t file;
     uint32_t mapping;
 };
 
 /*
- * Texts are numbered, so that a frame is told from others by a few numbers: each text of a profile
- * is hashed once, and each "[binary]" written once, however long they are and however many lines
- * share them.
+ * Maps lines of profiles to frames. Texts are numbered, so frames are compared by a few numbers:
+ * each text of a profile is hashed once and each "[binary]" is written once, however long they are
+ * and however many lines share them.
  */
 struct frame_table {
     struct arena *arena;
     enum view_group group;
     struct frame *frames;         /* on the heap while it grows */
-    struct frame_place *place_of; /* of each frame, likewise */
+    struct frame_place *place_of; /* of each frame, on the heap likewise */
     uint32_t frame_count;
     uint32_t frame_capacity;
-    struct map_bytes by_key;   /* struct key to frame */
-    struct map_bytes by_label; /* value to frame */
-    struct map_bytes by_text;  /* text to its number */
+    struct map_bytes by_key;   /* from struct key to frame */
+    struct map_bytes by_label; /* from value to frame */
+    struct map_bytes by_text;  /* from text to its number */
     struct span *texts;        /* by number; on the heap while it grows */
-    uint32_t *frame_of_text;   /* by number, where the name alone tells frames apart; 0: none yet */
+    uint32_t *frame_of_text;   /* by number, if the name alone identifies a frame; 0: none yet */
     bool *is_shared;           /* by number: listed in shared_places */
     uint32_t text_count;
     uint32_t text_capacity;
@@ -40,8 +40,8 @@ struct frame_table {
     uint32_t shared_place_capacity;
 };
 
-/* Of one profile, per string: the number of its text, and of "[its last part]"; PROFILE_NONE: not
- * asked for yet; and what it says of a frame as its binary or source file. */
+/* For each string of one profile: the number of its text and of "[its last part]" (PROFILE_NONE:
+ * not computed yet), and the flags that it implies as a frame's binary or source file. */
 struct source {
     const struct profile *profile;
     uint32_t *text_of_string;
@@ -58,8 +58,8 @@ struct place {
     bool is_inlined;
 };
 
-/* What makes frames one: numbers of texts, the rest as in struct frame; 0 where it does not count.
- * Compared as bytes. */
+/* The identity of a frame: numbers of texts, other members as in struct frame; 0 for members
+ * that the grouping ignores. Compared as bytes. */
 struct key {
     uint32_t name;
     uint32_t file;
@@ -71,9 +71,9 @@ struct key {
 static_assert(sizeof(struct key) == 32, "no byte that is not set");
 
 enum { ALL_OCCURRENCES = FRAME_INLINED | FRAME_KERNEL | FRAME_INTERPRETED };
-enum { FLAGS_ARE_KNOWN = 128 }; /* beside flags of a frame */
+enum { FLAGS_ARE_KNOWN = 128 }; /* stored beside the flags of a frame */
 
-/* Of a name behind an address: there may be millions of addresses in one function. */
+/* Limit for the name after an address: one function may have millions of addresses. */
 enum { ADDRESS_NAME_BYTES = 240 };
 
 static void free_table(void *object)
@@ -166,7 +166,7 @@ static uint32_t string_number(struct frame_table *table, const struct source *so
     return *number;
 }
 
-/* "[libc.so.6]", or "<unknown>", as pprof prints what has no name. */
+/* "[libc.so.6]" or "<unknown>", as pprof prints it. */
 static uint32_t binary_number(struct frame_table *table, const struct source *source,
                               uint32_t mapping)
 {
@@ -180,7 +180,7 @@ static uint32_t binary_number(struct frame_table *table, const struct source *so
     return *number = text_number(table, name);
 }
 
-/* "libc.so.6+0x2a10", or as binary_number where there is no address. */
+/* "libc.so.6+0x2a10", or as binary_number if there is no address. */
 static uint32_t raw_number(struct frame_table *table, const struct source *source,
                            const struct place *place)
 {
@@ -223,14 +223,15 @@ static bool is_interpreted(struct span file)
     return false;
 }
 
-/* The binary that agents give to functions of scripts, whatever their files are called. */
+/* Whether the mapping is the one that agents assign to functions of scripts, whatever their
+ * files are called. */
 static bool is_interpreter(struct span mapping)
 {
     return span_equal_text(mapping, "[cpython]") || span_equal_text(mapping, "[ruby]");
 }
 
-/* What a string says of a frame: as its binary FRAME_KERNEL, as either FRAME_INTERPRETED.
- * Each is looked at once, however many lines have it. */
+/* The flags that a string implies: FRAME_KERNEL as a binary, FRAME_INTERPRETED as a binary or
+ * file. Computed once per string. */
 static uint8_t flags_of(const struct source *source, uint32_t string)
 {
     uint8_t *flags = &source->flags_of_string[string];
@@ -261,7 +262,7 @@ static struct frame describe(const struct source *source, const struct place *pl
     return frame;
 }
 
-/* Shapes frame for the grouping, its name too, and says what makes it one with others. */
+/* Adapts frame to the grouping, including its name, and returns its identity. */
 static struct key group_frame(struct frame_table *table, const struct source *source,
                               const struct place *place, struct frame *frame)
 {
@@ -279,7 +280,7 @@ static struct key group_frame(struct frame_table *table, const struct source *so
             frame->name = span_of(frame->name.data + 1, frame->name.size - 2);
         frame->file = span_of(NULL, 0);
         frame->line = 0;
-        frame->flags &= (uint8_t)~FRAME_NOT_SYMBOLISED; /* a binary's name is no symbol */
+        frame->flags &= (uint8_t)~FRAME_NOT_SYMBOLISED; /* a binary's name is not a symbol */
         return key;
     case VIEW_BY_ADDRESS:
         frame->address = place->location->address;
@@ -301,7 +302,7 @@ static struct key group_frame(struct frame_table *table, const struct source *so
     return key;
 }
 
-/* "0x4f2a10 main.run"; once where the address is all that is known. */
+/* "0x4f2a10 main.run"; only the address if nothing else is known. */
 static struct span address_name(struct frame_table *table, const struct frame *frame)
 {
     char address[2 + 16 + 1];
@@ -327,7 +328,7 @@ static uint32_t find_frame(const struct frame_table *table, const struct key *ke
 {
     if (!is_told_by_name(table))
         return map_bytes_find(&table->by_key, span_of(key, sizeof(*key)));
-    const uint32_t frame = table->frame_of_text[key->name]; /* the root's has no text */
+    const uint32_t frame = table->frame_of_text[key->name]; /* the root has no text */
     return frame ? frame : MAP_ABSENT;
 }
 
@@ -387,7 +388,7 @@ static uint32_t place_frame(struct frame_table *table, const struct source *sour
         keep_frame(table, &key, index);
         return index;
     }
-    /* Flags that describe all occurrences stay only if they hold for this one too. */
+    /* Flags that describe all occurrences stay only if they apply to this one too. */
     table->frames[index].flags &= (uint8_t)(frame.flags | (0xff & ~ALL_OCCURRENCES));
     compare_texts(table, table->place_of[index].file, at.file);
     compare_texts(table, table->place_of[index].mapping, at.mapping);

@@ -1,20 +1,23 @@
 /*
- * label_filter: which samples stay by their labels.
+ * label_filter: selects samples by their labels.
  *
  * A rule is text:
+ *
  *   key=value    samples with this value of the label
  *   key!=value   samples without it
- *   key=         samples that have no such label, or none with a value; key!= those that have one
- * The key ends at the first "=" that no "\" stands before; "\" makes the next byte of the key stand
- * for itself, so a key that ends in "!" is written "key\!=value". Several rules key=value of one
- * key keep samples with any of these values; different keys must all be satisfied; any rule with
- * "!=" that holds leaves the sample out. A sample with several values of a label has each of them.
+ *   key=         samples without this label, or without a value of it; key!= those that have one
  *
- * A text value is equal byte by byte. A numeric one is named by its number, "4096", with a blank
- * and its unit where units matter, "4096 bytes" or "4096 " for none, or by a range with both ends
- * in it, "1024..4096", "1024..", "..4096 bytes".
+ * The key ends at the first "=" that does not follow "\"; "\" makes the next byte of the key
+ * literal, so a key that ends in "!" is written "key\!=value". Several rules key=value with the
+ * same key keep samples with any of these values; rules with different keys must all be satisfied;
+ * a rule with "!=" whose value the sample has drops the sample. A sample with several values of a
+ * label has each of them.
  *
- * Threads: a filter and what is made of it may be read by any number.
+ * A text value is compared byte by byte. A numeric value is given by its number, "4096"; with a
+ * blank and its unit where units matter, "4096 bytes" or "4096 " for no unit; or by an inclusive
+ * range, "1024..4096", "1024..", "..4096 bytes".
+ *
+ * Threads: a filter and the objects made from it may be read by any number of threads.
  */
 #ifndef LIB_PROFILE_REPORT_LABEL_FILTER_H
 #define LIB_PROFILE_REPORT_LABEL_FILTER_H
@@ -25,45 +28,46 @@ enum { LABEL_RULES_MAX = 32 };
 
 struct label_filter;
 
-/* rules live as long as arena; *ret_filter is NULL without any. Handles: ERR_INVALID (no
- * key=value). At most LABEL_RULES_MAX rules. */
+/* Compiles at most LABEL_RULES_MAX rules, which must live as long as arena. *ret_filter is NULL
+ * without rules. Handles: ERR_INVALID (not key=value). */
 enum err_code label_filter_create(struct arena *arena, const struct span *rules, size_t rule_count,
                                   const struct label_filter **ret_filter, struct err *err) MUST_USE;
 
-/* A filter with the strings of one profile, in arena. */
+/* Resolves a filter for the strings of one profile, in arena. */
 struct label_match;
 const struct label_match *label_match_create(struct arena *arena, const struct label_filter *filter,
                                              const struct profile *profile);
 
 bool label_match_passes(const struct label_match *match, uint32_t sample);
 
-/* A label as it is, without a profile. */
+/* A label with its texts, independent of a profile. */
 struct label_words {
     struct span key;
-    struct span text; /* empty where is_numeric */
+    struct span text; /* empty for a numeric label */
     int64_t number;
     struct span unit; /* of number */
     bool is_numeric;
 };
-/* As label_match_passes, of a sample with these labels. */
+/* The same test as label_match_passes, for a sample with these labels. */
 bool label_filter_passes(const struct label_filter *filter, const struct label_words *labels,
                          size_t label_count);
 
-/* What tells this filter from others that keep other samples; appended. */
+/* Appends a text that identifies this filter: filters that select other samples have another
+ * text. */
 void label_filter_append_rules(const struct label_filter *filter, struct buf *text);
 
-/* The keys of the rules, distinct; at most LABEL_RULES_MAX. Returns how many. */
+/* Copies the distinct keys of the rules, at most LABEL_RULES_MAX. Returns their number. */
 size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
 
-/* Of matches of one filter with several profiles: is each key a label of one of them at least?
- * Handles: ERR_INVALID, which says what labels the first has. */
+/* Checks that each key is a label of at least one of the profiles; the matches belong to one
+ * filter. Handles: ERR_INVALID; the message lists labels of the first profile. */
 enum err_code label_match_check_keys(const struct label_match *const *matches, size_t match_count,
                                      struct err *err) MUST_USE;
 
-/* ", which has 'a', 'b'": the first labels of a profile, for messages. */
+/* Appends ", which has 'a', 'b'": the first labels of a profile, for messages. */
 void label_filter_append_keys(const struct profile *profile, struct buf *text);
 
-/* key=value as a rule, with what the key needs to be read as it is; appended. */
+/* Appends the key of a rule key=value, escaped so that it is parsed unchanged. */
 void label_filter_append_key(struct span key, struct buf *text);
 
 #endif

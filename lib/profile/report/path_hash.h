@@ -1,22 +1,24 @@
 /*
- * path_hash: a name for a node of a call tree that does not depend on the order of tables and stays
- * the same in another upload of the same program: a hash of the frames from the root (left out)
- * down to it. web/src/model/path.ts computes the same for links.
+ * path_hash: identifies a node of a call tree by a hash of the frames from below the root down to
+ * it. The hash does not depend on the order of tables and is the same in another upload of the same
+ * program. web/src/model/path.ts computes the same hash for links.
  *
- * A frame's hash is two 32-bit FNV-1a values over some bytes, from the bases 0x811c9dc5 and
- * 0x9747b28c. The bytes depend on what makes frames one (view.h), so that brothers differ:
- *   line      name, 0, file, 0, line (u32 little-endian; 0 beyond it)
- *   address   "0x4f2a10", 0, mapping: what the address is called may become known later, and the
- * link stays; a frame without an address as by line others    name A node's is, per half, murmur3's
- * fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9)); the root's is 0. Written as 16 hexadecimal
- * digits, high half first.
+ * The hash of a frame is two 32-bit FNV-1a values of some bytes, with the bases 0x811c9dc5 and
+ * 0x9747b28c. The bytes are those that make a frame distinct under the grouping (view.h), so that
+ * siblings differ:
  *
- * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
- * the address counted: PATH_HASH_OF_NAMES. They mean the first node that has one.
+ *   line      name, 0, file, 0, line (u32 little-endian; 0 if larger)
+ *   address   "0x4f2a10", 0, mapping: the name of an address may become known later without
+ * changing links; a frame without an address is hashed as by line others    name
  *
- * Links may also be of before addresses got names (PATH_HASH_OF_RAW): what lies in a file was
- * called
- * "[app]" then, or by its address, and had no inlined calls, which are on the path of their caller.
+ * The hash of a node is, for each half, murmur3's fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9));
+ * that of the root is 0. It is written as 16 hexadecimal digits, high half first.
+ *
+ * Links of earlier versions contain hashes of names only, where of a name like "0x4f2a10 main.run"
+ * only the address counts: PATH_HASH_OF_NAMES. They refer to the first node with such a hash.
+ *
+ * Links may also date from before addresses got names (PATH_HASH_OF_RAW). Then a location in a file
+ * was named "[app]", or by its address, and had no inlined calls; these are skipped in the path.
  * Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_PATH_HASH_H
@@ -36,7 +38,8 @@ enum path_hash_form {
     PATH_HASH_FORM_COUNT
 };
 
-/* How many of a name's bytes are its address, or all of them. */
+/* The number of bytes of a name that are its address; the size of the name if it does not start
+ * with one. */
 static inline size_t path_hash_address_bytes(struct span name)
 {
     size_t i = 2;
@@ -56,7 +59,7 @@ static inline void path_hash_add(struct path_hash *hash, struct span bytes)
     }
 }
 
-/* With a zero byte before it. */
+/* Adds a zero byte, then bytes. */
 static inline void path_hash_add_more(struct path_hash *hash, struct span bytes)
 {
     path_hash_add(hash, span_of((const uint8_t *)"", 1));
@@ -72,13 +75,14 @@ static inline void path_hash_add_place(struct path_hash *hash, const struct fram
     path_hash_add_more(hash, span_of(bytes, sizeof(bytes)));
 }
 
-/* Was the frame called by its binary? The kernel's and what its sender named have no file here. */
+/* Whether the frame was named by its binary before symbols arrived. Frames of the kernel, and
+ * frames that the sender named, have no file here. */
 static inline bool path_hash_was_raw(const struct frame *frame)
 {
     return frame->mapping.size && frame->mapping.data[0] != '[';
 }
 
-/* "[app]" of "/usr/bin/app", at no place. */
+/* The hash of "[app]" for "/usr/bin/app", without file and line. */
 static inline struct path_hash path_hash_raw(const struct frame *frame, enum view_group group)
 {
     struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
@@ -125,14 +129,14 @@ static inline uint32_t path_hash_mix(uint32_t parent, uint32_t frame)
     return hash ^ hash >> 16;
 }
 
-/* Of a child, from its parent's path and the hash of its own frame. */
+/* The path hash of a child, from its parent's path hash and the hash of its frame. */
 static inline struct path_hash path_hash_child(struct path_hash parent, struct path_hash frame)
 {
     return (struct path_hash){.high = path_hash_mix(parent.high, frame.high),
                               .low = path_hash_mix(parent.low, frame.low)};
 }
 
-/* The same in that form, where some frames are passed over. */
+/* The same for a given form, which may skip some frames. */
 static inline struct path_hash path_hash_step(struct path_hash parent, struct path_hash hash,
                                               const struct frame *frame, enum path_hash_form form)
 {

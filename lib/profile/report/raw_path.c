@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-/* Per location how its frames were called, the root-most first; none of those that are as then. */
-struct then {
+/* The old names of each location's frames, root side first; empty for locations whose names have
+ * not changed. */
+struct old_names {
     const uint32_t *start;
     const struct path_hash *frames;
 };
@@ -19,8 +20,8 @@ struct then {
 struct search {
     const struct view *view;
     uint64_t wanted;
-    const struct path_hash *frames; /* as they are now */
-    struct then then[VIEW_SIDE_COUNT];
+    const struct path_hash *frames; /* current hashes */
+    struct old_names old_names[VIEW_SIDE_COUNT];
 };
 
 static bool is_renamed(const struct profile_location *location)
@@ -37,7 +38,7 @@ static bool has_renamed(const struct profile *profile)
     return false;
 }
 
-/* Of a line that the sender gave; empty: it has none. */
+/* The name in a line from the sender; empty: it has none. */
 static struct span sent_name(const struct profile *profile, uint32_t line)
 {
     const uint32_t function = profile->lines[line].function;
@@ -47,7 +48,7 @@ static struct span sent_name(const struct profile *profile, uint32_t line)
     return profile_string(profile, named->name ? named->name : named->system_name);
 }
 
-/* How many names the location came with; 0: it was one frame, without any. */
+/* The number of names that the location was uploaded with; 0: it was one frame without a name. */
 static uint32_t sent_name_count(const struct profile *profile, uint32_t location)
 {
     const struct profile_location *sent = &profile->sent_locations[location];
@@ -64,7 +65,7 @@ static uint32_t count_then(const struct profile *profile, uint32_t location)
     return named ? named : 1;
 }
 
-/* What one of those frames was called, the root-most first: as frame_table.c does. */
+/* The old name of one of those frames, root side first, formatted as frame_table.c does. */
 static struct span name_then(const struct profile *profile, uint32_t location, uint32_t number,
                              char text[RAW_NAME_BYTES])
 {
@@ -75,8 +76,8 @@ static struct span name_then(const struct profile *profile, uint32_t location, u
     return name.size ? name : raw_name_write(profile, &profile->locations[location], text);
 }
 
-static struct then hash_locations(const struct view *view, const struct profile *profile,
-                                  struct arena *arena)
+static struct old_names hash_locations(const struct view *view, const struct profile *profile,
+                                       struct arena *arena)
 {
     uint32_t *start = arena_new(arena, uint32_t, (size_t)profile->location_count + 1);
     for (uint32_t i = 0; i < profile->location_count; i++)
@@ -89,30 +90,32 @@ static struct then hash_locations(const struct view *view, const struct profile 
             hashes[j] = path_hash_frame(&frame, view->group, PATH_HASH_OF_FRAMES);
         }
     }
-    return (struct then){.start = start, .frames = hashes};
+    return (struct old_names){.start = start, .frames = hashes};
 }
 
-/* From the root down to a frame. */
+/* Hashes from the root down to a frame. */
 struct paths {
-    struct path_hash then;
+    struct path_hash old_names;
     struct path_hash now;
 };
 
-/* Goes down a location; true at the frame that is wanted. What is hidden now was hidden then. */
+/* Descends a location; true at the frame that is searched. Frames that are hidden now were
+ * hidden then, too. */
 static bool find_in_location(const struct search *search, uint32_t side, uint32_t location,
                              const uint32_t *frames, uint32_t count, struct paths *paths)
 {
-    const struct then *then = &search->then[side];
-    const uint32_t first = then->start[location], renamed = then->start[location + 1] - first;
+    const struct old_names *old_names = &search->old_names[side];
+    const uint32_t first = old_names->start[location],
+                   renamed = old_names->start[location + 1] - first;
     const uint32_t then_count = renamed ? renamed : count;
     for (uint32_t i = 0; count && (i < count || i < then_count); i++) {
         if (i < count)
             paths->now = path_hash_child(paths->now, search->frames[frames[i]]);
-        if (i >= then_count) /* inlined: there was no such frame */
+        if (i >= then_count) /* an inlined call, which was not a frame then */
             continue;
-        paths->then = path_hash_child(paths->then, renamed ? then->frames[first + i]
-                                                           : search->frames[frames[i]]);
-        if (path_hash_u64(paths->then) == search->wanted)
+        paths->old_names = path_hash_child(paths->old_names, renamed ? old_names->frames[first + i]
+                                                                     : search->frames[frames[i]]);
+        if (path_hash_u64(paths->old_names) == search->wanted)
             return true;
     }
     return false;
@@ -129,8 +132,8 @@ static bool find_in_stack(const struct search *search, uint32_t number, uint64_t
     struct paths paths = {0};
     bool is_found = false;
     if (view->group == VIEW_BY_LABEL && entry < end) {
-        paths.then = paths.now = path_hash_child(paths.now, search->frames[*entry++]);
-        is_found = path_hash_u64(paths.then) == search->wanted;
+        paths.old_names = paths.now = path_hash_child(paths.now, search->frames[*entry++]);
+        is_found = path_hash_u64(paths.old_names) == search->wanted;
     }
     for (uint64_t i = profile->stack_start[sample + 1];
          !is_found && entry < end && i-- > profile->stack_start[sample];) {
@@ -154,7 +157,8 @@ bool raw_path_may_be(const struct view *view)
     bool is_any = false;
     for (int side = 0; side < VIEW_SIDE_COUNT; side++)
         is_any |= has_renamed(view->profiles[side]);
-    return is_any && shows_raw_names(view) && !view->has_cut_stacks; /* frames fit locations */
+    /* frames correspond to locations */
+    return is_any && shows_raw_names(view) && !view->has_cut_stacks;
 }
 
 bool raw_path_has_sent_names(const struct view *view)
@@ -165,7 +169,8 @@ bool raw_path_has_sent_names(const struct view *view)
         for (uint32_t i = 0; profile && i < profile->location_count && !is_any; i++)
             is_any = is_renamed(&profile->locations[i]) && sent_name_count(profile, i);
     }
-    return is_any && shows_raw_names(view) && !view->has_cut_stacks; /* frames fit locations */
+    /* frames correspond to locations */
+    return is_any && shows_raw_names(view) && !view->has_cut_stacks;
 }
 
 static enum err_code not_found(struct err *err)
@@ -178,7 +183,7 @@ static struct search hash_all(const struct view *view, uint64_t wanted, struct a
     struct search search = {.view = view, .wanted = wanted};
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
         if (view->profiles[side])
-            search.then[side] = hash_locations(view, view->profiles[side], arena);
+            search.old_names[side] = hash_locations(view, view->profiles[side], arena);
     }
     struct path_hash *frames = arena_new_raw(arena, struct path_hash, view->frame_count);
     for (uint32_t i = 0; i < view->frame_count; i++)
@@ -207,125 +212,135 @@ enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *re
 
 /* ---- from a function ---- */
 
-/* A frame of then in a stack. */
+/* A frame of the old stack. */
 struct step {
-    struct path_hash then;
-    uint32_t now; /* which of the stack's frames it is now */
+    struct path_hash old_names;
+    uint32_t now; /* index of the corresponding frame in the current stack */
     bool is_renamed;
-    bool is_function; /* of those that paths begin with */
+    bool is_function; /* a path may begin at it */
 };
 
-struct walk {
+struct path_search {
     const struct search *search;
     enum raw_path_way way;
-    const bool *is_function_then[VIEW_SIDE_COUNT]; /* per frame of then */
+    const bool *is_function_then[VIEW_SIDE_COUNT]; /* per old frame */
     const bool *is_function;                       /* per frame */
-    const uint32_t *first_of_name;                 /* per frame: the first that is called so */
-    const uint32_t *entries;                       /* of the stack */
+    /* per frame: the first one with the same name */
+    const uint32_t *first_of_name;
+    const uint32_t *entries; /* of the stack */
     struct step *steps;
     uint32_t step_count;
     uint32_t step_capacity;
-    uint64_t done; /* steps that were looked at since the clock was */
+    uint64_t done; /* steps since the deadline was last checked */
 };
 
-static void add_step(struct walk *walk, struct step step)
+static void add_step(struct path_search *path_search, struct step step)
 {
-    if (walk->step_count == walk->step_capacity) {
-        walk->step_capacity = walk->step_capacity ? walk->step_capacity * 2 : 256;
-        walk->steps = mem_resize(walk->steps, walk->step_capacity, sizeof(*walk->steps));
+    if (path_search->step_count == path_search->step_capacity) {
+        path_search->step_capacity =
+            path_search->step_capacity ? path_search->step_capacity * 2 : 256;
+        path_search->steps =
+            mem_resize(path_search->steps, path_search->step_capacity, sizeof(*path_search->steps));
     }
-    walk->steps[walk->step_count++] = step;
+    path_search->steps[path_search->step_count++] = step;
 }
 
-static void add_location(struct walk *walk, uint32_t side, uint32_t location, uint32_t place,
-                         uint32_t count)
+static void add_location(struct path_search *path_search, uint32_t side, uint32_t location,
+                         uint32_t place, uint32_t count)
 {
-    const struct then *then = &walk->search->then[side];
-    const uint32_t first = then->start[location], renamed = then->start[location + 1] - first;
+    const struct old_names *old_names = &path_search->search->old_names[side];
+    const uint32_t first = old_names->start[location],
+                   renamed = old_names->start[location + 1] - first;
     for (uint32_t i = 0; i < (renamed ? renamed : count); i++) {
-        const uint32_t now = place + (i < count ? i : count - 1), frame = walk->entries[now];
-        add_step(walk, (struct step){
-                           .then = renamed ? then->frames[first + i] : walk->search->frames[frame],
-                           .now = now,
-                           .is_renamed = renamed != 0,
-                           .is_function = walk->is_function[frame] ||
-                                          (renamed && walk->is_function_then[side][first + i])});
+        const uint32_t now = place + (i < count ? i : count - 1), frame = path_search->entries[now];
+        add_step(path_search,
+                 (struct step){.old_names = renamed ? old_names->frames[first + i]
+                                                    : path_search->search->frames[frame],
+                               .now = now,
+                               .is_renamed = renamed != 0,
+                               .is_function =
+                                   path_search->is_function[frame] ||
+                                   (renamed && path_search->is_function_then[side][first + i])});
     }
 }
 
-/* The stack as it was then, the root-most first. */
-static void list_steps(struct walk *walk, uint32_t number)
+/* Lists the frames of the old stack, root side first. */
+static void list_steps(struct path_search *path_search, uint32_t number)
 {
-    const struct view *view = walk->search->view;
+    const struct view *view = path_search->search->view;
     const uint32_t side = view->value_side[number], sample = view->samples[number];
     const struct profile *profile = view->profiles[side];
     const struct frame_lists *lists = view->lists[side];
     const uint32_t end = (uint32_t)(view->stack_start[number + 1] - view->stack_start[number]);
     uint32_t place = 0;
-    walk->entries = view->entries + view->stack_start[number];
-    walk->step_count = 0;
+    path_search->entries = view->entries + view->stack_start[number];
+    path_search->step_count = 0;
     if (view->group == VIEW_BY_LABEL && end)
-        add_step(walk, (struct step){.then = walk->search->frames[walk->entries[place++]]});
+        add_step(
+            path_search,
+            (struct step){.old_names = path_search->search->frames[path_search->entries[place++]]});
     for (uint64_t i = profile->stack_start[sample + 1];
          place < end && i-- > profile->stack_start[sample];) {
         const uint32_t location = profile->stack[i];
         const uint32_t count = lists->start[location + 1] - lists->start[location];
         if (count)
-            add_location(walk, side, location, place, count);
+            add_location(path_search, side, location, place, count);
         place += count;
     }
 }
 
-/* The path's hash now, between two of the stack's frames. */
-static uint64_t path_now(const struct walk *walk, uint32_t from, uint32_t to)
+/* The current hash of the path between two frames of the stack. */
+static uint64_t path_now(const struct path_search *path_search, uint32_t from, uint32_t to)
 {
-    const struct path_hash *frames = walk->search->frames;
-    struct path_hash path =
-        path_hash_child((struct path_hash){0}, frames[walk->first_of_name[walk->entries[from]]]);
+    const struct path_hash *frames = path_search->search->frames;
+    struct path_hash path = path_hash_child(
+        (struct path_hash){0}, frames[path_search->first_of_name[path_search->entries[from]]]);
     while (from != to) {
-        from = walk->way == RAW_PATH_BELOW ? from + 1 : from - 1;
-        path = path_hash_child(path, frames[walk->entries[from]]);
+        from = path_search->way == RAW_PATH_BELOW ? from + 1 : from - 1;
+        path = path_hash_child(path, frames[path_search->entries[from]]);
     }
     return path_hash_u64(path);
 }
 
-static bool find_from(struct walk *walk, uint32_t start, uint64_t *ret_now)
+static bool find_from(struct path_search *path_search, uint32_t start, uint64_t *ret_now)
 {
-    const struct step *steps = walk->steps, *function = &steps[start];
-    const uint32_t last = walk->way == RAW_PATH_BELOW ? walk->step_count - 1 : 0;
-    const uint32_t frame = walk->entries[function->now];
-    struct path_hash then = path_hash_child(
+    const struct step *steps = path_search->steps, *function = &steps[start];
+    const uint32_t last = path_search->way == RAW_PATH_BELOW ? path_search->step_count - 1 : 0;
+    const uint32_t frame = path_search->entries[function->now];
+    struct path_hash old_names = path_hash_child(
         (struct path_hash){0},
-        function->is_renamed ? function->then : walk->search->frames[walk->first_of_name[frame]]);
+        function->is_renamed ? function->old_names
+                             : path_search->search->frames[path_search->first_of_name[frame]]);
     uint32_t at = start;
-    for (; path_hash_u64(then) != walk->search->wanted; walk->done++) {
+    for (; path_hash_u64(old_names) != path_search->search->wanted; path_search->done++) {
         if (at == last)
             return false;
-        at = walk->way == RAW_PATH_BELOW ? at + 1 : at - 1;
-        then = path_hash_child(then, steps[at].then);
+        at = path_search->way == RAW_PATH_BELOW ? at + 1 : at - 1;
+        old_names = path_hash_child(old_names, steps[at].old_names);
     }
-    *ret_now = path_now(walk, function->now, steps[at].now);
+    *ret_now = path_now(path_search, function->now, steps[at].now);
     return true;
 }
 
-static enum err_code walk_stacks(struct walk *walk, uint64_t *ret_now, struct err *err)
+static enum err_code walk_stacks(struct path_search *path_search, uint64_t *ret_now,
+                                 struct err *err)
 {
-    const struct view *view = walk->search->view;
+    const struct view *view = path_search->search->view;
     for (uint32_t i = 0; i < view->stack_count; i++) {
-        list_steps(walk, i);
-        walk->done += walk->step_count + 1;
-        for (uint32_t start = 0; start < walk->step_count; start++) {
-            if (walk->steps[start].is_function && find_from(walk, start, ret_now))
+        list_steps(path_search, i);
+        path_search->done += path_search->step_count + 1;
+        for (uint32_t start = 0; start < path_search->step_count; start++) {
+            if (path_search->steps[start].is_function && find_from(path_search, start, ret_now))
                 return ERR_NONE;
-            if (walk->done >= VIEW_CHECK_STEPS && view_check_cpu(view, err))
+            if (path_search->done >= VIEW_CHECK_STEPS && view_check_cpu(view, err))
                 return err->code;
-            walk->done %= VIEW_CHECK_STEPS;
+            path_search->done %= VIEW_CHECK_STEPS;
         }
     }
     return not_found(err);
 }
 
-/* Marks what the expression names: frames, and those of then. */
+/* Marks the frames, and the old frames, that the expression matches. */
 static enum err_code mark_functions(const struct search *search, struct regex *regex,
                                     bool *is_function, bool *is_function_then[VIEW_SIDE_COUNT],
                                     struct err *err)
@@ -337,7 +352,7 @@ static enum err_code mark_functions(const struct search *search, struct regex *r
                               : regex_match(regex, view->frames[i].name, &is_function[i], err);
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
         const struct profile *profile = view->profiles[side];
-        const uint32_t *start = search->then[side].start;
+        const uint32_t *start = search->old_names[side].start;
         for (uint32_t i = 0; profile && i < profile->location_count && !code; i++) {
             for (uint32_t j = start[i]; j < start[i + 1] && !code; j++) {
                 char text[RAW_NAME_BYTES];
@@ -377,7 +392,7 @@ enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
         const struct profile *profile = view->profiles[side];
         if (profile)
             is_function_then[side] =
-                arena_new(scratch, bool, search.then[side].start[profile->location_count]);
+                arena_new(scratch, bool, search.old_names[side].start[profile->location_count]);
     }
     for (size_t i = 0; i < rule_count && !code; i++) {
         struct regex *regex = NULL;
@@ -388,15 +403,15 @@ enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
             code = mark_functions(&search, regex, is_function, is_function_then, err);
         regex_destroy(regex);
     }
-    struct walk walk = {.search = &search,
-                        .way = way,
-                        .is_function = is_function,
-                        .first_of_name = list_first_of_names(view, scratch)};
+    struct path_search path_search = {.search = &search,
+                                      .way = way,
+                                      .is_function = is_function,
+                                      .first_of_name = list_first_of_names(view, scratch)};
     for (int side = 0; side < VIEW_SIDE_COUNT; side++)
-        walk.is_function_then[side] = is_function_then[side];
+        path_search.is_function_then[side] = is_function_then[side];
     if (!code)
-        code = walk_stacks(&walk, ret_now, err);
-    mem_free(walk.steps);
+        code = walk_stacks(&path_search, ret_now, err);
+    mem_free(path_search.steps);
     return code;
 }
 
@@ -423,7 +438,7 @@ static void add_name(struct names *names, struct span name)
     buf_append_json(names->json, name);
 }
 
-/* One location's, whose frames of now are at least one. */
+/* Adds the names of one location, which has at least one current frame. */
 static enum err_code add_names_of(const struct view *view, enum view_side side, uint32_t location,
                                   struct regex *regex, struct names *names, struct err *err)
 {

@@ -1,13 +1,15 @@
 /*
- * raw_path: what links mean that were made before a symbol table came. A location in a file was one
- * frame then, called "app+0x2a10" (raw_name.h), or was called as the profile's sender called it,
- * without a line; now it is a function and the calls inlined into it, which other addresses share.
- * A node of then is found by its stacks: they are still the same addresses. An address is the node
- * of the function that it lies in; calls that the sender named are, from the root on, those of now,
- * and where they were more than now, the last of those.
+ * raw_path: translates links that were made before a symbol table arrived.
  *
- * Only for groupings that show such names: by function, line and label. What got no other lines is
- * called now as it was then. Threads: an object belongs to one thread.
+ * At that time, a location in a file was one frame named "app+0x2a10" (raw_name.h), or had the name
+ * that the sender gave it, without a line. Now it is a function and the calls inlined into it,
+ * which other addresses share. A node of the old tree is found by its stacks, since their addresses
+ * have not changed: an address corresponds to the node of the function that contains it. Calls that
+ * the sender named correspond, from the root on, to the current calls; if there were more than now,
+ * the rest corresponds to the last one.
+ *
+ * Only for groupings that show such names: by function, line and label. A location without new
+ * lines has the same name as before. Threads: an object belongs to one thread.
  */
 #ifndef LIB_PROFILE_REPORT_RAW_PATH_H
 #define LIB_PROFILE_REPORT_RAW_PATH_H
@@ -17,27 +19,28 @@
 struct buf;
 struct filter_rule;
 
-/* Did addresses get other names than they came with, or none? One loop over the locations. */
+/* Whether any address has another name than it was uploaded with. One pass over the locations. */
 bool raw_path_may_be(const struct view *view);
 
-/* Did some come with a name that has made place? Then any expression may be of then. */
+/* Whether any of them was uploaded with a name that was replaced. Then any expression may refer
+ * to old names. */
 bool raw_path_has_sent_names(const struct view *view);
 
 /*
- * *ret_now is the hash (path_hash.h) that a node's path has now which had hash then. One loop over
- * the stacks, unless no location got a name. Handles: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's
+ * Finds the current hash (path_hash.h) of the node whose path had `hash` before. One pass over the
+ * stacks, unless no location got a name. Handles: ERR_NOT_FOUND; ERR_TOO_LARGE (the view's
  * deadline).
  */
 enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *ret_now,
                             struct err *err) MUST_USE;
 
-/* Of a path from a function: to its callers, or to what it calls. */
+/* The direction of a path from a function: to its callers, or to its callees. */
 enum raw_path_way { RAW_PATH_ABOVE, RAW_PATH_BELOW };
 
 /*
- * As raw_path_find of a path that begins with a function, wherever that stands in a stack: one that
- * an expression of a focus names, as it is called now or was then. By line a function is the first
- * of its frames, as in the page. One loop over the stacks, and from each place of the function.
+ * The same for a path that begins with a function anywhere in a stack: one that a focus expression
+ * matches by its current or old name. When grouped by line, a function is the first of its frames,
+ * as in the page. One pass over the stacks, and over the rest of a stack from each occurrence.
  * Handles: ERR_NOT_FOUND; ERR_INVALID (an expression is too costly); ERR_TOO_LARGE (the view's
  * deadline).
  */
@@ -48,10 +51,10 @@ enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
 enum { RAW_PATH_NAMES_MAX = 100 };
 
 /*
- * Appends a JSON array of the names that the functions have now that were called as an expression
- * of a focus says: RAW_PATH_NAMES_MAX at most, each once; *ret_is_more: there are others. By its
- * address what came without a name is found by expressions of addresses alone. Handles: ERR_INVALID
- * (an expression is too costly).
+ * Appends a JSON array of the current names of the functions whose old names a focus expression
+ * matches: at most RAW_PATH_NAMES_MAX, each once. *ret_is_more is set when there are others.
+ * Locations that were uploaded without a name are matched only by expressions that may refer to
+ * addresses. Handles: ERR_INVALID (an expression is too costly).
  */
 enum err_code raw_path_list_names(const struct view *view, const struct filter_rule *rules,
                                   size_t rule_count, struct buf *json, bool *ret_is_more,

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* The stacks as the rules before left them: written over in place, since they only get shorter. */
+/* The stacks after the previous rules. They are overwritten in place, since rules only shorten
+ * them. */
 struct stacks {
     const struct view *view;
     struct arena *scratch;
@@ -14,8 +15,8 @@ struct stacks {
     uint64_t *end;
     uint32_t *entries;
     uint8_t *is_kept;
-    uint8_t *matches; /* per frame: of the rule in hand */
-    uint32_t *seen;   /* per frame: whether it is open in the stack in hand, see drop_recursion */
+    uint8_t *matches; /* per frame: whether the current rule matches it */
+    uint32_t *seen;   /* per frame: whether it is open in the current stack, see drop_recursion */
 };
 
 const char *chain_action_name(enum chain_action action)
@@ -42,15 +43,15 @@ bool chain_rule_is_known(const struct chain_rule *rule)
     return rule->text.size == 0 || is_expression(rule->text);
 }
 
-/* ---- which frames a rule names ---- */
+/* ---- which frames a rule matches ---- */
 
-/* Files and binaries mostly are those of the frame before: a match is asked for once. */
-struct repeated {
+/* Caches the last match: adjacent frames usually have the same file and binary. */
+struct last_match {
     struct span text;
     bool is_match;
 };
 
-static enum err_code match_repeated(struct regex *regex, struct span text, struct repeated *last,
+static enum err_code match_repeated(struct regex *regex, struct span text, struct last_match *last,
                                     bool *ret_is_match, struct err *err)
 {
     enum err_code code = ERR_NONE;
@@ -67,7 +68,7 @@ static enum err_code match_repeated(struct regex *regex, struct span text, struc
 static enum err_code match_expression(struct stacks *stacks, struct span pattern, struct err *err)
 {
     const struct view *view = stacks->view;
-    struct repeated file = {0}, mapping = {0};
+    struct last_match file = {0}, mapping = {0};
     struct regex *regex;
     enum err_code code = regex_create(pattern, &regex, err);
     if (code)
@@ -112,7 +113,7 @@ static enum err_code match_frames(struct stacks *stacks, const struct chain_rule
                                       : match_expression(stacks, rule->text, err);
 }
 
-/* ---- what it makes of a stack ---- */
+/* ---- applying a rule to a stack ---- */
 
 static bool has_match(const struct stacks *stacks, uint32_t stack)
 {
@@ -141,7 +142,8 @@ static void cut_callees(struct stacks *stacks, uint32_t stack)
     }
 }
 
-/* seen is 1 for frames that are open, and 0 again when the stack is done. */
+/* Removes recursive frames. seen is 1 for frames that are open, and reset to 0 at the end of the
+ * stack. */
 static void drop_recursion(struct stacks *stacks, uint32_t stack)
 {
     const uint64_t start = stacks->start[stack];
@@ -239,7 +241,7 @@ static struct stacks copy_stacks(struct arena *arena, struct arena *scratch,
     return stacks;
 }
 
-/* Closes the gaps; entries stay where they lie in memory. */
+/* Makes the view, without gaps between stacks; the entries stay in place. */
 static const struct view *make_view(struct arena *arena, const struct stacks *stacks)
 {
     const struct view *from = stacks->view;

@@ -1,7 +1,8 @@
 /*
- * rule_preset: what is not the reader's own code, by language, as links name it ("only:go").
+ * rule_preset: the functions that are not a reader's own code, by language, as links name them
+ * ("only:go").
  *
- * The same as in web/src/model/presets.ts, which web/test/presets.test.ts sees to. Threads: any.
+ * Equal to web/src/model/presets.ts; web/test/presets.test.ts compares them. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_RULE_PRESET_H
 #define LIB_PROFILE_REPORT_RULE_PRESET_H
@@ -12,11 +13,11 @@
 
 struct rule_preset {
     const char *name;
-    const char *const *hides; /* expressions of names, files and binaries; NULL-terminated */
-    bool hides_kernel;        /* frames that the profile says are the kernel's go, too */
+    const char *const *hides; /* expressions for names, files and binaries; NULL-terminated */
+    bool hides_kernel;        /* also hides frames that the profile marks as the kernel's */
 };
 
-/* NULL: there is none of that name. */
+/* NULL: there is no preset of that name. */
 const struct rule_preset *rule_preset_find(struct span name);
 
 #endif

@@ -4,14 +4,14 @@
 
 #include <sys/random.h>
 
-/* A range of stacks that agree in their first depth frames. */
-struct task {
+/* A range of stacks whose first depth frames are equal. */
+struct sort_range {
     uint32_t start;
     uint32_t count;
     uint64_t depth;
 };
 
-/* Where a stack's frames lie; what is sorted. key is the frame at the depth in work, plus 1. */
+/* The frames of a stack; these items are sorted. key is the frame at the current depth, plus 1. */
 struct item {
     const uint32_t *frames;
     uint32_t count;
@@ -21,7 +21,7 @@ struct item {
 struct sorter {
     struct item *items;
     uint32_t *keys;
-    struct task *tasks; /* each is not empty and they do not overlap: at most one per stack */
+    struct sort_range *tasks; /* ranges are not empty and do not overlap: at most one per stack */
     size_t task_count;
     size_t task_capacity;
     uint64_t random;
@@ -29,7 +29,7 @@ struct sorter {
 
 enum { INSERTION_COUNT = 12 };
 
-/* 0 behind the end, so that a stack comes before those that extend it. */
+/* 0 after the last frame, so that a stack precedes those that extend it. */
 static uint32_t key_at(const struct item *item, uint64_t depth)
 {
     return depth < item->count ? item->frames[depth] + 1 : 0;
@@ -43,7 +43,7 @@ static void push_task(struct sorter *sorter, uint32_t start, uint32_t count, uin
         sorter->task_capacity = sorter->task_capacity ? sorter->task_capacity * 2 : 64;
         sorter->tasks = mem_resize(sorter->tasks, sorter->task_capacity, sizeof(*sorter->tasks));
     }
-    sorter->tasks[sorter->task_count++] = (struct task){start, count, depth};
+    sorter->tasks[sorter->task_count++] = (struct sort_range){start, count, depth};
 }
 
 static bool is_before(const struct item *a, const struct item *b, uint64_t depth)
@@ -105,15 +105,16 @@ static void swap_items(struct item *items, uint32_t *keys, uint32_t a, uint32_t 
     keys[b] = key;
 }
 
-/* Less, equal and greater than a pivot; the equal ones go on with the next frame. */
-static void partition(struct sorter *sorter, struct task task)
+/* Splits a range into stacks less than, equal to and greater than a pivot; the equal ones
+ * continue with the next frame. */
+static void partition(struct sorter *sorter, struct sort_range sort_range)
 {
-    struct item *items = sorter->items + task.start;
-    uint32_t *keys = sorter->keys + task.start;
-    for (uint32_t i = 0; i < task.count; i++)
-        keys[i] = key_at(&items[i], task.depth);
-    uint32_t pivot = choose_pivot(sorter, keys, task.count);
-    uint32_t less = 0, at = 0, greater = task.count;
+    struct item *items = sorter->items + sort_range.start;
+    uint32_t *keys = sorter->keys + sort_range.start;
+    for (uint32_t i = 0; i < sort_range.count; i++)
+        keys[i] = key_at(&items[i], sort_range.depth);
+    uint32_t pivot = choose_pivot(sorter, keys, sort_range.count);
+    uint32_t less = 0, at = 0, greater = sort_range.count;
     while (at < greater) {
         if (keys[at] < pivot)
             swap_items(items, keys, less++, at++);
@@ -122,25 +123,26 @@ static void partition(struct sorter *sorter, struct task task)
         else
             at++;
     }
-    push_task(sorter, task.start, less, task.depth);
-    push_task(sorter, task.start + greater, task.count - greater, task.depth);
+    push_task(sorter, sort_range.start, less, sort_range.depth);
+    push_task(sorter, sort_range.start + greater, sort_range.count - greater, sort_range.depth);
     if (pivot != 0)
-        push_task(sorter, task.start + less, greater - less, task.depth + 1);
+        push_task(sorter, sort_range.start + less, greater - less, sort_range.depth + 1);
 }
 
-/* Steps are items partitioned, so that the clock is asked as often with many small tasks. */
+/* Steps count partitioned items, so that the deadline is checked equally often with many small
+ * tasks. */
 static enum err_code sort_all(struct sorter *sorter, const struct view *view, uint32_t count,
                               struct err *err)
 {
     uint64_t steps = 0;
     push_task(sorter, 0, count, 0);
     while (sorter->task_count) {
-        struct task task = sorter->tasks[--sorter->task_count];
-        if (task.count <= INSERTION_COUNT)
-            insertion_sort(sorter->items + task.start, task.count, task.depth);
+        struct sort_range sort_range = sorter->tasks[--sorter->task_count];
+        if (sort_range.count <= INSERTION_COUNT)
+            insertion_sort(sorter->items + sort_range.start, sort_range.count, sort_range.depth);
         else
-            partition(sorter, task);
-        steps += task.count;
+            partition(sorter, sort_range);
+        steps += sort_range.count;
         if (steps >= VIEW_CHECK_STEPS) {
             steps = 0;
             if (view_check_cpu(view, err))

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Everything about one source that is known before its samples are looked at. */
+/* Everything about one source that is known before its samples are read. */
 struct side {
     const struct profile *profile;
     const struct view_source *source;
@@ -36,7 +36,7 @@ struct build {
     uint32_t *samples;
     uint64_t entry_count;
     uint64_t max_depth;   /* frames of a stack */
-    uint32_t cut_frame;   /* while view->has_cut_stacks */
+    uint32_t cut_frame;   /* valid if view->has_cut_stacks */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
@@ -47,7 +47,7 @@ int64_t view_scaled(const struct view *view, enum view_side side, int64_t sum)
 {
     if (side != VIEW_SIDE_B || view->scale == 1)
         return sum;
-    return (int64_t)round((double)sum * view->scale); /* view_scale saw to it that it fits */
+    return (int64_t)round((double)sum * view->scale); /* view_scale has checked that it fits */
 }
 
 void view_scale_sums(const struct view *view, int64_t sums[VIEW_SIDE_COUNT])
@@ -70,7 +70,7 @@ static enum err_code too_much_to_add(const struct profile *profile, uint32_t val
 enum err_code view_scale(struct view *view, double scale, struct err *err)
 {
     double scaled = (double)view->magnitude[VIEW_SIDE_B] * fabs(scale);
-    if (!(scaled + (double)view->magnitude[VIEW_SIDE_A] < 0x1.fffp62)) /* short of 2^63 */
+    if (!(scaled + (double)view->magnitude[VIEW_SIDE_A] < 0x1.fffp62)) /* slightly below 2^63 */
         return too_much_to_add(view->profile, view->value_type, err);
     view->scale = scale;
     view_scale_sums(view, view->total);
@@ -165,7 +165,7 @@ static enum err_code choose_group(struct build *build, const struct view_options
         has_label |= build->sides[i].has_label;
         has_samples |= build->sides[i].profile->sample_count > 0;
     }
-    /* What has no samples, such as a window in which nothing happened, shows that by any label. */
+    /* A profile without samples, such as an idle window, may be grouped by any label. */
     return has_label || !has_samples ? ERR_NONE : unknown_label(build, key, err);
 }
 
@@ -181,7 +181,7 @@ static const struct profile_label *next_label(const struct side *side, uint32_t 
     return NULL;
 }
 
-/* Behind what is there; what would not fit becomes "…", then the answer is false. */
+/* Appends a label; if it does not fit, appends "…" and returns false. */
 static bool append_label(struct buf *text, const struct profile *profile,
                          const struct profile_label *label)
 {
@@ -200,8 +200,8 @@ static bool append_label(struct buf *text, const struct profile *profile,
     return true;
 }
 
-/* "a", "4096 bytes", or several of them with commas between; empty when the sample has none. A text
- * alone is not copied and may be of any length. */
+/* The text of a sample's label: "a", "4096 bytes", or several values joined by commas; empty if
+ * the sample has none. A single text is not copied and may have any length. */
 static struct span label_value(struct build *build, const struct side *side, uint32_t sample)
 {
     struct buf *text = &build->label_text;
@@ -270,7 +270,7 @@ static bool is_same_binary(const struct build *build, uint32_t a, uint32_t b)
     return build->view->group == VIEW_BY_BINARY && a == b;
 }
 
-/* Frames of a stack with all inlined calls. */
+/* The number of frames of a stack including all inlined calls. */
 static uint64_t expanded_depth(const struct side *side, const uint32_t *stack, size_t depth)
 {
     const uint32_t *start = side->lists.start;
@@ -280,8 +280,8 @@ static uint64_t expanded_depth(const struct side *side, const uint32_t *stack, s
     return count;
 }
 
-/* Frames at the root that a stack which is too deep loses; a frame that reports it takes their
- * place. */
+/* The number of frames at the root that a stack loses because it is too deep. A frame that
+ * reports the cut takes their place. */
 static uint64_t cut_stack(struct build *build, uint64_t depth, uint32_t **entry)
 {
     if (depth <= build->max_depth)
@@ -321,7 +321,7 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
-/* As profile_can_add, of both sides together. */
+/* As profile_can_add, for both sides together. */
 static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 {
     return profile_can_add(&view->magnitude[side], value) &&
@@ -355,8 +355,8 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
     return ERR_NONE;
 }
 
-/* Room for the stacks of one side when each is cut to max_depth, whatever pruning and filtering
- * then leave out. */
+/* An upper bound of the entries of one side if each stack is cut to max_depth; pruning and
+ * filtering reduce it further. */
 static uint64_t side_entries(const struct build *build, const struct side *side, uint64_t max_depth)
 {
     const struct profile *profile = side->profile;
@@ -379,10 +379,11 @@ static uint64_t entries_needed(const struct build *build, uint64_t max_depth)
 }
 
 /*
- * One profile of some KB can hold stacks of a million frames: a thousand locations, each with a
- * thousand inlined calls. It must not keep a team from all other profiles of a window. So when
- * all stacks together are very many entries, those deeper than VIEW_USUAL_DEPTH are cut, and all to
- * fewer frames only when that is still too much.
+ * Chooses the depth to which stacks are cut. A profile of a few KB can contain stacks of a million
+ * frames: a thousand locations with a thousand inlined calls each. Such a profile must not make all
+ * other profiles of a window unreadable. When all stacks together have very many entries, those
+ * deeper than VIEW_USUAL_DEPTH are cut; if that is not enough, all stacks are cut to the greatest
+ * depth that fits.
  */
 static uint64_t choose_depth(struct build *build)
 {

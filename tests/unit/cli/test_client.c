@@ -26,8 +26,8 @@ static void retry_after_is_obeyed(void **state)
 
 static enum err_code problem_of(int status, const char *body, struct err *err)
 {
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
+    http_client_response_auto answer;
+    http_client_response_init(&answer);
     answer.status = status;
     answer.retry_after_s = 3;
     buf_append_text(&answer.body, body);

@@ -89,7 +89,7 @@ struct fixture {
     struct script *script;
     struct http_client *client;
     struct http_client_request request;
-    struct http_client_answer answer;
+    struct http_client_response answer;
     struct err err;
     char url[64];
 };
@@ -105,7 +105,7 @@ static void begin(struct fixture *fixture, const char *method, const char *const
         http_client_create(settings ? settings : &usual, &fixture->client, &fixture->err),
         ERR_NONE);
     http_client_request_init(&fixture->request, method, fixture->url);
-    http_client_answer_init(&fixture->answer);
+    http_client_response_init(&fixture->answer);
 }
 
 static enum err_code send_it(struct fixture *fixture)
@@ -116,7 +116,7 @@ static enum err_code send_it(struct fixture *fixture)
 static void end(struct fixture *fixture)
 {
     http_client_destroy(fixture->client);
-    http_client_answer_fini(&fixture->answer);
+    http_client_response_fini(&fixture->answer);
     stop(fixture->script);
 }
 
@@ -135,8 +135,8 @@ static void keeps_the_connection(void **state)
         assert_int_equal(fixture.answer.body.size, 3);
         assert_true(fixture.answer.was_sent);
     }
-    assert_true(span_equal_text(http_client_answer_field(&fixture.answer, "x-thing"), "a value"));
-    assert_int_equal(http_client_answer_field(&fixture.answer, "x-thin").size, 0);
+    assert_true(span_equal_text(http_client_response_field(&fixture.answer, "x-thing"), "a value"));
+    assert_int_equal(http_client_response_field(&fixture.answer, "x-thin").size, 0);
     assert_int_equal(fixture.script->connection_count, 1);
     end(&fixture);
 }
@@ -199,10 +199,10 @@ static void answers_are_capped(void **state)
     static const char *const answers[] = {OK_ABC, OK_ABC, NULL};
     struct fixture fixture;
     begin(&fixture, "GET", answers, NULL);
-    fixture.request.max_answer_bytes = 3;
+    fixture.request.max_response_bytes = 3;
     assert_int_equal(send_it(&fixture), ERR_NONE);
     assert_string_equal((char *)fixture.answer.body.data, "abc");
-    fixture.request.max_answer_bytes = 2;
+    fixture.request.max_response_bytes = 2;
     assert_int_equal(send_it(&fixture), ERR_TOO_LARGE);
     assert_true(fixture.answer.was_too_large);
     end(&fixture);
@@ -217,7 +217,7 @@ static void good_answers_go_to_the_file_and_others_do_not(void **state)
     FILE *file = tmpfile();
     char text[8] = "";
     begin(&fixture, "GET", answers, NULL);
-    fixture.request.answer_fd = fileno(file);
+    fixture.request.response_fd = fileno(file);
     assert_int_equal(send_it(&fixture), ERR_NONE);
     assert_int_equal(fixture.answer.status, 503);
     assert_int_equal(fixture.answer.retry_after_s, 7);
@@ -288,7 +288,7 @@ static void leaves_out_a_field_and_reads_the_date(void **state)
     fixture.request.field_count = 1;
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(send_it(&fixture), ERR_NONE);
-        assert_int_equal(http_client_answer_date(&fixture.answer), expected[i]);
+        assert_int_equal(http_client_response_date(&fixture.answer), expected[i]);
     }
     assert_null(strcasestr(fixture.script->seen, "\r\nAccept:"));
     end(&fixture);
@@ -358,7 +358,7 @@ static void redirects_are_followed_only_when_allowed(void **state)
     assert_int_equal(send_it(&fixture), ERR_NONE);
     assert_int_equal(fixture.answer.status, 200);
     assert_non_null(strstr(fixture.script->seen, "GET /other HTTP/1.1\r\n"));
-    assert_true(span_equal_text(http_client_answer_field(&fixture.answer, "location"), ""));
+    assert_true(span_equal_text(http_client_response_field(&fixture.answer, "location"), ""));
     end(&fixture);
 }
 

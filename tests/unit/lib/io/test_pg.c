@@ -382,15 +382,15 @@ static void a_patient_taker_waits_for_a_database_that_comes_back(void **state)
     assert_int_equal(pg_take(owner, &keeper, &fixture->err), ERR_NONE);
     assert_int_equal(pg_script(keeper, SET_OPEN("false"), &fixture->err), ERR_NONE);
     assert_int_equal(pg_take(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
-    pg_pool_set_patience(fixture->pool, 120000);
+    pg_pool_set_connect_wait(fixture->pool, 120000);
     int64_t start_ns = clock_monotonic_ns();
     assert_int_equal(pg_take_at_once(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
     assert_true(clock_monotonic_ns() - start_ns < 60 * CLOCK_NS_PER_S);
-    pg_pool_set_patience(fixture->pool, 300);
+    pg_pool_set_connect_wait(fixture->pool, 300);
     start_ns = clock_monotonic_ns();
     assert_int_equal(pg_take(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
     assert_true(clock_monotonic_ns() - start_ns >= 300 * CLOCK_NS_PER_MS);
-    pg_pool_set_patience(fixture->pool, 120000);
+    pg_pool_set_connect_wait(fixture->pool, 120000);
     assert_int_equal(pthread_create(&thread, NULL, let_in_after_a_while, keeper), 0);
     connection = take(fixture);
     pthread_join(thread, NULL);

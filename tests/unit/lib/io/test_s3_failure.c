@@ -17,11 +17,11 @@ static void assert_described(const char *method, struct example example)
 {
     struct err err;
     struct s3_request request;
-    http_client_answer_auto answer;
+    http_client_response_auto answer;
     char bucket[] = "profiles", host[] = "s3.example.org", prefix[] = "p/", region[] = "us-east-1";
     const struct s3_settings settings = {
         .bucket = bucket, .host = host, .prefix = prefix, .region = region};
-    http_client_answer_init(&answer);
+    http_client_response_init(&answer);
     s3_request_init(&request, "read", method, "share/a");
     answer.status = example.status;
     buf_append_text(&answer.fields, example.fields);

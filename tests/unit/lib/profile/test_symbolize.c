@@ -70,7 +70,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     return ERR_NONE;
 }
 
-static enum err_code answer(void *context, const struct symbolize_question *question,
+static enum err_code answer(void *context, const struct symbolize_query *question,
                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     struct asked *asked = context;

@@ -463,7 +463,7 @@ static void the_senders_word_on_kinds_counts(void **state)
     struct maker maker = NEW_MAKER("alloc_space/bytes", "alloc_objects/count", "cpu/ns");
     profile_builder_fields(maker.builder)->duration_ns = 1;
     ADD(&maker, "a", 1, 2, 3);
-    const enum batch_kind kinds[] = {BATCH_KIND_CUMULATIVE, BATCH_KIND_BY_RULE, BATCH_KIND_LEVEL};
+    const enum batch_kind kinds[] = {BATCH_KIND_CUMULATIVE, BATCH_KIND_BY_RULE, BATCH_KIND_GAUGE};
     struct batch_source source = {.profile = take(&maker), .kinds = kinds};
     batch_auto batch = convert(&source, NULL);
     assert_false(batch->series[0].type.is_delta);

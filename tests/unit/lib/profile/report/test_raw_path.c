@@ -53,7 +53,7 @@ static struct profile *make(void)
 }
 
 /* "f20" and, inlined into it, "i20"; 0x30 is "f30" alone. */
-static enum err_code answer(void *context, const struct symbolize_question *question,
+static enum err_code answer(void *context, const struct symbolize_query *question,
                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     (void)context;
