@@ -2,7 +2,7 @@
  * code_budget: how much memory what is known of scripts' functions (cpython_code.h, ruby_code.h)
  * may take, of all processes together.
  *
- * As with names of code made at run time (jit_names.h) one process has at most half of what is
+ * As with names of code made at run time (jit_symbols.h) one process has at most half of what is
  * left, and those of one owner (process_owner) three quarters of what the others leave. A function
  * for which there is no room is read each time that it is asked for, into memory that all share.
  * Threads: one.

@@ -1,5 +1,5 @@
 /*
- * cpu_list: the CPUs that are online, as the kernel lists them: "0-3,6". Threads: any.
+ * cpu_list: the CPUs that are online, in the kernel's list format "0-3,6". Threads: any.
  */
 #ifndef AGENT_KERNEL_CPU_LIST_H
 #define AGENT_KERNEL_CPU_LIST_H
@@ -11,10 +11,10 @@
 
 struct arena;
 
-/* In arena, ascending. Handles: ERR_IO, ERR_INVALID (no such list). */
+/* The numbers, in arena, ascending. Handles: ERR_IO, ERR_INVALID (not in that format). */
 enum err_code cpu_list_online(struct arena *arena, uint32_t **ret_cpus, uint32_t *ret_count,
                               struct err *err) MUST_USE;
-/* Of a text. Handles: ERR_INVALID. */
+/* Parses a list. Handles: ERR_INVALID. */
 enum err_code cpu_list_parse(struct span text, struct arena *arena, uint32_t **ret_cpus,
                              uint32_t *ret_count, struct err *err) MUST_USE;
 

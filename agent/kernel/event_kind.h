@@ -1,5 +1,5 @@
 /*
- * event_kind: what makes a sample: time, or something that processors or the kernel count.
+ * event_kind: the events that can be sampled: time, or counts of the processor or the kernel.
  * Threads: any.
  */
 #ifndef AGENT_KERNEL_EVENT_KIND_H
@@ -20,26 +20,26 @@ enum event_kind {
 };
 
 struct event_facts {
-    const char *name; /* as perf(1) and our options call it */
+    const char *name; /* in options, as in perf(1) */
     const char *type; /* in a profile */
     const char *unit;
     const char *source; /* "by the …" */
-    bool is_hardware;   /* a machine may not have it */
+    bool is_hardware;   /* not every machine has it */
     uint32_t perf_type; /* of struct perf_event_attr */
     uint64_t perf_config;
 };
 
 const struct event_facts *event_facts(enum event_kind kind);
-/* By its name; false: there is none. */
+/* Finds an event by name; false: there is none. */
 bool event_kind_find(const char *name, enum event_kind *ret_kind);
 
-/* A sample stands for a part of a second, rather than for as many events as were counted. */
+/* Whether a sample stands for a period of time rather than for a number of events. */
 static inline bool event_kind_is_time(enum event_kind kind)
 {
     return kind == EVENT_CPU || kind == EVENT_CPU_CLOCK;
 }
 
-/* All are given to our program, which takes some of them (bpf/thin.bpf.h). */
+/* Whether the kernel passes every event to our program, which selects some (bpf/thin.bpf.h). */
 static inline bool event_kind_is_thinned(enum event_kind kind)
 {
     return kind == EVENT_PAGE_FAULTS || kind == EVENT_CONTEXT_SWITCHES;

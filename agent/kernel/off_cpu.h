@@ -1,9 +1,9 @@
 /*
- * waits: threads that left their CPU, with their stacks, until they are back.
+ * off_cpu: threads that left their CPU, with their stacks, until they run again.
  *
- * The kernel program tells the two by themselves (bpf/off_cpu.bpf.h): the stack can be read when a
- * thread leaves alone, and how long it waits is known when it is back. Memory is bounded; what does
- * not fit is counted and is no wait. Threads: one.
+ * The kernel program sends two records (bpf/off_cpu.bpf.h): the stack can only be read at
+ * switch-out, and the duration is known at switch-in. Memory is bounded: intervals beyond the limit
+ * are counted and dropped. Threads: one.
  */
 #ifndef AGENT_KERNEL_OFF_CPU_H
 #define AGENT_KERNEL_OFF_CPU_H
@@ -13,18 +13,20 @@
 struct sample_event;
 struct off_cpu;
 
-/* Is given each wait that is over, or one that goes on: its stack, and for how long since the last
- * time. */
+/* Receives each interval that has ended or was cut, with its stack and the time since its begin or
+ * the last cut. */
 typedef void off_cpu_visit(void *context, const struct sample_event *event, int64_t waited_ns);
 
-/* Shorter ones are not given. */
+/* Intervals shorter than min_ns are not passed to visit. */
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context);
 void off_cpu_destroy(struct off_cpu *off_cpu); /* NULL is a no-op */
 
 void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event);
 void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume);
-/* All that go on; they begin anew at now_ns, so that each window has what lies in it. */
+/* Reports all open intervals up to now_ns, where they continue: a window contains the time within
+ * it. */
 void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns);
+/* The number of intervals for which there was no room. */
 uint64_t off_cpu_refused(const struct off_cpu *off_cpu);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * side_band: what processes do, as the kernel writes it down beside samples: executable mappings,
- * names, forks and ends, of all CPUs in the order of time.
+ * perf_sideband: process events of all CPUs, in the order of time, from perf rings.
  *
- * The rings are read in place; whoever reads samples asks for all that happened before each of them
- * (perf_sideband_read_until), so that a sample meets the mappings of its own moment. Source of the
- * records: perf_event_open(2). Paths and names are those of any process: any bytes.
- * Threads: one.
+ * Records are read in place. The reader of samples first requests all events up to the time of each
+ * sample (perf_sideband_read_until), so that a sample meets the mappings of its time. Source of the
+ * record formats: perf_event_open(2). Paths and names are chosen by processes: they contain any
+ * bytes. Threads: one.
  */
 #ifndef AGENT_KERNEL_PERF_SIDEBAND_H
 #define AGENT_KERNEL_PERF_SIDEBAND_H
@@ -26,38 +25,37 @@ struct perf_sideband_options {
     uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
     void (*on_event)(void *context, const struct process_event *event);
     void *context;
-    /* Where no programs may be loaded: the rings have what processes do that perf_sideband_watch
-     * names, and samples of them, with stacks by frame pointers and, up to 1,000 Hz, with copies of
-     * the newest part of the stacks (else copy is NULL). NULL: what all processes do. */
+    /* For users who may not load programs. Not NULL: the rings contain events and samples of the
+     * processes that perf_sideband_watch names, with frame-pointer stacks and, up to 1,000 Hz,
+     * copies of the newest part of each stack (otherwise copy is NULL). NULL: events of all
+     * processes. */
     void (*on_sample)(void *context, struct sample_event *event, const struct stack_copy *copy);
     uint32_t frequency_hz;
     enum event_kind event;
-    bool has_no_copies; /* of stacks, at any frequency */
+    bool has_no_copies; /* no copies of stacks, at any frequency */
 };
 
-/* Writing down begins. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
+/* Starts recording. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
 enum err_code perf_sideband_open(const struct perf_sideband_options *options,
                                  struct perf_sideband **ret_band, struct err *err) MUST_USE;
 void perf_sideband_close(struct perf_sideband *band); /* NULL is a no-op */
 
-/* With on_sample: a process, with its threads and children to come, is written down from now on;
- * until perf_sideband_stop. Handles: ERR_FORBIDDEN (another user's, or the kernel lets nobody),
- * ERR_NOT_FOUND, ERR_UNSUPPORTED, ERR_IO. */
+/* With on_sample only: records a process with its threads and future children, until
+ * perf_sideband_stop. Handles: ERR_FORBIDDEN (it belongs to another user, or the kernel forbids it
+ * to all), ERR_NOT_FOUND, ERR_UNSUPPORTED, ERR_IO. */
 enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_id,
                                   struct err *err) MUST_USE;
 void perf_sideband_stop(struct perf_sideband *band);
 
-/* Gives on_event all that happened until then and was not given yet, in the order of time. */
+/* Passes all new events up to time_ns to on_event, in the order of time. */
 void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns);
 
-/* Descriptors that are readable when there is something; ret_fds has room for
- * perf_sideband_fd_count.
- */
+/* Descriptors to poll for events; ret_fds has room for perf_sideband_fd_count of them. */
 uint32_t perf_sideband_fd_count(const struct perf_sideband *band);
 void perf_sideband_fds(const struct perf_sideband *band, int *ret_fds);
 
-/* One record: its header and what is behind it, as in a ring. False when it is malformed or of no
- * interest. For tests and fuzzers, too. */
+/* Parses one record of a ring, header included. False: it is malformed or of no interest. Public
+ * for tests and fuzzers. */
 bool perf_sideband_parse(struct span record, struct process_event *ret_event);
 
 #endif

@@ -17,7 +17,7 @@
  * resources too, from time to time (idle_times.h), with profiles without samples, as are the value
  * types of which a resource's samples have nothing. Threads of the kernel are not. In that form
  * each owner (process_owner) has a share of 6 MiB of
- * them, and of paths, labels, functions, places and mappings (window_text.h); what does not fit is
+ * them, and of paths, labels, functions, places and mappings (window_quota.h); what does not fit is
  * called WINDOW_NAME_LEFT_OUT. Memory is bounded: window_is_full says when to take early, for the
  * sake of text after 10 seconds at the soonest. Threads: one.
  */

@@ -3,7 +3,7 @@
  *
  * A use is taken for each table that has the rule. When the last one is given back the rule's
  * place is free for another: whoever gives it back has waited until no walk reads it any more
- * (unwind_space.h). What walks remember are the rules themselves and never their places, so that
+ * (unwind_maps.h). What walks remember are the rules themselves and never their places, so that
  * a place that has another rule by now misleads nobody. No table may bring more new rules than an
  * eighth of what is free, and once half is taken no owner (fair_quota.h) may have brought more than
  * that since, so that one user's strange files leave room for all others: of a Debian system no

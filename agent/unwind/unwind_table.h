@@ -3,7 +3,7 @@
  *
  * Built from .eh_frame, or .debug_frame, and Go's own table, in one pass and in order; takes about
  * 3 bytes a row and 4 per 256 bytes of code. Rules are numbered within the table; a space
- * (unwind_space.h) gives them numbers of its own. Immutable once built: may be read by any thread.
+ * (unwind_maps.h) gives them numbers of its own. Immutable once built: may be read by any thread.
  */
 #ifndef AGENT_UNWIND_UNWIND_TABLE_H
 #define AGENT_UNWIND_UNWIND_TABLE_H

@@ -1,7 +1,7 @@
 /*
- * debug_file: the separate debug file of a binary, as distributions install it:
+ * debug_file: finds the separate debug file of a binary where distributions install it:
  * /usr/lib/debug/.build-id/XX/YYYY.debug below the root folder of the process, else below that of
- * process 1, which is the host's where the agent sees it. Threads: any.
+ * process 1, which is the host's if the agent can see it. Threads: any.
  */
 #ifndef AGENT_UPLOAD_DEBUG_FILE_H
 #define AGENT_UPLOAD_DEBUG_FILE_H
@@ -9,11 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Read-only, of that build id (hexadecimal); -1 when there is none. The caller closes it. */
+/* Opens the file of a build id (hexadecimal) read-only; -1: there is none. The caller closes it. */
 int debug_file_open(uint32_t process_id, const char *build_id);
 
-/* Is there no code in the file of fd? Of such that are no ELF files, or damaged, nobody knows:
- * false. */
+/* Whether the file contains no code. False for a file that is damaged or not an ELF file. */
 bool debug_file_is_free_of_code(int fd);
 
 #endif

@@ -322,11 +322,11 @@ void profile_uploader_wake(struct profile_uploader *uploader)
     pthread_mutex_unlock(&uploader->mutex);
 }
 
-void profile_uploader_stop(struct profile_uploader *uploader, int64_t patience_ms)
+void profile_uploader_stop(struct profile_uploader *uploader, int64_t timeout_ms)
 {
     if (!uploader)
         return;
-    const int64_t end_ns = clock_monotonic_ns() + patience_ms * CLOCK_NS_PER_MS;
+    const int64_t end_ns = clock_monotonic_ns() + timeout_ms * CLOCK_NS_PER_MS;
     struct spool_counts counts;
     for (;;) {
         spool_count(uploader->spool, &counts);

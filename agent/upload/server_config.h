@@ -1,6 +1,6 @@
 /*
- * server_access: what everything that talks to the server shares: which addresses it may have, and
- * the token. Threads: any.
+ * server_config: the address of a server with its token and certificates, and which are valid.
+ * Threads: any.
  */
 #ifndef AGENT_UPLOAD_SERVER_CONFIG_H
 #define AGENT_UPLOAD_SERVER_CONFIG_H
@@ -10,7 +10,7 @@
 
 enum { SERVER_CONFIG_FIELD_BYTES = 4096 + 16 };
 
-/* Where the server is, and by what right it is asked. */
+/* A server, and how to authenticate. */
 struct server_config {
     const char *server;     /* https://host:port; http:// only to this machine */
     const char *token_file; /* NULL: none is sent */
@@ -18,15 +18,16 @@ struct server_config {
     const char *proxy;      /* NULL: the environment's */
 };
 
-/* A token must not travel in the clear. Paths are put behind this address. Handles:
- * ERR_INVALID (also: no host, a query, or a user's name or password in it). */
+/* Checks an address to which paths are appended: https, or http to this machine only, because a
+ * token must not be sent unencrypted. Handles: ERR_INVALID (also: no host, a query, a user name or
+ * a password). */
 enum err_code server_config_check(const char *server, struct err *err) MUST_USE;
-/* Likewise, of an address that is asked as it is and may have a query. */
+/* The same for a complete address, which may have a query. */
 enum err_code server_config_check_url(const char *url, struct err *err) MUST_USE;
 
 /* Appends the value of the Authorization field, with a NUL; nothing without a token file. The file
- * is read each time, so that it may be replaced. Handles: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
- * ERR_INVALID (it is empty, or is no token: lib/base/secret.h), ERR_TOO_LARGE. */
+ * is read on each call, so it may be replaced. Handles: ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_IO,
+ * ERR_INVALID (it is empty or not a token: lib/base/secret.h), ERR_TOO_LARGE. */
 enum err_code server_config_token(const struct server_config *access, struct buf *field,
                                   struct err *err) MUST_USE;
 

@@ -211,8 +211,8 @@ static enum err_code read_status(const struct http_client_response *answer,
                       : err_set(err, ERR_UNSUPPORTED, "the server knows nothing of symbol tables");
 }
 
-enum err_code symbol_client_ask(struct symbol_client *service, const char *build_id,
-                                struct symbol_client_status *ret_status, struct err *err)
+enum err_code symbol_client_query(struct symbol_client *service, const char *build_id,
+                                  struct symbol_client_status *ret_status, struct err *err)
 {
     arena_auto arena = arena_create();
     http_client_response_auto answer;

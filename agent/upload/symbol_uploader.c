@@ -319,7 +319,7 @@ static enum outcome send_table(struct symbol_uploader *uploader, const struct ca
 {
     struct symbol_client_status status;
     struct err err = {0};
-    enum err_code code = symbol_client_ask(uploader->service, candidate->build_id, &status, &err);
+    enum err_code code = symbol_client_query(uploader->service, candidate->build_id, &status, &err);
     if (!code && (!is_wanted(uploader, &status) || !is_better(&status, rank))) {
         add_count(uploader, &uploader->counts.known, 1);
         return OUTCOME_DONE;
@@ -371,7 +371,7 @@ static enum outcome handle(struct symbol_uploader *uploader, const struct candid
     struct symbol_client_status status;
     struct err err = {0};
     const enum err_code code =
-        symbol_client_ask(uploader->service, candidate->build_id, &status, &err);
+        symbol_client_query(uploader->service, candidate->build_id, &status, &err);
     if (code)
         return outcome_of_question(uploader, candidate, code, &err);
     note_success(uploader);
