@@ -1,5 +1,5 @@
 /*
- * question_memory: what all questions to the store (store/store.h) hold of memory together.
+ * query_memory: what all questions to the store (store/store.h) hold of memory together.
  *
  * Each may have as much as its tenant's limit says; together they have one budget
  * (--max-query-memory). The first bytes of each are free (QUERY_MEMORY_LIGHT): what is small is

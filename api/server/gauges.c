@@ -9,7 +9,7 @@
 #include "api/query/report_cache.h"
 #include "api/server/http_server.h"
 #include "api/share/profile_cache.h"
-#include "api/share/share.h"
+#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"

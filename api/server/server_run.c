@@ -30,6 +30,7 @@
 #include "api/server/http_server.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share.h"
+#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

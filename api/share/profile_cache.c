@@ -1,5 +1,6 @@
 #include "api/share/profile_cache.h"
 
+#include "api/core/integrity.h"
 #include "api/core/memory_gate.h"
 #include "api/core/memory_info.h"
 #include "api/core/metrics.h"

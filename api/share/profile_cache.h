@@ -3,7 +3,7 @@
  *
  * A flight_cache of profiles: single flight, least recently used dropped past max_bytes, what is in
  * use stays valid until its last user has given it back. Who asks for a heavy profile holds a place
- * of the decode_gate for it (profile_cache_cost).
+ * of the memory gate for it (profile_cache_cost).
  * Threads: any.
  */
 #ifndef API_SHARE_PROFILE_CACHE_H

@@ -1,5 +1,6 @@
 #include "api/share/share.h"
 
+#include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/share/share_access.h"

@@ -9,12 +9,11 @@
 #ifndef API_SHARE_SHARE_H
 #define API_SHARE_SHARE_H
 
-#include "api/core/integrity.h"
 #include "api/http/route.h"
-#include "api/share/share_runtime.h"
 
 struct arena;
 struct idempotency;
+struct integrity_object;
 struct pg_connection;
 struct share_settings;
 

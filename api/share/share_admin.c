@@ -8,6 +8,7 @@
 #include "api/identity/tenant.h"
 #include "api/share/share.h"
 #include "api/share/share_access.h"
+#include "api/share/share_runtime.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/share_text.h"

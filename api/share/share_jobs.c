@@ -8,6 +8,7 @@
 #include "api/core/server.h"
 #include "api/identity/idempotency.h"
 #include "api/identity/quota.h"
+#include "api/share/share_runtime.h"
 #include "api/share/view_counter.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -3,6 +3,7 @@
  */
 #include "api/share/share.h"
 
+#include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/http/json_body.h"
@@ -14,6 +15,7 @@
 #include "api/share/share_access.h"
 #include "api/share/share_admin.h"
 #include "api/share/share_list.h"
+#include "api/share/share_runtime.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_symbolization.h"
 #include "api/share/view_counter.h"

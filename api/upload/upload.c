@@ -1,5 +1,6 @@
 #include "api/upload/upload.h"
 
+#include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "api/core/server_key.h"
 #include "api/core/settings.h"

@@ -1,5 +1,6 @@
 #include "api/upload/upload_assemble.h"
 
+#include "api/core/integrity.h"
 #include "api/core/server.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

@@ -4,9 +4,10 @@
 #ifndef API_UPLOAD_UPLOAD_ASSEMBLE_H
 #define API_UPLOAD_UPLOAD_ASSEMBLE_H
 
-#include "api/core/integrity.h"
 #include "api/http/request.h"
 #include "lib/base/digest.h"
+
+struct integrity_object;
 
 /* One row of the table upload; texts are never NULL and live in the request's arena. */
 struct upload {
