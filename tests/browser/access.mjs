@@ -11,10 +11,10 @@ export async function testAccess(runner, browser, server) {
     await withPage(browser, server, async (page, watch) => {
       watch.allowed.add(401);
       await page.goto(`${server.url}/p/${shared.id}`);
-      await page.waitForSelector("text=This profile has a password");
+      await page.waitForSelector("text=This profile is protected by a password");
       await page.fill("input[type=password]", "wrong one");
       await page.click("button:has-text('Open')");
-      await page.waitForSelector("text=That is not the password.");
+      await page.waitForSelector("text=The password is wrong. Try again.");
       await page.fill("input[type=password]", "open sesame");
       await page.click("button:has-text('Open')");
       await viewReady(page);
@@ -32,7 +32,7 @@ export async function testAccess(runner, browser, server) {
       for (const path of ["/p/%ff", "/settings/%", "/p/%", "/%zz"]) {
         assert.equal((await page.goto(server.url + path)).status(), 400, path);
         await page.waitForSelector("h1:text-is('This address cannot be read')");
-        assert.equal(await page.isVisible("text=percent sign"), true);
+        assert.equal(await page.isVisible("text=invalid percent escape"), true);
         assert.match(await page.title(), /^This address cannot be read/);
       }
       const said = { [`/p/${"0".repeat(22)}`]: 0, "/p/short": 1, "/s/0123456789": 0 };
@@ -42,7 +42,7 @@ export async function testAccess(runner, browser, server) {
         assert.equal((await page.textContent(".problem")).split("22 letters").length - 1, times, path);
       }
       await page.goto(`${server.url}/p/${team.id}`);
-      await page.waitForSelector("text=This profile is for a team");
+      await page.waitForSelector("text=This profile belongs to a team");
       assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${team.id}`)}`);
       await page.goto(`${server.url}/problems/rate-limited`);
       await page.waitForSelector("text=Retry-After");
@@ -54,7 +54,7 @@ export async function testAccess(runner, browser, server) {
     assert.equal((await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token })).status, 204);
     const cases = [
       ["0".repeat(22), "404", "Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
-      [gone.id, "410", "This profile is gone", "It was deleted or has expired and cannot be restored; ask its owner for the file."],
+      [gone.id, "410", "This profile is gone", "It was deleted or has expired and cannot be restored. Ask its owner for the file."],
     ];
     await withPage(browser, server, async (page, watch) => {
       watch.allowed.add(404).add(410);
@@ -111,7 +111,7 @@ export async function testAccess(runner, browser, server) {
       watch.allowed.add(401);
       for (const { id } of [open, team]) {
         await page.goto(`${server.url}/p/${id}/delete`);
-        await page.waitForSelector("h1:has-text('This takes the delete link')");
+        await page.waitForSelector("h1:has-text('You need the delete link')");
         assert.equal(await page.locator("main button").count(), 0);
         assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${id}/delete`)}`);
       }
@@ -145,7 +145,7 @@ export async function testAccess(runner, browser, server) {
       await page.click("[aria-label=Report]");
       await page.fill("dialog textarea", "It is not a profile");
       await page.click("dialog button:has-text('Report')");
-      await told(page, "Reported. Thank you.");
+      await told(page, "Report sent. Thank you.");
     });
     const reports = await server.call("GET", "/api/v1/admin/reports", { token: server.token });
     assert.ok(reports.json.reports.some((report) => report.share_id === shared.id));

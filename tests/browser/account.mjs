@@ -29,7 +29,7 @@ export async function testAccount(runner, browser, server) {
       await page.waitForSelector("text=Sign in");
       watch.allowed.add(401);
       await page.goto(link);
-      await page.waitForSelector("text=was used already or has expired");
+      await page.waitForSelector("text=was already used or has expired");
       assert.ok(!page.url().includes("code="));
     }),
   );
@@ -236,7 +236,7 @@ export async function testAccount(runner, browser, server) {
     await inside(async (page) => {
       await page.goto(`${server.url}/settings#people`);
       await page.fill("#people input[type=email]", "new@example.org");
-      await page.click("text=Make invitation link");
+      await page.click("text=Create invitation link");
       link = await page.textContent("#people .made code");
     });
     await withPage(browser, server, async (page) => {

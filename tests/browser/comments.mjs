@@ -30,7 +30,7 @@ async function testWriting(runner, browser, server, context, share) {
       await page.goto(`${path}?b=comments&q=json&c=runtime&sv=2`);
       await viewReady(page);
       await page.waitForSelector(".talk h2:has-text('No comments yet')");
-      assert.match(await page.textContent(".talk form"), /choose a frame in another view/);
+      assert.match(await page.textContent(".talk form"), /select a frame in another view/);
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
       const zoom = query(page).get("z");
@@ -55,14 +55,14 @@ async function testWriting(runner, browser, server, context, share) {
       await viewReady(page);
       assert.deepEqual(["v", "b", "m", "z"].map((field) => query(page).get(field)), [null, "comments", name, zoom]);
       await page.goto(`${path}?v=comments&utm=x&sv=2`);
-      await page.click("text=As seen by the author");
+      await page.click("text=Author’s view");
       assert.equal(page.url().split("?")[1], `${view}&utm=x`);
       await page.goBack();
       await page.waitForFunction(() => !document.querySelector(".icicle"));
 
       await page.goto(`${path}?v=comments&x=hide%3A%5Emain%5C.main%24&sv=2`);
       await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
-      await page.waitForSelector("text=not in the tree that is shown now");
+      await page.waitForSelector("text=not in the current view");
     }),
   );
 
@@ -81,12 +81,12 @@ async function testWriting(runner, browser, server, context, share) {
       for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
       const name = (await page.textContent("#icicle-cursor")).split(", total")[0];
       await page.keyboard.press(".");
-      await page.click("[role=menuitem]:has-text('Copy the whole stack')");
+      await page.click("[role=menuitem]:has-text('Copy stack')");
       await told(page, "Stack copied");
       assert.equal((await pasted(page)).split("\n").at(-1), name);
       await page.focus(".icicle");
       await page.keyboard.press(".");
-      await page.click("[role=menuitem]:has-text('Comment on it')");
+      await page.click("[role=menuitem]:has-text('Comment on this function')");
       await page.waitForSelector(`.talk .check:has-text(${JSON.stringify(name)})`);
       await soon(async () => assert.ok(await page.evaluate(() => document.activeElement.matches(".talk textarea"))));
     }),

@@ -71,7 +71,7 @@ export async function testDiff(runner, browser, server) {
         return ["dragover", "drop"].map((kind) => !document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true })));
       });
       assert.deepEqual(isTaken, [true, true]);
-      await told(page, "drop it on the first page");
+      await told(page, "drop it on the home page");
     }),
   );
 
@@ -113,13 +113,13 @@ export async function testDiff(runner, browser, server) {
       await page.goto(`${server.url}/d/${none.id}..${nano.id}?norm=1&sv=2`);
       await page.waitForSelector("text=The profile before has no values of this type.");
       assert.deepEqual(await sides(), ["0 ns", "2 ms"]);
-      await page.click("text=Compare the values as they are");
+      await page.click("text=Turn normalising off");
       await viewReady(page);
       assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
       // Nor what is below zero: a quotient of two signs would turn those of all values.
       const [mixed, below] = await Promise.all([cpu("nanoseconds", [["a", -5e6], ["b", 5e6], ["c", 3e6]]), cpu("nanoseconds", [["a", -5e6], ["b", -2e6]])]);
-      const ofBefore = "The profile before comes to −7 ms, which is not above zero.";
-      const ofAfter = "The profile after has nothing above zero in all of this type.";
+      const ofBefore = "The total of the profile before is −7 ms, which is not above zero.";
+      const ofAfter = "The total of this type in the profile after is not above zero.";
       for (const [before, after, said] of [[mixed, below, ofAfter], [micro, none, ofAfter], [below, mixed, ofBefore], [below, below, ofBefore]]) {
         await page.goto(`${server.url}/d/${before.id}..${after.id}?norm=1&v=table&sv=2`);
         await page.waitForSelector(`text=${said}`);
@@ -127,7 +127,7 @@ export async function testDiff(runner, browser, server) {
       await page.goto(`${server.url}/d/${none.id}..${none.id}?sv=2`);
       await page.waitForSelector("text=Neither profile, before nor after, holds a value in nanoseconds here.");
       await page.goto(`${server.url}/d/${below.id}..${below.id}?norm=1&v=table&sv=2`);
-      await page.click("text=Compare the values as they are");
+      await page.click("text=Turn normalising off");
       await viewReady(page);
       assert.deepEqual((await tableRows(page)).find((row) => row.at(-1) === "a").slice(0, 2), ["−5 ms", "−5 ms"]);
     });
@@ -174,21 +174,21 @@ export async function testDiff(runner, browser, server) {
         assert.deepEqual(await axeFindings(page), []);
         await page.screenshot({ path: join(screenshots, `diff-gone-${look}.png`) });
         assert.equal(await page.evaluate(() => [...document.querySelectorAll(".problem-ways > *")].some((way) => way.getBoundingClientRect().right > innerWidth)), false, "all within the page");
-        await page.click("button:has-text('Look at the one before: Left side')");
+        await page.click("button:has-text('View the profile before: Left side')");
         await page.waitForURL(`${server.url}/p/${before.id}?v=table&st=samples&sv=2`);
         await viewReady(page);
         await page.goto(`${server.url}/d/${gone.id}..${after.id}`);
         await page.waitForSelector("h1:has-text('The profile before is gone')");
-        await page.waitForSelector("button:has-text('Look at the one after: Right side')");
+        await page.waitForSelector("button:has-text('View the profile after: Right side')");
         await page.goto(`${server.url}/d/${before.id}..${"0".repeat(22)}`);
         await page.waitForSelector("h1:has-text('The profile after is not found')");
         await page.goto(`${server.url}/d/${gone.id}..${gone.id}`);
         await page.waitForSelector("h1:has-text('Both profiles are gone')");
-        assert.equal(await page.locator("text=Look at the one").count(), 0);
+        assert.equal(await page.locator("text=View the profile").count(), 0);
         // In a frame of another site, too.
         await page.goto(`${server.url}/embed/${before.id}..${gone.id}`);
         await page.waitForSelector("h1:has-text('The profile after is gone')");
-        await page.click("a:has-text('Look at the one before: Left side')");
+        await page.click("a:has-text('View the profile before: Left side')");
         await page.waitForURL(`${server.url}/embed/${before.id}`);
         await viewReady(page);
       }, { look, bypassCSP: true });
@@ -236,7 +236,7 @@ export async function testDiff(runner, browser, server) {
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
       assert.match(await spoken(page), /^(old|fresh), /);
       // A box around both is wider than either side of it.
-      assert.match(await page.textContent(".diff-legend"), /Widths add up the larger side of each box’s own value/);
+      assert.match(await page.textContent(".diff-legend"), /Width is the larger of before and after/);
       // What is marked is told of both sides, too.
       for (const [name, share] of [["old", "41.7% → 0%"], ["kept", "58.3% → 58.3%"], ["fresh", "0% → 41.7%"]]) {
         await page.goto(`${server.url}/d/${one.id}..${two.id}?st=samples&m=${name}&sv=2`);
@@ -271,7 +271,7 @@ export async function testDiff(runner, browser, server) {
         await viewReady(page);
         await leave();
         await page.waitForURL(`${server.url}/p/${plain.id}`);
-        await told(page, "None of its samples has a label “thread” to group by. Not obeyed, since it has no such labels: thread=io.");
+        await told(page, "No sample of this profile has a label “thread” to group by. Ignored because this profile has no such labels: thread=io.");
         await viewReady(page);
       }
     });
@@ -294,7 +294,7 @@ export async function testDiff(runner, browser, server) {
       });
       await page.click(".side.before a");
       await page.waitForURL(`${server.url}/p/${plain.id}`);
-      await told(page, "None of its samples has a label “thread” to group by.");
+      await told(page, "No sample of this profile has a label “thread” to group by.");
     });
   });
 
@@ -304,7 +304,7 @@ export async function testDiff(runner, browser, server) {
       await viewReady(page);
       await page.click("button:has-text('Compare')");
       await page.fill("dialog input", `https://elsewhere.example/p/${before.id}`);
-      await page.waitForSelector("dialog >> text=That link is of elsewhere.example");
+      await page.waitForSelector("dialog >> text=This link leads to elsewhere.example");
       const link = await server.call("POST", "/api/v1/links", { body: { path: `/p/${before.id}?q=x` } });
       await page.fill("dialog input", link.json.url);
       await page.click("dialog button:has-text('Compare')");

@@ -88,7 +88,7 @@ export async function testExplore(runner, browser, server) {
   await runner.test("explore: values over time equal the samples', and the API's", () =>
     inside(async (page) => {
       await open(page, `${address()}&by=pod`);
-      await page.click("text=Every value as a table");
+      await page.click("text=Show all values as a table");
       await page.waitForSelector(".value-table");
       const heads = await page.$$eval(".value-table thead th", (all) => all.map((one) => one.textContent));
       assert.deepEqual(heads.slice(1), ["pod=a", "pod=b"]);
@@ -123,8 +123,8 @@ export async function testExplore(runner, browser, server) {
       assert.equal(names.length, 101);
       assert.deepEqual([names[0], names[99], names[100]], ["pod=037", "pod=136", "other (37 series)"]);
       assert.equal(await page.locator(".series-table tr:has-text('other') button").count(), 0);
-      await page.waitForSelector(".metrics .hint:has-text('The 100 largest series are shown, and the sum of the 37 others as one line')");
-      await page.click("text=Every value as a table");
+      await page.waitForSelector(".metrics .hint:has-text('The 100 largest series are shown; the other 37 are summed in one line')");
+      await page.click("text=Show all values as a table");
       const seen = await page.$$eval(".value-table tbody td", (all) => all.reduce((sum, one) => sum + Number(one.dataset.value ?? 0), 0));
       const query = new URLSearchParams({ query: "many:cpu:nanoseconds", start: (ms - minute) / 1000, end: (ms + minute) / 1000, rate: "auto" });
       const { json } = await server.call("GET", `/api/v1/query_range?${query}`, { token: server.token });
@@ -148,7 +148,7 @@ export async function testExplore(runner, browser, server) {
         await route.fulfill({ response, headers: { ...response.headers(), "perfolio-warning": "2 hours are left out" } });
       });
       await page.reload();
-      await page.waitForSelector(".selection .warning:has-text('Not all is here: 2 hours are left out')");
+      await page.waitForSelector(".selection .warning:has-text('Incomplete result: 2 hours are left out')");
     }),
   );
 
@@ -187,7 +187,7 @@ export async function testExplore(runner, browser, server) {
       assert.match(await page.textContent(".made-facts"), /^Sum of 16 profiles/);
       await page.goForward();
       await shows(samplesOf(sent, inPart));
-      await page.click("text=Zoom in to this range");
+      await page.click("text=Zoom to this range");
       await page.waitForURL((url) => url.searchParams.get("from") === String(from) && !url.searchParams.has("part"));
       await shows(samplesOf(sent, inPart));
     }),
@@ -297,8 +297,8 @@ export async function testExplore(runner, browser, server) {
       const chosen = "runtime.mallocgc";
       await open(page, `${address({ query: hits, x: `focus:^${chosen.replace(".", "\\.")}$`, g: "label:pod", v: "table" })}`);
       const kept = (keeps) => samplesOf(sent, keeps).filter(({ stack }) => stack.includes(chosen));
-      await page.waitForSelector(".of-stacks:has-text('Values are of stacks with')");
-      await page.click("text=Every value as a table");
+      await page.waitForSelector(".of-stacks:has-text('Only stacks with')");
+      await page.click("text=Show all values as a table");
       await page.waitForSelector(".value-table");
       const values = await page.$$eval(".value-table tbody tr", (all) => all.map((row) => [new Date(row.querySelector("time").dateTime).getTime(), Number(row.querySelector("td").dataset.value)]));
       assert.equal(values.length, 2 * profileCount); // two steps of 5 s for each profile of 10 s
@@ -372,7 +372,7 @@ export async function testExplore(runner, browser, server) {
       await page.click("button:has-text('Share')");
       const title = await page.inputValue("dialog label:has-text('Title') + input");
       assert.match(title, /^CPU time, pod=b, \d+ \w{3} \d{4}, \d\d:\d\d–.*\d\d:\d\d compared with CPU time, all services, \d+ \w{3} \d{4}, /);
-      await page.click("dialog button:has-text('Make a link')");
+      await page.click("dialog button:has-text('Create link')");
       const ids = /\/d\/(\w{22})\.\.(\w{22})/.exec(await page.textContent("dialog .copy-field code")).slice(1);
       const titles = await Promise.all(ids.map(async (id) => (await server.call("GET", `/api/v1/shares/${id}`, { token: server.token })).json.title));
       assert.match(titles[0], /^CPU time, all services, .* \(before\)$/);
@@ -381,7 +381,7 @@ export async function testExplore(runner, browser, server) {
 
       await page.click("button:has-text('Share')");
       await page.fill("dialog label:has-text('Title') + input", "Kept");
-      await page.click("dialog button:has-text('Make a link')");
+      await page.click("dialog button:has-text('Create link')");
       const link = await page.textContent("dialog .copy-field code");
       assert.match(link, /\/d\/\w{22}\.\.\w{22}\?v=table&st=cpu&sv=2$/);
       await page.goto(link);
@@ -405,7 +405,7 @@ export async function testExplore(runner, browser, server) {
       await viewReady(page);
       const shown = await page.textContent(".foot-total");
       await page.click("button:has-text('Share')");
-      await page.click("dialog button:has-text('Make a link')");
+      await page.click("dialog button:has-text('Create link')");
       await page.goto(await page.textContent("dialog .copy-field code"));
       await viewReady(page);
       assert.match(page.url(), new RegExp(`lb=pod%3D${pods[0]}`));
@@ -440,14 +440,14 @@ export async function testExplore(runner, browser, server) {
       }
       await page.keyboard.press("]");
       await told(page, "There is no newer profile in the window");
-      await page.click("text=Back to all of them");
+      await page.click("text=Show all profiles");
       await viewReady(page);
       await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));
 
       await page.click("button:has-text('Share')");
-      await page.click("dialog button:has-text('Make a link')");
-      await page.waitForSelector("dialog a:has-text('Open it')");
-      await page.click("dialog a:has-text('Open it')");
+      await page.click("dialog button:has-text('Create link')");
+      await page.waitForSelector("dialog a:has-text('Open link')");
+      await page.click("dialog a:has-text('Open link')");
       await page.waitForURL(/\/p\/\w{22}\?st=cpu&sv=2$/);
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), shown);
@@ -466,13 +466,13 @@ export async function testExplore(runner, browser, server) {
       const shift = await page.evaluate(() => globalThis.shift);
       assert.ok(shift < 0.01, `${shift}`);
       await sendMemory(server, begin + minute, "b");
-      await page.click("[aria-label='Bring up to date']");
+      await page.click("[aria-label='Refresh']");
       await soon(async () => assert.match(await page.textContent(".made-facts"), / of 2 profiles of 2 series/));
       await page.waitForSelector(".series-table button:has-text('pod=b')");
 
       watch.allowed.add(503);
       await page.route("**/api/v1/query_range?*", (route) => route.fulfill({ status: 503, body: "" }));
-      await page.click("[aria-label='Bring up to date']");
+      await page.click("[aria-label='Refresh']");
       await page.waitForSelector(".metrics-problem");
       await page.unroute("**/api/v1/query_range?*");
       await page.click("button:has-text('Try again')");
@@ -482,8 +482,8 @@ export async function testExplore(runner, browser, server) {
         const response = await route.fetch();
         await route.fulfill({ response, headers: { ...response.headers(), "perfolio-warning": "1 of the parts to be read is broken" } });
       });
-      await page.click("[aria-label='Bring up to date']");
-      await page.waitForSelector(".warning:has-text('Not all is here: 1 of the parts to be read is broken')");
+      await page.click("[aria-label='Refresh']");
+      await page.waitForSelector(".warning:has-text('Incomplete result: 1 of the parts to be read is broken')");
       await page.locator(".plot .u-over").hover({ position: { x: 3, y: 20 } }); // waits for a plot that is drawn anew
       await page.waitForFunction((time) => document.querySelector(".series-table thead .number").textContent === time, new Date(begin).toTimeString().slice(0, 8));
       assert.deepEqual(await page.$$eval(".series-table tbody td:nth-child(2)", (all) => all.map((one) => one.textContent)), ["4 KiB", "–"]);

@@ -279,13 +279,13 @@ export async function testExport(runner, browser, server) {
       await soon(() => assert.ok(running > 1));
       release();
       await page.waitForSelector(".export-missing");
-      await page.waitForSelector(".export-missing button:has-text('Ask for them again'):focus");
+      await page.waitForSelector(".export-missing button:has-text('Try again'):focus");
       assert.deepEqual((await page.$$eval(".export-missing li strong", (all) => all.map((one) => one.textContent))).sort(), ["binary", "line"]);
       assert.ok(most > 1 && most <= 3, `${most} at once`);
       assert.deepEqual(await axeFindings(page), []);
       await page.screenshot({ path: join(screenshots, "export-missing.png") });
       broken = ["line"];
-      await page.click("button:has-text('Ask for them again')");
+      await page.click("button:has-text('Try again')");
       await page.waitForFunction(() => document.querySelectorAll(".export-missing li").length === 1);
       const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save without them')")]);
       assert.ok(download.suggestedFilename().endsWith(".html"));
@@ -348,8 +348,8 @@ export async function testExport(runner, browser, server) {
         const offered = await links(shared.id);
         assert.deepEqual(offered.map(({ rel, name }) => [rel, name]), [["noopener noreferrer", "speedscope"]]);
         assert.ok(offered[0].href.startsWith(`https://www.speedscope.app/#profileURL=${file(shared.id, ".pb.gz")}&title=`));
-        assert.ok(await page.isVisible("text=given this profile’s link"));
-        assert.ok(await page.isVisible("text=address is a private one"));
+        assert.ok(await page.isVisible("text=receives this profile’s link"));
+        assert.ok(await page.isVisible("text=has a private address"));
         assert.deepEqual(
           (await links(perf.id)).map(({ href }) => href),
           [`https://www.speedscope.app/#profileURL=${file(perf.id, "/raw")}&title=perf.txt`, `https://profiler.firefox.com/from-url/${file(perf.id, "/raw")}`],

@@ -72,7 +72,7 @@ export async function testFilter(runner, browser, server) {
           const answer = await server.call("GET", `/api/v1/shares/${shared.id}/top?` + new URLSearchParams({ sample_type: "samples", [action]: text, limit: 0 }));
           await page.goto(at({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 2 }));
           if (answer.json.functions.length === 0) {
-            await page.waitForSelector("text=The rules leave nothing");
+            await page.waitForSelector("text=No stack matches the rules");
             continue;
           }
           await viewReady(page);
@@ -342,7 +342,7 @@ export async function testFilter(runner, browser, server) {
         walk(file.json.root, new Set());
         await setInPlace(page, at(query));
         await soon(async () => {
-          if (sums.size === 0) return assert.ok(await page.isVisible("text=The rules leave nothing"), query.x);
+          if (sums.size === 0) return assert.ok(await page.isVisible("text=No stack matches the rules"), query.x);
           await viewReady(page);
           await assertRows(page, sums);
         });

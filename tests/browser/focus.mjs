@@ -58,9 +58,9 @@ export async function testFocus(runner, browser, server) {
       await page.waitForSelector("#retention .rule-query:has-text('one')", { state: "detached" });
     }, "#retention [aria-label$=' two'], #retention [aria-label*=' two ']"],
     ["cancelling the change of a rule", settings, async (page) => {
-      await press(page, "#retention [aria-label='Change the rule of two'][aria-expanded]");
-      await press(page, "#retention form[aria-label='Change the rule of two'] button:has-text('Cancel')");
-    }, "[aria-label='Change the rule of two']"],
+      await press(page, "#retention [aria-label='Change the rule for two'][aria-expanded]");
+      await press(page, "#retention form[aria-label='Change the rule for two'] button:has-text('Cancel')");
+    }, "[aria-label='Change the rule for two']"],
     ["taking one of two files out", landing("one.pb.gz", "two.pb.gz"), (page) => press(page, "[aria-label='Remove one.pb.gz']"), ".ready button"],
     ["taking the only file out", landing("one.pb.gz"), (page) => press(page, "[aria-label='Remove one.pb.gz']"), "#file"],
     ["closing the comparison of two files", landing("one.pb.gz", "two.pb.gz"), (page) => press(page, ".ready .actions button:has-text('Cancel')"), "#file"],
@@ -72,7 +72,7 @@ export async function testFocus(runner, browser, server) {
       await landing("one.pb.gz")(page);
       await press(page, ".ready button:has-text('Create link')");
       await page.waitForSelector(".done");
-      await press(page, ".done button:has-text('Share another')");
+      await press(page, ".done button:has-text('Share another profile')");
       await page.waitForSelector(".drop");
     }, "#file"],
     ["saving the settings of a share", onShare(), async (page) => {

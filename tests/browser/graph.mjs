@@ -46,7 +46,7 @@ export async function testGraph(runner, browser, server) {
           assert.deepEqual(edges.map((edge) => [edge.name, edge.value]), expected);
           const rows = await listRows(page, label);
           const begins = samples.filter(({ stack }) => stack[0] === fn).reduce((sum, { values }) => sum + values[1], 0);
-          const own = step > 0 ? [["itself", flat]] : [["stacks begin with it", begins]];
+          const own = step > 0 ? [["itself", flat]] : [["stacks start here", begins]];
           assert.deepEqual(rows, [...(own[0][1] ? own : []), ...expected]);
         }
         assert.deepEqual([answer.flat, answer.cum], [flat, cum]);
@@ -93,7 +93,7 @@ export async function testGraph(runner, browser, server) {
       await open(page, `/p/${deep.id}?v=peek&m=level_2500&sv=2`, ".peek-sums");
       assert.deepEqual([await listRows(page, "caller"), await listRows(page, "callee")], [[["level_2499", 7]], [["level_2501", 7]]]);
       await page.goto(`${server.url}/p/${deep.id}?v=peek&m=level_2500&x=focus:nothing&sv=2`);
-      await page.waitForSelector("text=The rules leave nothing");
+      await page.waitForSelector("text=No stack matches the rules");
     }),
   );
 
@@ -167,7 +167,7 @@ export async function testGraph(runner, browser, server) {
       const rested = await transform();
       await pressAndLeave(page, ".graph-view svg");
       assert.equal(await transform(), rested, "a pointer that presses nothing moves nothing");
-      await page.click("[aria-label='Show all of it (0)']");
+      await page.click("[aria-label='Show everything (0)']");
       assert.equal(await transform(), whole);
       await searchFor(page, "json");
       await page.waitForSelector(".graph-node.match");
@@ -220,7 +220,7 @@ export async function testGraph(runner, browser, server) {
       await page.waitForFunction(() => document.querySelectorAll(".graph-node").length === 20);
       assert.equal(new URL(page.url()).searchParams.get("gn"), "20");
       await page.goto(`${server.url}/p/${deep.id}?v=graph&x=focus:nothing&sv=2`);
-      await page.waitForSelector("text=The rules leave nothing");
+      await page.waitForSelector("text=No stack matches the rules");
     }),
   );
 

@@ -220,7 +220,7 @@ export async function viewReady(page) {
   const isReady = () =>
     document.querySelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)") !== null &&
     !document.querySelector(".pane .loading") &&
-    !document.querySelector(".viewer .nothing")?.textContent.startsWith("The table is being counted");
+    !document.querySelector(".viewer .nothing")?.textContent.startsWith("Counting the table");
   for (let isStill = false; !isStill; isStill = await page.evaluate(isReady)) {
     await page.waitForFunction(isReady);
     for (let i = 0; i < 2; i++) await settled(page);

@@ -92,7 +92,7 @@ export async function testHostile(runner, browser, server) {
   await runner.test("hostile labels: lines, legend, tooltips, every value and the list of profiles are text", () =>
     inside(async (page) => {
       await open(page, address({ by: ["pod"], list: "1" }));
-      await page.click("text=Every value as a table");
+      await page.click("text=Show all values as a table");
       await page.waitForSelector(".value-table");
       await page.waitForSelector(".stored tbody tr");
       assert.equal(await page.locator(".series-table tbody tr").count(), count);
@@ -197,7 +197,7 @@ export async function testHostile(runner, browser, server) {
       await page.waitForSelector("dialog label:has-text('Title') + input");
       await look(page, "share");
       await page.fill("dialog label:has-text('Title') + input", `${values.breaksOut}${values.turned}`);
-      await page.click("dialog button:has-text('Make a link')");
+      await page.click("dialog button:has-text('Create link')");
       const link = await page.textContent("dialog .copy-field code");
       await page.goto(link);
       await viewReady(page);

@@ -115,7 +115,7 @@ export async function testLabels(runner, browser, server) {
       await labelsReady(page);
       assert.deepEqual(rulesOf(page), []);
 
-      await page.click("[aria-label='Leave out io']");
+      await page.click("[aria-label='Exclude io']");
       await press(page, "without it");
       await labelsReady(page);
       const rules = rulesOf(page);
@@ -176,7 +176,7 @@ export async function testLabels(runner, browser, server) {
       assert.deepEqual(sorted(await sections(page)), countOf(left, 0));
       assert.equal(await page.locator(".labels-note").count(), 0);
       await page.goto(at({ st: "samples", x: "hide:runtime~focus:runtime" }));
-      await page.waitForSelector("text=The rules leave nothing");
+      await page.waitForSelector("text=No stack matches the rules");
     }),
   );
 

@@ -201,7 +201,7 @@ export async function testPreview(runner, browser, server) {
       assert.deepEqual(sent, [], "nothing was sent");
       const { search } = new URL(page.url());
       assert.match(search, /st=samples&g=label%3Athread&norm=1/);
-      await page.click("text=Compare the two");
+      await page.click("text=Compare profiles");
       await page.click("text=Open the comparison");
       await page.waitForURL(/\/d\/\w{22}\.\.\w{22}\?/);
       assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
@@ -215,8 +215,8 @@ export async function testPreview(runner, browser, server) {
       await page.waitForSelector(".drop");
       await dropFiles(page, [{ name: "a.folded", bytes: Buffer.from("a;b 3\n") }, { name: "cpu.pb.gz", bytes: encodePprof({ types: [["cpu", "ns"]], samples: [{ stack: ["a"], values: [1] }] }) }]);
       await page.waitForSelector(".preview >> text=These two cannot be compared");
-      assert.ok(await page.isEnabled("text=Merge into one"));
-      await page.waitForSelector("button:disabled:has-text('Compare the two')");
+      assert.ok(await page.isEnabled("text=Merge profiles"));
+      await page.waitForSelector("button:disabled:has-text('Compare profiles')");
     }),
   );
 
@@ -225,7 +225,7 @@ export async function testPreview(runner, browser, server) {
       await page.goto(`${server.url}/`);
       await page.waitForSelector(".drop");
       await dropFiles(page, [{ name: "cpu.pb.gz", bytes: cpuProfile(43) }]);
-      await page.waitForSelector(".preview-note >> text=Read in your browser, before any upload");
+      await page.waitForSelector(".preview-note >> text=Shown from your browser before any upload");
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
       const focus = async () => {
@@ -237,7 +237,7 @@ export async function testPreview(runner, browser, server) {
       await focus();
       await page.evaluate(() => navigator.clipboard.writeText("before"));
       await page.keyboard.press("y");
-      await told(page, "share it first");
+      await told(page, "share the profile first");
       assert.equal(await pasted(page), "before");
       await page.click("text=Cancel");
       assert.equal(page.url(), `${server.url}/`, "rules are of the file they were put on");
@@ -275,11 +275,11 @@ export async function testPreview(runner, browser, server) {
         await page.waitForSelector(`.preview-note >> text=${words}`);
         assert.ok(await page.isEnabled("text=Create link"));
         const isRefused = !words.startsWith("no preview");
-        assert.equal(/may still understand/.test(await page.textContent(".preview-note")), false, words);
+        assert.equal(/may still be able to read/.test(await page.textContent(".preview-note")), false, words);
         if (isRefused) {
           await dropFiles(page, [{ name: "whole.pb.gz", bytes: whole }]);
-          await page.waitForSelector("button:disabled:has-text('Compare the two')");
-          await page.waitForSelector("button:disabled:has-text('Merge into one')");
+          await page.waitForSelector("button:disabled:has-text('Compare profiles')");
+          await page.waitForSelector("button:disabled:has-text('Merge profiles')");
         }
       }
       await page.click(".ready >> text=Cancel");

@@ -38,7 +38,7 @@ export async function testRedact(runner, browser, server) {
   await runner.test("what is left out of pprof is nowhere in what the server gets", () =>
     withPage(browser, server, async (page) => {
       await open(page, "ledger.pb.gz", file);
-      await page.selectOption("label:has-text('Paths, also in') ~ .select select", "number");
+      await page.selectOption("label:has-text('Paths, including') ~ .select select", "number");
       await page.check(".redact-labels .check:has-text('customer') input");
       await page.check(".check:has-text('command line') input");
       await page.waitForSelector(".preview-note >> text=This is what would be sent");
@@ -55,7 +55,7 @@ export async function testRedact(runner, browser, server) {
   await runner.test("last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone", () =>
     withPage(browser, server, async (page) => {
       await open(page, "ledger.pb", gunzipSync(file));
-      await page.selectOption("label:has-text('Paths, also in') ~ .select select", "base");
+      await page.selectOption("label:has-text('Paths, including') ~ .select select", "base");
       await page.check(".redact-labels .check:has-text('All') input");
       await page.check(".check:has-text('all comments') input");
       const { text, top } = await send(page);

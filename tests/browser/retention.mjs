@@ -66,8 +66,8 @@ export async function testRetention(runner, browser, server) {
         const before = await rules();
         assert.deepEqual(before.map(({ keep_s, totals_s }) => [keep_s, totals_s]), [[36 * 3600, null], [90 * 86400, 730 * 86400], [0, null]]);
 
-        await page.click(`[aria-label='Change the rule of ${prod}'][aria-expanded]`);
-        const form = `form[aria-label='Change the rule of ${prod}']`;
+        await page.click(`[aria-label='Change the rule for ${prod}'][aria-expanded]`);
+        const form = `form[aria-label='Change the rule for ${prod}']`;
         assert.equal(await page.inputValue(`${form} input >> nth=0`), "90d");
         assert.equal(await page.inputValue(`${form} input >> nth=1`), "2y");
         await page.fill(`${form} input >> nth=0`, "30d");
@@ -105,7 +105,7 @@ export async function testRetention(runner, browser, server) {
         assert.equal((await limit(7 * 86400)).status, 200);
         watch.allowed.add(400);
         await page.goto(`${server.url}/settings#retention`);
-        await page.waitForSelector("#retention >> text=can keep at most 7 days");
+        await page.waitForSelector("#retention >> text=can keep profiles for at most 7 days");
         await add(page, '{env="x"}', "8d");
         await page.waitForSelector("#retention .error-line:has-text('rule_keep_s is 604800, set for this team')");
         await add(page, '{env="x"}', "7d");
@@ -141,7 +141,7 @@ export async function testRetention(runner, browser, server) {
           watch.allowed.add(400);
           await page.goto(`${server.url}/settings#retention`);
           await page.waitForSelector("#retention .rule-query");
-          await page.click(`[aria-label='Change the rule of ${dev}'][aria-expanded]`);
+          await page.click(`[aria-label='Change the rule for ${dev}'][aria-expanded]`);
           await add(page, '{env="x}', "1d");
           await page.waitForSelector("#retention .wrong-selector");
           assert.deepEqual(await axeFindings(page), []);

@@ -76,15 +76,15 @@ export async function testSettings(runner, browser, server) {
       what: "a rule's time", place: "#retention",
       before: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "30d" })),
       prepare: async (page) => {
-        await page.click(`#retention [aria-label='Change the rule of {env="x"}'][aria-expanded]`);
-        await page.fill(`form[aria-label='Change the rule of {env="x"}'] input`, "3d");
+        await page.click(`#retention [aria-label='Change the rule for {env="x"}'][aria-expanded]`);
+        await page.fill(`form[aria-label='Change the rule for {env="x"}'] input`, "3d");
       },
       other: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "60d" })),
       press: (page) => page.click("#retention button:has-text('Save')"),
       told: /Rule \{env="x"\}: kept 60 days \(was: kept 30 days\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), [['{env="x"}', 60 * 86400]]);
-        assert.equal(await page.inputValue(`form[aria-label='Change the rule of {env="x"}'] input`), "3d");
+        assert.equal(await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`), "3d");
         await page.click("#retention button:has-text('Save')");
         await soon(async () => assert.deepEqual(await rules(), [['{env="x"}', 3 * 86400]]));
         await clean();
@@ -94,17 +94,17 @@ export async function testSettings(runner, browser, server) {
       what: "a rule that is gone", place: "#retention",
       before: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "30d" })),
       prepare: async (page) => {
-        await page.click(`#retention [aria-label='Change the rule of {env="x"}'][aria-expanded]`);
-        await page.fill(`form[aria-label='Change the rule of {env="x"}'] input`, "3d");
+        await page.click(`#retention [aria-label='Change the rule for {env="x"}'][aria-expanded]`);
+        await page.fill(`form[aria-label='Change the rule for {env="x"}'] input`, "3d");
       },
       other: clean,
       press: (page) => page.focus("#retention button:has-text('Save')").then(() => page.keyboard.press("Enter")),
       told: /Rule \{env="x"\} \(removed\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), []);
-        assert.equal(await page.inputValue(`form[aria-label='Change the rule of {env="x"}'] input`), "3d");
+        assert.equal(await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`), "3d");
         await focusIs(page, () => document.activeElement.textContent, "Save");
-        await page.waitForSelector("#retention li:has-text('Removed meanwhile')");
+        await page.waitForSelector("#retention li:has-text('Someone removed this rule')");
         await page.keyboard.press("Enter");
         await soon(async () => assert.deepEqual(await rules(), [['{env="x"}', 3 * 86400]]));
         await page.waitForSelector("#retention li.edited", { state: "detached" });
@@ -135,7 +135,7 @@ export async function testSettings(runner, browser, server) {
       prepare: () => undefined,
       other: async () => void (await ask("POST", "retention", { query: "c", keep: "30d", position: 1 })),
       press: (page) => page.click("[aria-label='Move b up']"),
-      told: /The order is another/,
+      told: /The order has changed/,
       holds: async (page) => {
         assert.deepEqual((await rules()).map(([query]) => query), ["c", "a", "b"]);
         await page.click("[aria-label='Move b up']");
@@ -158,7 +158,7 @@ export async function testSettings(runner, browser, server) {
       what: "an invitation", place: "#people",
       prepare: (page) => page.fill("#people input[type=email]", "both@example.org"),
       other: async () => void (await ask("POST", "invitations", { email: "both@example.org", role: "viewer" })),
-      press: (page) => page.click("text=Make invitation link"),
+      press: (page) => page.click("text=Create invitation link"),
       told: /Invitation of both@example.org: viewer \(new\)/,
       holds: async () => {
         const [{ id, role }] = (await ask("GET", "invitations")).invitations.filter(({ email }) => email === "both@example.org");
@@ -200,7 +200,7 @@ export async function testSettings(runner, browser, server) {
       hold();
       for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
       goOn();
-      await page.waitForSelector("#retention .changes:has-text('The order is another')");
+      await page.waitForSelector("#retention .changes:has-text('The order has changed')");
       assert.deepEqual((await rules()).map(([query]) => query), ["a", "b", "c", "d"]);
 
       // A form that is sent twice is sent once.

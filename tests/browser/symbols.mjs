@@ -109,7 +109,7 @@ export async function testSymbols(runner, browser, server) {
       await page.waitForSelector("text=math/big.addVV");
       await soon(async () => assert.equal(await page.$(".missing-names"), null));
       assert.equal(await page.$("text=/^pprof-example-app-go\\+0x/"), null);
-      await page.waitForSelector(".names-line:has-text('All names are here.')");
+      await page.waitForSelector(".names-line:has-text('All binaries have names.')");
       const [top, bottom] = await page.evaluate(() => [".viewer", ".viewer-foot"].map((name) => document.querySelector(name).getBoundingClientRect().top));
       assert.deepEqual([top, bottom], places, "what is around the table stays where it is");
     }),
@@ -172,7 +172,7 @@ export async function testSymbols(runner, browser, server) {
       await page.waitForSelector(".rows >> text=/^pprof-example-app-go-inlining-disabled\\+0x/");
       await sendTable(makeTable(share.build_ids));
       await page.waitForSelector(".rows >> text=math/big.");
-      await page.waitForSelector(".names-line:has-text('All names are here.')");
+      await page.waitForSelector(".names-line:has-text('All binaries have names.')");
     }),
   );
 
@@ -265,7 +265,7 @@ export async function testSymbols(runner, browser, server) {
           await page.waitForFunction(() => new URL(location.href).searchParams.get("g") === "file");
           await soon(() => assert.ok(at().get("z")));
           await page.selectOption("select[aria-label=Group]", "address");
-          await told(page, "“shop::add” is 2 frames here: shown is the largest. “shop::add” has 2 names here: marked is “0x");
+          await told(page, "“shop::add” is 2 frames here; the largest is shown. “shop::add” has 2 names here; “0x");
           await page.screenshot({ path: join(screenshots, `regrouped-${look}-${path[1]}.png`) });
           assert.match(at().get("m"), /^0x[0-9a-f]+ shop::add$/);
           await page.selectOption("select[aria-label=Group]", "binary");
@@ -284,7 +284,7 @@ export async function testSymbols(runner, browser, server) {
           await page.waitForFunction(() => new URL(location.href).searchParams.has("z"));
           if (look === "phone") await page.click(".fold-button");
           await page.selectOption("select[aria-label=Group]", "function");
-          await told(page, "“cpu” is not in this tree: shown is all of it.");
+          await told(page, "“cpu” is not in this tree, so all of it is shown.");
         }, { look });
   }, lacksCompiler);
 
@@ -306,8 +306,8 @@ export async function testSymbols(runner, browser, server) {
         const { generation } = await (await route.fetch()).json();
         await route.fulfill({ json: { generation: generation + 1, complete: false, pending: [], missing: [], unlisted: 44 } });
       });
-      await page.waitForSelector(".names-line:has-text('44 more binaries are not listed here and may lack names. All others have names.')");
-      assert.equal(await page.$(".names-line:has-text('All names are here')"), null);
+      await page.waitForSelector(".names-line:has-text('44 more binaries are not listed here and may lack names. All other binaries have names.')");
+      assert.equal(await page.$(".names-line:has-text('All binaries have names')"), null);
     }),
   );
 
@@ -426,7 +426,7 @@ export async function testSymbols(runner, browser, server) {
     const share = await server.share(encodePprof({ types: [["samples", "count"]], samples: addresses.map((address) => ({ stack: ["main", address], values: [1] })), binary: "/usr/bin/app", buildId: id }), { title: "Many functions" });
     await sendTable({ id, bytes: table });
     await withPage(browser, server, async (page) => {
-      const said = ".viewer-foot >> text=Of the functions that the link names as they were called before, 100 are found here.";
+      const said = ".viewer-foot >> text=Only the first 100 functions that the link names by their former names are shown.";
       await soon(async () => {
         await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x`);
         await viewReady(page);

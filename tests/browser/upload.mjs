@@ -92,7 +92,7 @@ export async function testUpload(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
-      await page.click("text=Compare the two");
+      await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
       const links = await page.$$eval(".done code", (all) => all.map((code) => code.textContent));
       assert.match(links[0], /\/d\/\w{22}\.\.\w{22}$/);
@@ -112,9 +112,9 @@ export async function testUpload(runner, browser, server) {
       const cat = { name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") };
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, cat]);
       await page.waitForSelector(".preview-note:has-text('cat.png: This is a picture')");
-      await page.waitForSelector("button:disabled:has-text('Compare the two')");
-      await page.waitForSelector("button:disabled:has-text('Merge into one')");
-      await page.click("text=Go on without it");
+      await page.waitForSelector("button:disabled:has-text('Compare profiles')");
+      await page.waitForSelector("button:disabled:has-text('Merge profiles')");
+      await page.click("text=Continue without it");
       await viewReady(page);
       assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), ["before.pb.gz"]);
       assert.ok(await page.isEnabled("text=Create link"));
@@ -135,7 +135,7 @@ export async function testUpload(runner, browser, server) {
       await page.route(/filename=after/, (route) => (isFirst ? ((isFirst = false), meet(route)) : route.continue()));
       await openLanding(page, server);
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
-      await page.click("text=Compare the two");
+      await page.click("text=Compare profiles");
       await use(page, asked);
     });
   const refuse = (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ type: "/problems/busy", title: "Busy", detail: "The server is busy.", status: 503 }) });
@@ -144,9 +144,9 @@ export async function testUpload(runner, browser, server) {
   await runner.test("of two files the second fails: trying again sends it alone", () =>
     withSecondFailing(refuse, async (page, asked) => {
       await page.waitForSelector(".error-line:has-text('after.pb.gz: The server is busy.')");
-      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
-      await focusIs(page, () => document.activeElement.textContent, "Compare the two");
-      await page.click("text=Compare the two");
+      await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
+      await focusIs(page, () => document.activeElement.textContent, "Compare profiles");
+      await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
       assert.deepEqual(asked, [["POST", "before.pb.gz"], ["POST", "after.pb.gz"], ["POST", "after.pb.gz"]]);
       assert.deepEqual((await remembered(page)).map(({ title }) => title), ["after.pb.gz", "before.pb.gz"]);
@@ -155,13 +155,13 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("of two files the second fails: with other settings both are sent, giving up deletes what was", () =>
     withSecondFailing(refuse, async (page, asked) => {
-      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
+      await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
       const [{ id }] = await remembered(page);
       await page.selectOption("label:has-text('Expires') ~ .select select", "1d");
       await page.route(/filename=after/, refuse, { times: 1 });
-      await page.click("text=Compare the two");
+      await page.click("text=Compare profiles");
       await page.waitForFunction((old) => JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").some((one) => one.id !== old), id);
-      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
+      await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
       const [second, ...more] = await remembered(page);
       assert.deepEqual(more, []);
       assert.notEqual(second.id, id);
@@ -179,11 +179,11 @@ export async function testUpload(runner, browser, server) {
       const [{ id }] = await remembered(page);
       await focusIs(page, () => document.activeElement.textContent, "Cancel");
       await page.keyboard.press("Enter");
-      await told(page, "What had been sent is deleted");
+      await told(page, "The uploaded files were deleted");
       assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410);
       assert.deepEqual(await remembered(page), []);
       assert.equal(await page.locator(".files li").count(), 2);
-      await page.click("text=Compare the two");
+      await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
       assert.equal(asked.filter(([method]) => method === "POST").length, 4);
     }),
@@ -221,7 +221,7 @@ export async function testUpload(runner, browser, server) {
       await page.waitForSelector(`.progress em:has-text('cancelling')`);
       await page.waitForFunction(() => globalThis.hasTold);
       release();
-      await told(page, "Cancelled. What had been sent is deleted.");
+      await told(page, "Cancelled. The uploaded files were deleted.");
       assert.equal((await server.call("GET", `/api/v1/shares/${made.id}`)).status, 410);
       assert.deepEqual(await remembered(page), []);
       assert.equal(await page.locator(".done").count(), 0);
@@ -245,7 +245,7 @@ export async function testUpload(runner, browser, server) {
   await runner.test("cancelled while files are being merged, nothing of them stays", () =>
     cancelAnswered(/\/api\/v1\/merge/, async (page) => {
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
-      await page.click("text=Merge into one");
+      await page.click("text=Merge profiles");
     }),
   );
 
@@ -280,7 +280,7 @@ export async function testUpload(runner, browser, server) {
         }, wait);
         assert.notEqual(id, "", `${wait} ms: it was answered, so that its token is known`);
         if (await page.locator(".done").count()) continue; // it was done before
-        await told(page, "Cancelled. What had been sent is deleted.");
+        await told(page, "Cancelled. The uploaded files were deleted.");
         assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410, `${wait} ms`);
       }
     }),
@@ -352,14 +352,14 @@ export async function testUpload(runner, browser, server) {
       const runs = [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) }));
       await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
       await page.waitForSelector(".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')");
-      await page.waitForSelector("button:disabled:has-text('Merge 5 into one')");
+      await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
       assert.ok(!(await page.textContent(".checks")).includes("run"), "the others are not accused");
       assert.equal(await page.getAttribute(".to-preview", "href"), `#${await page.getAttribute(".checks", "id")}`, "where a phone is led");
       await page.screenshot({ path: join(screenshots, "light-junk.png") });
-      await page.click("text=Go on without these 2");
-      await page.waitForSelector("button:enabled:has-text('Merge 3 into one')");
+      await page.click("text=Continue without these 2");
+      await page.waitForSelector("button:enabled:has-text('Merge 3 profiles')");
       assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), runs.map(({ name }) => name));
-      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Merge 3 into one"));
+      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Merge 3 profiles"));
       await page.keyboard.press("Enter");
       await page.waitForSelector(".done");
     }),
@@ -396,7 +396,7 @@ export async function testUpload(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
       await dropFiles(page, [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) })));
-      await page.click("text=Merge 3 into one");
+      await page.click("text=Merge 3 profiles");
       await page.waitForSelector(".done");
       await page.click("text=Open the profile");
       await viewReady(page);
@@ -502,9 +502,9 @@ export async function testUpload(runner, browser, server) {
       await page.waitForSelector("h2:has-text('Sign in to share')");
       assert.equal(await curlOf(page), `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`);
       assert.doesNotMatch(await page.textContent(".hero-text"), /anyone/);
-      assert.match(await page.textContent(".hero-text"), /Sign in to share one here.*read in your browser/);
+      assert.match(await page.textContent(".hero-text"), /opens in your browser and is not uploaded.*Sign in to share/);
       await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
-      await page.waitForSelector(".preview-note:has-text('Read in your browser')");
+      await page.waitForSelector(".preview-note:has-text('Shown from your browser')");
       await viewReady(page);
       assert.ok((await spoken(page)).startsWith("all, total "));
     });
@@ -594,7 +594,7 @@ export async function testUpload(runner, browser, server) {
       watch.allowed.add(400).add(415).add(422);
       await openLanding(page, server);
       await dropFiles(page, [{ name: "cat.jpg", bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]) }]);
-      await page.waitForSelector(".ready .hint:has-text('the server refuses this file')");
+      await page.waitForSelector(".ready .hint:has-text('This does not look like a profile')");
       await page.waitForSelector(".preview-note:has-text('This is no profile that is known here')");
       assert.equal(await page.$("button.primary:has-text('Create link')"), null, "not what is proposed, but not forbidden");
       await page.click("button:has-text('Create link')");

@@ -167,22 +167,22 @@ export async function testViewer(runner, browser, server) {
       server,
       async (page, watch) => {
         for (const status of [400, 404]) watch.allowed.add(status);
-        for (const [query, said] of [["?st=nope&v=table&sv=2", "There is no sample type “nope” here"], ["?g=nope&v=table&sv=2", "The link asks for what is not here"]]) {
+        for (const [query, said] of [["?st=nope&v=table&sv=2", "This profile has no sample type “nope”"], ["?g=nope&v=table&sv=2", "The link does not fit this profile"]]) {
           await page.goto(at(query));
           await page.waitForSelector(`h1:has-text('${said}')`);
-          await page.click("text=Look at the whole profile");
+          await page.click("text=Show the whole profile");
           await page.waitForSelector(".rows .row");
           assert.equal(page.url(), at("?v=table&sv=2"), query);
         }
         for (const path of [at("").replace(/\?.*/, ""), at("").replace(/\?.*/, "").replace("/p/", "/embed/")]) {
           await page.goto(`${path}?v=table&b=icicle&root=0123456789abcdef&z=0123456789abcdef&v=table&sv=2`);
-          await page.waitForSelector(".viewer-foot >> text=The part that the link opens is not in this profile: all of it is shown.");
+          await page.waitForSelector(".viewer-foot >> text=The part that the link opens is not in this profile, so all of it is shown.");
           await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");
           await page.waitForSelector(".rows .row");
           assert.equal(new URL(page.url()).searchParams.get("root"), null);
         }
         await page.goto(at("?v=nope&c=pink&sv=2"));
-        await page.waitForSelector(".viewer-foot >> text=Not known here, and left out of the link: v=nope, c=pink.");
+        await page.waitForSelector(".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, c=pink.");
         await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
         await page.waitForSelector(".viewer-foot >> text=2 rules of the link are not known here");
         await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");
@@ -324,7 +324,7 @@ export async function testViewer(runner, browser, server) {
         await page.keyboard.press("ArrowDown");
         assert.ok((await spoken(page)).startsWith(first + ","), await spoken(page));
         await page.evaluate(() => (document.querySelector(".icicle").scrollTop = 1e6));
-        await soon(async () => assert.equal(await page.isVisible("text=last digits are lost"), first === "vast"));
+        await soon(async () => assert.equal(await page.isVisible("text=last digits are rounded"), first === "vast"));
       });
     }
     const { id } = await server.share(encodePprof({ types: twoTypes, samples: [{ stack: ["idle"], values: [3, 0] }], defaultType: "cpu" }));
@@ -684,7 +684,7 @@ export async function testViewer(runner, browser, server) {
         await viewReady(page);
         assert.equal((await boxes([".toolbar"]))[0].height, height, view);
       }
-      assert.match(await page.textContent(".pane-peek"), /^Choose a function/);
+      assert.match(await page.textContent(".pane-peek"), /^Select a function/);
     }),
   );
 
@@ -722,7 +722,7 @@ export async function testViewer(runner, browser, server) {
       async (page) => {
         await open(page);
         await page.waitForSelector(".legend li:nth-child(6)");
-        for (const [list, label] of [[".legend", "All colours"], [".facts", "All facts"]]) {
+        for (const [list, label] of [[".legend", "All colours"], [".facts", "All details"]]) {
           const height = () => page.$eval(list, (element) => element.getBoundingClientRect().height);
           assert.ok((await height()) <= 24);
           await page.click(`[aria-label="${label}"]`);

@@ -62,7 +62,7 @@ export async function testZoom(runner, browser, server) {
         const cells = await page.$$eval(".series-table tbody td", (all) => all.map((one) => one.textContent));
         assert.deepEqual(cells, Array(3).fill(`${cores} cores`), name);
         await page.screenshot({ path: join(screenshots, `explore-zoom-${name}.png`) });
-        await page.click("text=Every value as a table");
+        await page.click("text=Show all values as a table");
         const values = await page.$$eval(".value-table tbody td", (all) => all.map((one) => Number(one.dataset.value)));
         assert.equal(values.length, points.length);
         for (const value of values) assert.ok(near(value), `${name}: ${value}`);

@@ -14,7 +14,7 @@ test("what is new, other or gone is told by name", () => {
 });
 
 test("another order is told, but not one that comes of what is new or gone", () => {
-  assert.deepEqual(changesOf(list("a", "b", "c"), list("b", "a", "c")), ["The order is another."]);
+  assert.deepEqual(changesOf(list("a", "b", "c"), list("b", "a", "c")), ["The order has changed."]);
   assert.deepEqual(changesOf(list("a", "b", "c"), list("n", "a", "c")), ["Rule n:  (new)", "Rule b (removed)"]);
 });
 

@@ -162,7 +162,7 @@ test("an id is found in what people paste", () => {
     assert.deepEqual(of(text), { id }, text);
   assert.deepEqual(of("https://host/s/0123456789"), { short: "/s/0123456789" });
   for (const text of ["profile", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`, `https://host/embed/${id}..${id}`, "/s/short", `javascript:${id}`])
-    assert.match((of(text) as { reason: string }).reason, /^That (is|link)/, text);
+    assert.match((of(text) as { reason: string }).reason, /^This /, text);
   assert.match((of(`http://elsewhere:81/p/${id}`) as { reason: string }).reason, /elsewhere:81/);
   assert.deepEqual(of(" "), { reason: "" });
 });

@@ -17,7 +17,7 @@ export function FirstProfile({ session, nowMs, onLookBack }: FirstProfileProps) 
   if (any.value === null) return <Loading label="Looking for profiles" />;
   if (!any.value) return <HowToSend session={session} text="Explore merges continuous profiles, draws them over time and compares them." />;
   return (
-    <Empty title="No profiles in this time">
+    <Empty title="No profiles in this time range">
       <p>The team has profiles at other times.</p>
       <Button look="primary" onClick={onLookBack}>Show the last 30 days</Button>
     </Empty>

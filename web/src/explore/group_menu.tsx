@@ -17,7 +17,7 @@ function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly 
   const all = [...new Set([...names.value, ...by])];
   return (
     <fieldset class="group-names">
-      <legend>A line for each value of</legend>
+      <legend>Group by</legend>
       {all.length === 0 && <p class="hint">These profiles have no labels.</p>}
       {all.map((name) => (
         <label class="check" key={name}>
@@ -30,7 +30,7 @@ function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly 
 }
 
 export const GroupMenu = (props: Parameters<typeof Names>[0]) => (
-  <Menu label={props.by.length ? `Lines by ${props.by.join(", ")}` : "One line"} icon="labels" class="group-menu" isLazy>
+  <Menu label={`Group by: ${props.by.length ? props.by.join(", ") : "none"}`} icon="labels" class="group-menu" isLazy>
     <Names {...props} />
   </Menu>
 );

@@ -23,7 +23,7 @@ export function MissingLine({ warning }: { warning: string }) {
   return (
     <p class="warning" role="status">
       <Icon name="alert" />
-      <span>Not all is here: {warning}</span>
+      <span>Incomplete result: {warning}</span>
     </p>
   );
 }

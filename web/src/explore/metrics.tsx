@@ -70,7 +70,7 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
                       {seriesName(one)}
                     </span>
                   ) : (
-                    <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Look at this series alone" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
+                    <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Show only this series" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
                       <Swatch look={looks[i]} />
                       <Name text={seriesName(one)} />
                     </button>
@@ -93,13 +93,13 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
   const moments = useMemo(() => [...new Set(answer.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort((a, b) => a - b), [answer]);
   return (
     <details class="all-values" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Every value as a table</summary>
+      <summary>Show all values as a table</summary>
       {isOpen && (
-        <div class="value-table" role="group" aria-label="Every value" tabIndex={0}>
+        <div class="value-table" role="group" aria-label="All values" tabIndex={0}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Start of the step</th>
+                <th scope="col">Step start</th>
                 {answer.series.map((one) => <th scope="col" class="number" key={seriesName(one)}><Name text={seriesName(one)} /></th>)}
               </tr>
             </thead>
@@ -175,11 +175,11 @@ export function Metrics(props: MetricsProps) {
         class="plot"
         role="slider"
         tabIndex={0}
-        aria-label="Values over time. Arrows go from step to step, with Shift they mark a part, Enter looks at it, Escape at all."
+        aria-label="Values over time. Arrow keys move between steps, Shift with an arrow key selects a range, Enter shows only that range, Escape clears the selection."
         aria-valuemin={0}
         aria-valuemax={steps.count - 1}
         aria-valuenow={steps.at}
-        aria-valuetext={`${moment}: ${told.join(", ")}${steps.marked ? `; marked ${formatSpan(steps.marked)}` : ""}`}
+        aria-valuetext={`${moment}: ${told.join(", ")}${steps.marked ? `; selected ${formatSpan(steps.marked)}` : ""}`}
         onKeyDown={steps.press}
         onBlur={steps.leave}
       >
@@ -193,18 +193,18 @@ export function Metrics(props: MetricsProps) {
       <p class="part-line" role="status">
         {selection.part ? (
           <>
-            <span>Looking at <strong>{formatSpan(selection.part)}</strong> ({formatLength(selection.part.to - selection.part.from)})</span>
-            <Button look="quiet" onClick={onZoom}>Zoom in to this range</Button>
+            <span>Showing <strong>{formatSpan(selection.part)}</strong> ({formatLength(selection.part.to - selection.part.from)})</span>
+            <Button look="quiet" onClick={onZoom}>Zoom to this range</Button>
             <Button look="quiet" onClick={() => onPart(null)}>Clear selection</Button>
           </>
         ) : (
-          <span>{steps.marked ? `Marked ${formatSpan(steps.marked)}: Enter looks at it` : "Drag over the graph to look at a part of the time"}</span>
+          <span>{steps.marked ? `Selected ${formatSpan(steps.marked)}: press Enter to show it` : "Drag across the graph to select a time range"}</span>
         )}
         {of && <strong class="of-stacks">{of}</strong>}
       </p>
       {answer.notes?.map((note) => <p class="hint range-note" key={note}>{note}</p>)}
       <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
-      {others > 0 && <p class="hint">The {answer.series.length - 1} largest series are shown, and the sum of the {others} others as one line. To see those, group by other labels or narrow the labels of the query.</p>}
+      {others > 0 && <p class="hint">The {answer.series.length - 1} largest series are shown; the other {others} are summed in one line. To see them, group by other labels or narrow the query.</p>}
       <AllValues answer={answer} />
     </div>
   );

@@ -60,7 +60,7 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
           ))}
         </tbody>
       </table>
-      {rows.length === 0 && <p class="hint">There are none.</p>}
+      {rows.length === 0 && <p class="hint">No profiles.</p>}
       {next && <p class="pager"><Button onClick={() => void loadMore()}>Show more</Button></p>}
     </div>
   );

@@ -172,7 +172,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
           autocapitalize="off"
           spellcheck={false}
           placeholder='service_name="api"'
-          title='Labels of series, and of samples where series lack them: thread_name="main"'
+          title='Series labels, or sample labels such as thread_name="main"'
           value={text}
           onInput={(event) => {
             setText(event.currentTarget.value);

@@ -58,13 +58,13 @@ export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) 
         <>
           <p>This link keeps what you see, even after the profiles behind it are deleted.</p>
           <CopyField what="Link" text={link} />
-          <div class="actions"><a class="button primary" href={link}><span>Open it</span></a></div>
+          <div class="actions"><a class="button primary" href={link}><span>Open link</span></a></div>
         </>
       ) : (
         <form onSubmit={send}>
           <SettingsForm settings={settings} hasTeam onChange={setSettings} />
           <ErrorLine error={error} />
-          <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Make a link</Button></div>
+          <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Create link</Button></div>
         </form>
       )}
     </Dialog>

@@ -16,20 +16,20 @@ function MomentsDialog({ span, onSpan, onClose }: { span: Span; onSpan: (span: S
   const send = (event: Event) => {
     event.preventDefault();
     const chosen = { from: new Date(from).getTime(), to: new Date(to).getTime() };
-    if (!(chosen.from < chosen.to)) return setError(new Problem(0, "invalid", "", "The begin must be before the end.", "", null));
+    if (!(chosen.from < chosen.to)) return setError(new Problem(0, "invalid", "", "The start must be before the end.", "", null));
     onSpan(chosen);
     onClose();
   };
   return (
-    <Dialog title="Between two moments" onClose={onClose}>
+    <Dialog title="Custom range" onClose={onClose}>
       <form onSubmit={send}>
         <div class="field-row">
           <Field label="From">{(id) => <input id={id} type="datetime-local" step={1} required value={from} onInput={(event) => setFrom(event.currentTarget.value)} />}</Field>
           <Field label="Until">{(id) => <input id={id} type="datetime-local" step={1} required value={to} onInput={(event) => setTo(event.currentTarget.value)} />}</Field>
         </div>
-        <p class="hint">In the time zone of this browser.</p>
+        <p class="hint">Times are in this browser’s time zone.</p>
         <ErrorLine error={error} />
-        <div class="actions"><Button look="primary" type="submit">Look</Button></div>
+        <div class="actions"><Button look="primary" type="submit">Apply</Button></div>
       </form>
     </Dialog>
   );
@@ -55,8 +55,8 @@ export function TimeRange({ selection, span, label, onChange, onRefresh }: TimeR
   const setSpan = ({ from, to }: Span) => onChange({ from: String(from), until: String(to), part: null });
   return (
     <span class="time-range">
-      <Select key={preset + isChoosing} label={label} value={preset} choices={[...choices, { value: "fixed", label: "Between two moments…" }]} onChange={choose} />
-      <IconButton icon="refresh" label="Bring up to date" onClick={onRefresh} />
+      <Select key={preset + isChoosing} label={label} value={preset} choices={[...choices, { value: "fixed", label: "Custom range…" }]} onChange={choose} />
+      <IconButton icon="refresh" label="Refresh" onClick={onRefresh} />
       {isChoosing && <MomentsDialog span={span} onSpan={setSpan} onClose={() => setChoosing(false)} />}
     </span>
   );

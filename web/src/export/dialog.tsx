@@ -34,11 +34,11 @@ interface Choice {
 
 const choices: Choice[] = [
   { kind: "pprof", label: "pprof", ending: ".pb.gz", type: "application/gzip", note: "for go tool pprof and most other viewers" },
-  { kind: "folded", label: "Folded stacks", ending: ".folded", type: "text/plain", note: "one line for each stack: names and values alone" },
-  { kind: "json", label: "JSON", ending: ".json", type: "application/json", note: "the tree as the API gives it" },
-  { kind: "page", label: "Page with the viewer", ending: ".html", type: "text/html", note: `one file that opens without a network, up to ${formatBytes(maxPageBytes)}` },
-  { kind: "svg", label: "Picture, to zoom", ending: ".svg", type: "image/svg+xml", note: "as it is on the screen now, with texts and titles" },
-  { kind: "png", label: "Picture", ending: ".png", type: "image/png", note: "as it is on the screen now" },
+  { kind: "folded", label: "Folded stacks", ending: ".folded", type: "text/plain", note: "one line per stack, with names and values only" },
+  { kind: "json", label: "JSON", ending: ".json", type: "application/json", note: "the tree in the API’s format" },
+  { kind: "page", label: "Page with the viewer", ending: ".html", type: "text/html", note: `one file that opens offline, up to ${formatBytes(maxPageBytes)}` },
+  { kind: "svg", label: "Vector picture", ending: ".svg", type: "image/svg+xml", note: "the current view, with text and tooltips" },
+  { kind: "png", label: "Picture", ending: ".png", type: "image/png", note: "the current view" },
 ];
 const isPicture = (kind: Kind): kind is "svg" | "png" => kind === "svg" || kind === "png";
 
@@ -126,7 +126,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   const write = async ({ kind, ending, type }: Choice, gathered: Gathered<BlobPart[]>, signal: AbortSignal) => {
     const { flame, source, state, zoom } = context;
     const filters = filterWords(state).join("; ");
-    const comment = `exported view of ${pageTitle()}${filters ? `, of which: ${filters}` : ""}`;
+    const comment = `exported view of ${pageTitle()}${filters ? `, filtered: ${filters}` : ""}`;
     const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context, gathered);
     signal.throwIfAborted();
     const name = fileNameOf(pageTitle()) + ending;
@@ -165,21 +165,21 @@ function GroupState({ progress, unfinished, run, cancel }: Pick<ReturnType<typeo
     <>
       {progress && (
         <div class="actions export-progress">
-          <progress max={progress.of} value={progress.done} aria-label="Groups of the page" />
-          <span role="status">{progress.done} of {progress.of} groups</span>
+          <progress max={progress.of} value={progress.done} aria-label="Groupings of the page" />
+          <span role="status">{progress.done} of {progress.of} groupings</span>
           <Button onClick={cancel}>Cancel</Button>
         </div>
       )}
       {unfinished && (
         <div class="export-missing" role="alert" ref={missing}>
-          <p>These groups did not come; nothing is saved yet:</p>
+          <p>These groupings could not be loaded, and nothing is saved yet:</p>
           <ul>
             {[...unfinished.gathered.failed].map(([group, why]) => (
               <li key={group}><strong>{word(group)}</strong> {why}</li>
             ))}
           </ul>
           <div class="actions">
-            <Button look="primary" onClick={() => void run(unfinished.choice, unfinished.gathered)}>Ask for them again</Button>
+            <Button look="primary" onClick={() => void run(unfinished.choice, unfinished.gathered)}>Try again</Button>
             <Button onClick={() => void run(unfinished.choice, unfinished.gathered, false)}>Save without them</Button>
           </div>
         </div>
@@ -196,10 +196,10 @@ function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean
   const isAll = kept === source.total;
   return (
     <p>
-      Saved is what you see{hasRules ? ", after the rules" : ""}: <strong>{formatValue(kept, unit)}</strong>
+      The files contain what you see{hasRules ? ", after the rules" : ""}: <strong>{formatValue(kept, unit)}</strong>
       {isAll ? "" : ` of ${formatValue(source.total, unit)} (${formatPercent(kept, source.total)})`}, of this sample type.
-      {flame.isCut ? " The smallest stacks of this profile are merged into “other” boxes, and are so in the files." : ""}
-      {flame.isDiff ? " Files of a comparison hold both values, before and after." : ""}
+      {flame.isCut ? " The smallest stacks of this profile are merged into “other” boxes, in the files too." : ""}
+      {flame.isDiff ? " They contain both values, before and after." : ""}
     </p>
   );
 }
@@ -219,8 +219,8 @@ function Groups({ context, isZoomed, isOn, onChange }: GroupsProps) {
     <label class="check">
       <input type="checkbox" checked={isOn && isPossible} disabled={!isPossible} onChange={(event) => onChange(event.currentTarget.checked)} />
       <span>
-        The page can be grouped otherwise: by function, file, line, address, binary{labels.map((label) => `, ${label}`)}
-        {isPossible ? "" : ` (not where ${isZoomed ? "only a part is saved" : "rules are of this grouping alone"})`}
+        Include the other groupings in the page: function, file, line, address, binary{labels.map((label) => `, ${label}`)}
+        {isPossible ? "" : ` (not available ${isZoomed ? "when only a part is saved" : "with rules that apply to this grouping only"})`}
       </span>
     </label>
   );
@@ -243,7 +243,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
         <label class="check">
           <input type="checkbox" checked={isZoomed} onChange={(event) => setZoomed(event.currentTarget.checked)} />
           <span>
-            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, which is zoomed to
+            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, the frame zoomed to
           </span>
         </label>
       )}
@@ -256,12 +256,12 @@ export function ExportDialog({ context, onClose }: ExportProps) {
               <span>
                 {choice.label} <em>{choice.ending}</em>
               </span>
-              <span class="hint">{busy === choice.kind ? "being written…" : isPicture(choice.kind) && !hasPicture() ? "this view has no picture: see the icicle" : choice.note}</span>
+              <span class="hint">{busy === choice.kind ? "creating the file…" : isPicture(choice.kind) && !hasPicture() ? "this view has no picture; open the icicle view" : choice.note}</span>
             </button>
           </li>
         ))}
       </ul>
-      <p class="hint">All of it is made in this browser; the page asks the server for its other groups. The files hold no link to this page.</p>
+      <p class="hint">Your browser creates the files; only a page’s other groupings are loaded from the server. The files contain no link to this page.</p>
       <GroupState {...{ progress, unfinished, run, cancel }} />
       <ErrorLine error={error} />
     </Dialog>

@@ -25,7 +25,7 @@ export function makeParts({ source, flame, zoom, comment }: Seen, form: ExportFo
       done();
     };
     worker.addEventListener("message", ({ data }: MessageEvent<LocalReply>) =>
-      end(() => ("parts" in data ? resolve(data.parts) : reject(new Error("error" in data ? data.error : "The browser wrote no file.")))),
+      end(() => ("parts" in data ? resolve(data.parts) : reject(new Error("error" in data ? data.error : "The browser created no file. Try again.")))),
     );
     worker.addEventListener("error", () => end(() => reject(new Error("The browser could not write the file. There may not be enough memory."))));
     worker.postMessage(request);

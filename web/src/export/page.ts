@@ -37,7 +37,7 @@ export type PageHues = Partial<Record<ColourMode, PartHue[]>>;
 async function readFrame(): Promise<string> {
   const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-page-frame"]')?.content ?? "";
   const response = await fetch(address);
-  if (!response.ok) throw new Error(`The viewer's own page could not be loaded: the server answers ${response.status}. Reload and try again.`);
+  if (!response.ok) throw new Error(`The viewer could not be loaded: the server responded with status ${response.status}. Reload the page and try again.`);
   return response.text();
 }
 
@@ -60,6 +60,6 @@ export async function makePage(trees: readonly PackedTree[], { title, state, hue
   // "<" could begin the end of the element, or a comment in it.
   const json = JSON.stringify(facts).replace(/</g, "\\u003c");
   const page = new Blob([head, escape(title), beforeFacts, json, beforeFlame, ...trees.flatMap(({ parts }) => [...parts, "\n"]), tail], { type: "text/html" });
-  if (page.size > maxPageBytes) throw new Error("The page would be larger than a browser opens with ease. Filter the profile or zoom in first, or save it as pprof.");
+  if (page.size > maxPageBytes) throw new Error("The page would be too large for a browser to open. Filter the profile or zoom in first, or save it as pprof.");
   return page;
 }

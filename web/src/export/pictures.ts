@@ -115,7 +115,7 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   const context = canvas.getContext("2d", { alpha: false });
-  if (!context) throw new Error("The browser gave no canvas for the picture.");
+  if (!context) throw new Error("The browser could not create the picture. Reload the page and try again.");
   context.fillStyle = pictures[0].palette.background;
   context.fillRect(0, 0, canvas.width, canvas.height);
   pictures.forEach((picture, i) => {
@@ -132,6 +132,6 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
 
 export function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not write the picture."))), "image/png"),
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not write the picture. Try a smaller view."))), "image/png"),
   );
 }

@@ -11,7 +11,7 @@ import { LocalError, RefusedError } from "./profile.ts";
 const maxWrongCuts = 32;
 
 export const tooLarge = "The file is too large to be read in the browser.";
-const notWhole = "The file is not whole: its gzip data cannot be unpacked.";
+const notWhole = "The file is incomplete: its gzip data cannot be unpacked.";
 
 class TooLarge extends LocalError {}
 

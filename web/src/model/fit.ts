@@ -22,19 +22,19 @@ export function fitView(state: ViewState, { sampleTypes, defaultType, labels }: 
   const lacks: string[] = [];
   if (state.sampleType && !hasType(sampleTypes, state.sampleType)) {
     const shown = sampleTypes[defaultType]?.type || `type ${defaultType}`;
-    lacks.push(`This profile has no sample type “${state.sampleType}”: shown is “${shown}”.`);
+    lacks.push(`This profile has no sample type “${state.sampleType}”, so “${shown}” is shown.`);
     Object.assign(fitted, { sampleType: "", zoom: "", window: null });
   }
   const lacksLabel = (key: string) => labels !== undefined && !labels.includes(key);
   const grouped = state.group.replace(/^label:/, "");
   if (!groups.some((group) => group === state.group) && lacksLabel(grouped)) {
-    lacks.push(`None of its samples has a label “${grouped}” to group by.`);
+    lacks.push(`No sample of this profile has a label “${grouped}” to group by.`);
     Object.assign(fitted, { group: "function", zoom: "", window: null });
   }
   const isOfOther = (rule: string) => lacksLabel(parseLabelRule(rule)?.key ?? "");
   const left = state.labels.filter((rule) => !isOfOther(rule));
   if (left.length < state.labels.length) {
-    lacks.push(`Not obeyed, since it has no such labels: ${state.labels.filter(isOfOther).join(", ")}.`);
+    lacks.push(`Ignored because this profile has no such labels: ${state.labels.filter(isOfOther).join(", ")}.`);
     fitted.labels = left;
   }
   return { state: fitted, lacks };

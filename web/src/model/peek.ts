@@ -26,7 +26,7 @@ export interface Peek {
   baseFlat: number;
   cum: number;
   baseCum: number;
-  /** Where nobody calls it: stacks begin with it. */
+  /** Where nobody calls it: stacks start here. */
   start: { value: number; baseValue: number } | null;
   callers: PeekRow[];
   callees: PeekRow[];

@@ -22,6 +22,6 @@ export function changesOf(before: readonly Told[], now: readonly Told[]): string
     return old.text === text ? [] : [`${name}: ${text} (was: ${old.text})`];
   });
   for (const { key, name } of before) if (!is.has(key)) changes.push(`${name} (removed)`);
-  if (order(before, is) !== order(now, was)) changes.push("The order is another.");
+  if (order(before, is) !== order(now, was)) changes.push("The order has changed.");
   return changes.length > most ? [...changes.slice(0, most), `and ${changes.length - most} more`] : changes;
 }

@@ -17,5 +17,5 @@ export const stackRulesOf = ({ rules, labels }: { rules: readonly Rule[]; labels
 /** "of stacks with a, without b"; "" where all are meant. */
 export function describeStackRules({ labels, focus, ignore }: StackRules): string {
   const parts = [...focus.map((text) => `with ${text}`), ...ignore.map((text) => `without ${text}`), ...labels];
-  return parts.length ? `Values are of stacks ${parts.join(", ")}` : "";
+  return parts.length ? `Only stacks ${parts.join(", ")}` : "";
 }

@@ -78,7 +78,7 @@ export class Builder {
 
   private grow(): void {
     const size = this.frame.length * 2;
-    if (size > maxNodes) throw new Error("This view would have too many boxes: filter the profile first.");
+    if (size > maxNodes) throw new Error("This view would have too many boxes. Filter the profile first.");
     this.table.frame = this.frame = doubled(this.frame, new Uint32Array(size));
     this.table.parent = this.parent = doubled(this.parent, new Uint32Array(size));
     this.self = doubled(this.self, new Float64Array(size));

@@ -63,7 +63,7 @@ export function useIncoming(onFiles: (files: File[]) => void): boolean {
       const text = event.clipboardData?.getData("text/plain") ?? "";
       if (files.length) latest.current(files);
       else if (text.includes("\n") || text.startsWith("{") || /\S[ \t]+[\d.]+$/.test(text.trim())) latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
-      else if (text.trim()) say("That is too short for a profile");
+      else if (text.trim()) say("This text is too short to be a profile");
       else return;
       event.preventDefault();
     };

@@ -34,8 +34,7 @@ export function Trust({ line }: { line: string }) {
   return (
     <>
       <p>
-        This server signs its own certificate, which no tool trusts yet. Download its CA certificate once, and compare the fingerprint with the one
-        that the server printed when it was started. The other commands use the file.
+        This server uses its own certificate authority, which tools do not trust yet. Download its CA certificate once, and compare the fingerprint with the one that the server printed at startup. The other commands use the file.
       </p>
       <CopyField what="Command" text={line} />
     </>

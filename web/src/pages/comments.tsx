@@ -91,19 +91,19 @@ function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "co
     <>
       <div class="talk-ways">
         {pin && (
-          <Button icon="fit" onClick={() => goTo(pin)} title="Mark it and zoom to the frame">
+          <Button icon="fit" onClick={() => goTo(pin)} title="Mark the function and zoom to the frame">
             <bdi>{pin.function}</bdi>
           </Button>
         )}
         {view !== null && (
-          <Button look="quiet" icon="user" onClick={() => update(seenView(view, state.extra))} title="Show what the author saw">
-            As seen by the author
+          <Button look="quiet" icon="user" onClick={() => update(seenView(view, state.extra))} title="Open the author’s view">
+            Author’s view
           </Button>
         )}
       </div>
       {isMissing && (
         <p class="hint" role="status">
-          This frame is not in the tree that is shown now. {view !== null && "What the author saw has it."}
+          This frame is not in the current view. {view !== null && "It is in the author’s view."}
         </p>
       )}
     </>
@@ -173,7 +173,7 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
   const send = async () => {
     onWritten(await writeComment(share.id, text, wantsPin ? pin : null, keptView(state)));
     type("");
-    say("Comment written");
+    say("Comment added");
   };
   return (
     <CommentForm label="Write a comment" text={text} onText={type} verb="Comment" send={send}>
@@ -185,7 +185,7 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
           </span>
         </label>
       ) : (
-        <p class="hint">To pin it to a function, choose a frame in another view, or mark one.</p>
+        <p class="hint">To pin the comment to a function, select a frame in another view, or mark one.</p>
       )}
     </CommentForm>
   );
@@ -193,10 +193,10 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
 
 /** Why somebody cannot write, and what to do about it. */
 function ReaderNote({ session }: { session: Session }) {
-  if (isSignedIn(session)) return <p class="hint">Viewers read comments. To write, ask an owner of your team to make you a member.</p>;
+  if (isSignedIn(session)) return <p class="hint">Viewers can read comments. To write comments, ask an owner of your team to make you a member.</p>;
   return (
     <p class="hint">
-      <a href={signInLink()}>Sign in</a> to write a comment. Members and owners of a team may.
+      <a href={signInLink()}>Sign in</a> to write a comment. You need to be a member or an owner of a team.
     </p>
   );
 }

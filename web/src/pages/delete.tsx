@@ -10,15 +10,15 @@ import { nameOf, useShare } from "./share.tsx";
 function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) {
   return (
     <>
-      <h1>This takes the delete link</h1>
+      <h1>You need the delete link</h1>
       <p>
-        It was shown to whoever shared this profile, and the browser that shared it remembers it: open the link, or this page in that browser.{" "}
+        The delete link was shown when this profile was shared. Open that link, or open this page in the browser that shared the profile.{" "}
         {isSignedIn(session)
-          ? `You are signed in as ${session?.user?.email}, who may not delete it: that takes a member or an owner of the team that it belongs to.`
-          : "If it belongs to your team, sign in as a member or an owner of it."}
+          ? `You are signed in as ${session?.user?.email}, who cannot delete this profile. Only members and owners of its team can.`
+          : "If the profile belongs to your team, sign in as a member or an owner."}
       </p>
       <div class="actions">
-        <a class="button plain" href={`/p/${id}`}><span>To the profile</span></a>
+        <a class="button plain" href={`/p/${id}`}><span>View the profile</span></a>
         {!isSignedIn(session) && <a class="button primary" href={signInLink()}><span>Sign in</span></a>}
       </div>
     </>
@@ -28,9 +28,9 @@ function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) 
 function Done() {
   return (
     <>
-      <h1>Deleted</h1>
-      <p>The link answers “gone” from now on, and the bytes are removed within a minute.</p>
-      <div class="actions"><a class="button primary" href="/"><span>Share another</span></a></div>
+      <h1>Profile deleted</h1>
+      <p>The link no longer works. The file is removed within a minute.</p>
+      <div class="actions"><a class="button primary" href="/"><span>Share another profile</span></a></div>
     </>
   );
 }
@@ -49,10 +49,10 @@ function AskOnce({ id, share, token, onDone }: { id: string; share: Share | null
   return (
     <>
       <h1>Delete {share ? `“${nameOf(share)}”` : "this profile"}?</h1>
-      <p>The link stops working foreverybody and the file is removed. This cannot be undone.</p>
+      <p>The link stops working for everyone, and the file is removed. This cannot be undone.</p>
       <ErrorLine error={error} />
       <div class="actions">
-        <a class="button plain" href={`/p/${id}`}><span>Keep it</span></a>
+        <a class="button plain" href={`/p/${id}`}><span>Keep profile</span></a>
         <Button look="danger" icon="trash" onClick={remove}>Delete forever</Button>
       </div>
     </>

@@ -43,18 +43,17 @@ export function Done({ outcome, query, onAgain }: { outcome: Outcome; query: str
         <a class="button primary" href={url + query} ref={link}>
           <span>{together === "compare" ? "Open the comparison" : "Open the profile"}</span>
         </a>
-        <Button look="quiet" onClick={onAgain}>Share another</Button>
+        <Button look="quiet" onClick={onAgain}>Share another profile</Button>
       </div>
       <details>
-        <summary>Markdown, for a bug report</summary>
+        <summary>Markdown for a bug report</summary>
         <CopyField text={markdown} what="Markdown" />
       </details>
       <details>
         <summary>{isOne ? "Delete link, shown only now" : "Delete links, shown only now"}</summary>
         <p class="hint">
-          {isOne ? "Whoever has it can delete the profile." : `Each deletes one of the ${shares.length} profiles that were shared.`} This browser remembers{" "}
-          {isOne ? "it" : "them"} too.
-          {expiresAt ? ` Without ${isOne ? "it the profile expires" : "them the profiles expire"} ${formatAgo(expiresAt)}.` : ""}
+          {isOne ? "Anyone who has this link can delete the profile." : `Each link deletes one of the ${shares.length} shared profiles.`} This browser also stores {isOne ? "it" : "them"}.
+          {expiresAt ? ` Otherwise the ${isOne ? "profile expires" : "profiles expire"} ${formatAgo(expiresAt)}.` : ""}
         </p>
         {shares.map(({ created, title }) => (
           <div key={created.id}>

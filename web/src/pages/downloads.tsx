@@ -9,7 +9,7 @@ const isOpen = ({ visibility }: Share) => visibility === "public" || visibility 
 
 function Files({ share, base }: { share: Share; base: string }) {
   const kinds: [string, string, string][] = [
-    [`${base}/raw`, "Original file", `${share.filename || "as it came"}, ${formatBytes(share.raw_bytes)}`],
+    [`${base}/raw`, "Original file", `${share.filename || "as uploaded"}, ${formatBytes(share.raw_bytes)}`],
     [`${base}.pb.gz`, "pprof", ".pb.gz"],
     [`${base}.folded`, "Folded stacks", ".folded"],
     [`${base}.json`, "JSON", ".json"],
@@ -24,18 +24,18 @@ function Files({ share, base }: { share: Share; base: string }) {
           {label} <em>{note}</em>
         </a>
       ))}
-      <p class="menu-note">This is the whole profile. What you see, after rules and zoom, is saved with the arrow beside the search, or with e.</p>
+      <p class="menu-note">These files contain the whole profile. To save the current view with its rules and zoom, press e or “Save this view” beside the search.</p>
     </>
   );
 }
 
 function Elsewhere({ share }: { share: Share }) {
-  if (!isOpen(share)) return <p class="menu-note">Other sites cannot open it: they read only what everybody with the link may read.</p>;
-  if (!mayBeFetched(location)) return <p class="menu-note">Other sites cannot open it: they are served over https and may not read from a server without.</p>;
+  if (!isOpen(share)) return <p class="menu-note">Other sites cannot open this profile: they can only read profiles that anyone with the link can read.</p>;
+  if (!mayBeFetched(location)) return <p class="menu-note">Other sites cannot open this profile: they use HTTPS, and browsers do not let them read from a server without HTTPS.</p>;
   return (
     <>
       <p class="menu-note">
-        Open it in another site. <strong>That site is then given this profile’s link</strong>, with which anybody can read it.
+        Open in another site. <strong>That site receives this profile’s link</strong>, and anyone with the link can read the profile.
       </p>
       {elsewhere(share, location.origin).map(({ name, address }) => (
         <a key={name} href={address} target="_blank" rel="noopener noreferrer">
@@ -44,11 +44,10 @@ function Elsewhere({ share }: { share: Share }) {
       ))}
       {isPrivateHost(location.hostname) && (
         <p class="menu-note">
-          This server’s address is a private one. The other site runs in your browser and reads from here only if the browser allows it: Chrome asks whether
-          it may reach your local network, and the server’s certificate must be one that the browser trusts.
+          This server has a private address. The other site runs in your browser, which must allow it to read from here: Chrome asks for access to your local network, and the browser must trust the server’s certificate.
         </p>
       )}
-      <p class="menu-note">Perfetto reads pprof, but takes no links: save the .pb.gz and open it there.</p>
+      <p class="menu-note">Perfetto reads pprof but does not open links: download the .pb.gz file and open it there.</p>
     </>
   );
 }
@@ -60,10 +59,10 @@ const showNext = ({ currentTarget }: { currentTarget: HTMLElement }) => currentT
 function Pprof({ line, address }: { line: ReturnType<typeof commandsFor>; address: string }) {
   return (
     <>
-      <p class="menu-note">Or where Go is:</p>
+      <p class="menu-note">Or, with Go installed:</p>
       {line.trust && (
         <details class="menu-note" onToggle={showNext}>
-          <summary>First, once: trust this server’s certificate</summary>
+          <summary>First time: trust this server’s certificate</summary>
           <Trust line={line.trust} />
         </details>
       )}

@@ -8,7 +8,7 @@ const early: File[] = [];
 let hear: (files: File[]) => void = tell;
 
 function tell(): void {
-  say("To share a file, drop it on the first page.");
+  say("To share a file, drop it on the home page.");
 }
 
 function take(event: DragEvent): void {

@@ -138,7 +138,7 @@ function Tools({ explore: { selection, baseline, by }, names, change, canShare, 
       <GroupMenu names={names} by={by} onChange={setBy} />
       <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={onCompare}>Compare</Button>
       {baseline && <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>}
-      <Button icon="copy" onClick={onCopy} title="Copy a link to this view and this time (y)">Copy link</Button>
+      <Button icon="copy" onClick={onCopy} title="Copy a link to this view and time range (y)">Copy link</Button>
       <Button icon="upload" look="primary" disabled={!canShare} onClick={onShare}>Share</Button>
     </div>
   );
@@ -172,7 +172,7 @@ function Page({ session }: { session: Session }) {
     };
     if (baseline) return;
     neighbourIn(load, profile, way).then(
-      (id) => (id ? change({ profile: id }) : say(id === null ? "This profile is not in the window" : `There is no ${way} profile in the window`)),
+      (id) => (id ? change({ profile: id }) : say(id === null ? "This profile is not in the time range" : `There is no ${way} profile in the time range`)),
       (error) => say(asProblem(error).message),
     );
   };
@@ -207,8 +207,8 @@ function Page({ session }: { session: Session }) {
         )}
         {profile && !baseline && (
           <p class="part-line">
-            <span>One profile alone.</span>
-            <Button look="quiet" onClick={() => change({ profile: "" })}>Back to all of them</Button>
+            <span>Showing one profile.</span>
+            <Button look="quiet" onClick={() => change({ profile: "" })}>Show all profiles</Button>
           </p>
         )}
       </header>
@@ -216,7 +216,7 @@ function Page({ session }: { session: Session }) {
         <FirstProfile session={session} nowMs={nowMs} onLookBack={() => changeAfter({ from: "now-30d", until: "now", part: null })} />
       ) : isEmpty && !profile ? (
         <Empty title="No profile matches">
-          <p>{baseline ? "One of the sides" : "The window"} has no profile of this type with these labels.</p>
+          <p>{baseline ? "One of the sides" : "The time range"} has no profile of this type with these labels.</p>
         </Empty>
       ) : (
         selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap, "[": () => step("older"), "]": () => step("newer") }} />

@@ -81,8 +81,8 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
             </h1>
             <p>
               {mustSignIn
-                ? "Sign in to share one here. Without that, one dropped or pasted here is read in your browser and sent nowhere."
-                : "Drop a profile, get a flame graph that anyone with the link can read. The file is kept byte for byte, and deleted when you say."}
+                ? "Without an account, a profile you drop here opens in your browser and is not uploaded. Sign in to share it."
+                : "Drop a profile and get a link to its flame graph. The original file is kept unchanged until you delete it."}
             </p>
           </div>
           {outcome ? (
@@ -90,15 +90,14 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
           ) : mustSignIn ? (
             <section class="card">
               <h2>Sign in to share</h2>
-              <p>This server takes profiles from its teams only.</p>
+              <p>This server accepts profiles from team members only.</p>
               <div class="actions start"><a class="button primary" href={signInLink()}><span>Sign in</span></a></div>
             </section>
           ) : isReader ? (
             <section class="card">
-              <h2>You can look, not share</h2>
+              <h2>You can view profiles, but not share them</h2>
               <p>
-                Your role in {session?.tenant?.name} is {session?.role}, which may see the team’s profiles. To share your own, ask an owner of the team
-                to make you a member.
+                Your role in {session?.tenant?.name} is {session?.role}, which can view the team’s profiles. To share your own, ask an owner of the team to make you a member.
               </p>
               <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
             </section>

@@ -36,7 +36,7 @@ export function LoginPage({ session }: { session: Session | null }) {
       (caught) => {
         setTryingCode(false);
         const problem = asProblem(caught);
-        setError(problem.status === 401 ? new Problem(401, problem.kind, "", "This sign-in link was used already or has expired.", "", null) : problem);
+        setError(problem.status === 401 ? new Problem(401, problem.kind, "", "This sign-in link was already used or has expired.", "", null) : problem);
       },
     );
   }, []);
@@ -66,7 +66,7 @@ export function LoginPage({ session }: { session: Session | null }) {
             <div class="actions">
               <Button look="primary" type="submit">Sign in</Button>
             </div>
-            <p class="hint">No account? An owner of your team can invite you. No password? Ask the operator for a sign-in link.</p>
+            <p class="hint">No account? Ask an owner of your team for an invitation. No password? Ask the operator for a sign-in link.</p>
           </form>
         )}
       </section>
@@ -88,8 +88,7 @@ function SpentInvitation({ session }: { session: Session | null }) {
   return (
     <>
       <p>
-        This invitation was used already, was withdrawn or has expired. If you have joined with it, sign in; if not, ask an owner of the team for a
-        new one.
+        This invitation was already used, was withdrawn or has expired. If you have joined with it, sign in. Otherwise ask an owner of the team for a new one.
       </p>
       <div class="actions start">
         {isSignedIn(session) ? (
@@ -121,18 +120,17 @@ function JoinForm({ token, invitation, onSpent }: { token: string; invitation: I
   return (
     <form onSubmit={send}>
       <p>
-        You are invited as a {invitation.role}, and sign in as <b>{invitation.email}</b>. Choose how you are called, and a password.
+        You are invited as a {invitation.role}, and sign in as <b>{invitation.email}</b>. Choose a display name and a password.
       </p>
       <Field label="Name">
         {(id) => <input id={id} autocomplete="name" required maxLength={100} autofocus value={name} onInput={(event) => setName(event.currentTarget.value)} />}
       </Field>
-      <Field label="Password" hint="At least 10 characters; a sentence is easier to keep than a riddle.">
+      <Field label="Password" hint="At least 10 characters. A passphrase of several words is easier to remember.">
         {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
       </Field>
       {invitation.asks_public_debuginfod && (
         <p class="hint">
-          Where a profile has addresses without names, this server asks public debuginfod servers for them. They learn build ids of your team's binaries,
-          nothing else. Owners can turn that off: <code>perfolio debuginfo upstreams off</code>.
+          When a profile has addresses without names, this server looks them up on public debuginfod servers. These receive the build ids of your team’s binaries, nothing else. Owners can turn this off: <code>perfolio debuginfo upstreams off</code>.
         </p>
       )}
       <ErrorLine error={error} />
@@ -153,9 +151,9 @@ export function InvitePage({ session }: { session: Session | null }) {
   return (
     <Shell session={session}>
       <section class="card narrow">
-        <h1>{isOver ? "This invitation is over" : "Join your team"}</h1>
+        <h1>{isOver ? "This invitation is no longer valid" : "Join your team"}</h1>
         {!token ? (
-          <p>This link is not whole: it must end with # and a long code. Copy it again from the invitation.</p>
+          <p>This link is incomplete: it must end with # and a long code. Copy it again from the invitation.</p>
         ) : isOver ? (
           <SpentInvitation session={session} />
         ) : invitation ? (

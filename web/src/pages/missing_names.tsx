@@ -160,13 +160,13 @@ export interface MissingNamesProps {
 export function MissingNames({ known, shares = [], onNames }: MissingNamesProps) {
   const first = join(known.flatMap((one) => one ?? []));
   const { complete, pending, missing, unlisted = 0 } = useSymbolization(first, shares, () => {
-    say("New names were loaded");
+    say("New symbol names were loaded");
     onNames();
   });
   const element = useRef<HTMLDetailsElement>(null);
   useClosing(element);
-  if (complete) return <span class="names-came">All names are here.</span>;
-  if (pending.length + missing.length === 0) return <span class="names-came">{unlistedText(unlisted)} All others have names.</span>;
+  if (complete) return <span class="names-came">All binaries have names.</span>;
+  if (pending.length + missing.length === 0) return <span class="names-came">{unlistedText(unlisted)} All other binaries have names.</span>;
   const mayBeSent = missing.some(({ build_id }) => build_id);
   return (
     <details class="missing-names" ref={element}>
@@ -185,9 +185,9 @@ export function MissingNames({ known, shares = [], onNames }: MissingNamesProps)
         {unlisted > 0 && <p>{unlistedText(unlisted)}</p>}
         {mayBeSent && (
           <>
-            <p>Run this where these programs were built, or are installed with their debug information:</p>
+            <p>Run this where these programs were built or are installed with debug information:</p>
             <CopyField text={command(missing)} what="Command" />
-            <p>It sends only names and lines. This page shows them as soon as they arrive.</p>
+            <p>It uploads only function names and line numbers. This page shows them as soon as they arrive.</p>
           </>
         )}
       </div>

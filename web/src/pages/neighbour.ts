@@ -29,5 +29,5 @@ export async function stepShare(id: string, way: Way, session: Session | null): 
   const ofTeam = isSignedIn(session) && session!.scopes.includes("read") ? await neighbourIn(pageOfTeam, id, way) : null;
   const other = ofTeam ?? (await neighbourIn(pageOfBrowser, id, way));
   if (other) await openShare(other, parseState(location.search));
-  else say(other === null ? "This profile is in no list of yours" : way === "older" ? "There is no older profile in the list" : "This is the newest profile in the list");
+  else say(other === null ? "This profile is not in any of your lists" : way === "older" ? "There is no older profile in the list" : "This is the newest profile in the list");
 }

@@ -4,20 +4,20 @@ import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 
 const explanations: Record<string, string> = {
-  invalid: "A parameter, its value or the file is not what it should be. The answer says which.",
-  unsupported: "The format is not one that Perfolio reads: pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
-  too_large: "The upload, what it unpacks to or its samples are beyond a limit of this server. Upload in parts if only the request was too long; else ask the operator.",
-  not_found: "There is no such page or profile, or only for members of its team who are signed in.",
+  invalid: "A parameter, its value or the file is invalid. The response says which.",
+  unsupported: "Perfolio cannot read this format. It reads pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
+  too_large: "The upload, its decompressed size or its number of samples exceeds a limit of this server. If only the request was too long, upload in parts. Otherwise ask the operator.",
+  not_found: "This page or profile does not exist, or only signed-in members of its team can see it.",
   gone: "The profile was deleted or has expired. It cannot be restored.",
   damaged: "The stored data exists, but its size or checksum is wrong, so it is not served. The operator can restore it from a backup.",
   lost: "The server has a record of this, but its stored data is missing although it was not deleted. The operator can restore it from a backup.",
-  conflict: "It exists already, or somebody changed it meanwhile. Load it again and repeat.",
-  unauthenticated: "Sign in, send a token, or give the profile’s password. What was sent was missing, wrong or has expired.",
-  forbidden: "You are known, but your role or token does not allow this.",
-  rate_limited: "That was too often. The header Retry-After says when to go on.",
-  quota: "Your team has used up what it may store. Delete profiles, or ask the operator for more.",
+  conflict: "It already exists, or someone changed it in the meantime. Reload it and repeat the change.",
+  unauthenticated: "The credentials were missing, wrong or expired. Sign in, send a token, or enter the profile’s password.",
+  forbidden: "You are authenticated, but your role or token does not allow this.",
+  rate_limited: "Too many requests. Try again after the time in Retry-After.",
+  quota: "Your team has used up its storage quota. Delete profiles, or ask the operator for more storage.",
   busy: "The server is overloaded. Try again after the time in Retry-After.",
-  timeout: "It took longer than the server allows. Narrow the request, or try again.",
+  timeout: "The request took longer than the server allows. Narrow the request, or try again.",
 };
 
 /** Of a path that leads nowhere. */
@@ -26,7 +26,7 @@ function problemOf(path: string): Problem {
     decodeURIComponent(path);
     return new Problem(404, "not_found", "Not found", "", "", null);
   } catch {
-    return new Problem(400, "invalid", "This address cannot be read", "It was cut or changed on its way: a percent sign begins no letter. Ask for it again.", "", null);
+    return new Problem(400, "invalid", "This address cannot be read", "It contains an invalid percent escape. Ask for the link again.", "", null);
   }
 }
 

@@ -93,9 +93,9 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   if (problem)
     return (
       <p class="preview-note" role="status">
-        <Icon name="alert" /> {isDiff && wrong >= 0 && <strong>{nameAmong(files, wrong)}:</strong>} {problem.detail || problem.message} {!refusal && "The server may still understand it."}
+        <Icon name="alert" /> {isDiff && wrong >= 0 && <strong>{nameAmong(files, wrong)}:</strong>} {problem.detail || problem.message} {!refusal && "The server may still be able to read it."}
         {refusal instanceof PairError && !isDiff && <Button onClick={() => void splitFile(files[0]).then(onFiles)}>Split it into before and after</Button>}
-        {isDiff && wrong >= 0 && <Button onClick={() => onRemove(wrong)}>Go on without it</Button>}
+        {isDiff && wrong >= 0 && <Button onClick={() => onRemove(wrong)}>Continue without it</Button>}
       </p>
     );
   if (!opened) return null;
@@ -103,7 +103,7 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   if ("unread" in summary)
     return (
       <p class="preview-note" role="status">
-        {isDiff ? `There is no preview of these two: only the server can read ${nameAmong(files, summary.unread)}.` : "There is no preview of this file: only the server can read its format."}
+        {isDiff ? `There is no preview of these files: only the server can read ${nameAmong(files, summary.unread)}.` : "There is no preview of this file: only the server can read its format."}
       </p>
     );
   const { sampleType, group, labels, isNormalised } = state;
@@ -111,7 +111,7 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   return (
     <section class="preview" id="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
-        <Icon name="lock" /> Read in your browser, before any upload. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
+        <Icon name="lock" /> Shown from your browser before any upload. {isRedacted ? "This is what will be uploaded. " : ""}{summary.notes.join(" ")}
       </p>
       {isDiff && flame && <Sides files={files} flame={flame} isNormalised={isNormalised} onSwap={onSwap} />}
       <Viewer
@@ -133,7 +133,7 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
         loadLabels={(question) => local.labels(sampleType, question, isNormalised)}
         labelKeys={summary.labelKeys}
         onFlame={setFlame}
-        extraKeys={{ y: () => say("There is no link yet: share it first"), ...(isDiff && { "%": normalise, x: onSwap }) }}
+        extraKeys={{ y: () => say("There is no link yet: share the profile first"), ...(isDiff && { "%": normalise, x: onSwap }) }}
         tools={
           isDiff && (
             <Button class="toggle" aria-pressed={isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">

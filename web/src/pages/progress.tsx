@@ -22,7 +22,7 @@ function useRate({ sent, label }: Progress): number {
 
 function progressText({ sent, total, waiting }: Progress, rate: number): string {
   if (waiting) return waiting;
-  if (sent >= total) return "reading it…";
+  if (sent >= total) return "reading the file…";
   const done = `${formatBytes(sent)} of ${formatBytes(total)}`;
   return rate > 0 ? `${done} · ${formatBytes(rate)}/s · ${formatValue(Math.ceil((total - sent) / rate), "s")} left` : done;
 }

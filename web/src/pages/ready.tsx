@@ -34,7 +34,7 @@ function Continued({ file, name }: { file: File; name: string }) {
   return (
     <p class="continued" role="status">
       <span>
-        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are uploaded already, and it goes on from there.
+        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are already uploaded. The upload continues from there.
       </span>
       <Button look="quiet" onClick={anew}>Start over</Button>
     </p>
@@ -95,8 +95,8 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
       if (!(caught instanceof DOMException && caught.name === "AbortError")) setError(asProblem(caught));
       else if (sending.files.length > 0) {
         const left = await sending.takeBack();
-        if (left.length === 0) say("Cancelled. What had been sent is deleted.");
-        else setError(new Problem(0, "", "", `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. The list “Shared from this browser” on the first page deletes it.`, "", null));
+        if (left.length === 0) say("Cancelled. The uploaded files were deleted.");
+        else setError(new Problem(0, "", "", `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. Delete it in the list “Shared from this browser” on the home page.`, "", null));
       }
       setProgress(null);
     }
@@ -113,7 +113,7 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
   const isDoubtful = first === "single" && hopeless === "file";
   return (
     <section class="card ready" aria-label="Share settings">
-      {against && first === "single" && <p>This file becomes a share, and the side before of a comparison with {nameOf(against)}.</p>}
+      {against && first === "single" && <p>This file is shared and compared with {nameOf(against)}, as the profile before.</p>}
       <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
       {files.map((file, i) => (
         <Continued key={i} file={file} name={nameAmong(files, i)} />
@@ -127,29 +127,28 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
       >
         <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
         <details class="redact" onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}>
-          <summary>Redact: leave something out before it is sent</summary>
+          <summary>Redact before upload</summary>
           {isRedactionOpen && <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />}
         </details>
         <div class="ready-errors">
           <ErrorLine error={error} />
           {error && sending.files.length > 0 && (
             <p class="hint" role="status">
-              {files.flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : [])).join(", ")} {sending.files.length > 1 ? "are" : "is"} on the server already, and not sent again when you
-              try again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
+              {files.flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : [])).join(", ")} {sending.files.length > 1 ? "are" : "is"} already on the server and will not be uploaded again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
             </p>
           )}
         </div>
         {isDoubtful && (
           <p class="hint" role="status">
-            As far as this browser can tell, the server refuses this file: below it says why. The server has the last word, so you can send it all the same.
+            This does not look like a profile. Upload anyway? The reason is below.
           </p>
         )}
         <div class="actions">
-          <a class="button quiet to-preview" href="#preview"><span>See it below</span></a>
+          <a class="button quiet to-preview" href="#preview"><span>See preview</span></a>
           <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
-          {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge into one</Button>}
+          {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge profiles</Button>}
           <Button look={isDoubtful ? undefined : "primary"} type="submit" disabled={first !== "single" && hopeless !== ""} icon={first === "compare" ? "compare" : "upload"}>
-            {first === "single" ? (against ? "Share and compare" : "Create link") : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
+            {first === "single" ? (against ? "Share and compare" : "Create link") : first === "compare" ? "Compare profiles" : `Merge ${files.length} profiles`}
           </Button>
         </div>
       </form>

@@ -88,13 +88,13 @@ function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onC
   };
   return (
     <fieldset class="redact-labels">
-      <legend>Labels to leave out</legend>
+      <legend>Labels to remove</legend>
       <Check label="All" isOn={labels === "all"} onChange={(isOn) => onChange({ ...wish, labels: isOn ? "all" : [] })} />
       {shown.map((key) => (
         <Check key={key} label={key} isOn={labels === "all" || labels.includes(key)} onChange={(isOn) => toggle(key, isOn)} />
       ))}
       {shown.length < keys.length && (
-        <Button look="quiet" onClick={() => setAll(true)}>{formatCount(keys.length - shown.length)} more</Button>
+        <Button look="quiet" onClick={() => setAll(true)}>Show {formatCount(keys.length - shown.length)} more</Button>
       )}
     </fieldset>
   );
@@ -104,7 +104,7 @@ function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onC
 function whyNot(found: readonly Found[]): string {
   const problem = found.find((one) => one instanceof Problem);
   if (problem) return `. ${problem.message}`;
-  return `: the browser reads only pprof and folded stacks, and ${found.length > 1 ? "one of these is" : "this is"} another format.`;
+  return `: the browser can only redact pprof and folded stacks, and ${found.length > 1 ? "one of these files has" : "this file has"} another format.`;
 }
 
 interface FormProps {
@@ -116,16 +116,16 @@ interface FormProps {
 
 export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
   const found = useRedactable(files);
-  if (!found) return <p class="hint">Looking at what could be left out…</p>;
+  if (!found) return <p class="hint">Reading what can be redacted…</p>;
   const read = found.filter((one): one is Redactable => one !== null && !(one instanceof Problem));
   if (read.length < found.length)
     return (
       <div class="redaction">
         <p class="hint">
-          Nothing can be left out{whyNot(found)}
-          {isRedacting(wish) ? " Nothing is sent as long as something shall be left out." : " It would be sent as it is."}
+          Nothing can be redacted{whyNot(found)}
+          {isRedacting(wish) ? " Nothing is uploaded while redaction is on." : " The file would be uploaded unchanged."}
         </p>
-        {isRedacting(wish) && <Button onClick={() => onChange(nothingRedacted)}>Leave nothing out</Button>}
+        {isRedacting(wish) && <Button onClick={() => onChange(nothingRedacted)}>Turn redaction off</Button>}
         <ErrorLine error={problem} />
       </div>
     );
@@ -135,17 +135,17 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
   return (
     <div class="redaction">
       <p class="hint">
-        Done in this browser, before anything is sent; the preview shows what is left. Names of functions and all numbers stay.
-        {hasFolded ? " Folded stacks hold only names: nothing but comment lines can be left out of them." : ""}
+        Your browser redacts the file before the upload, and the preview shows the result. Function names and all numbers are kept.
+        {hasFolded ? " Folded stacks contain only names, so only their comment lines can be removed." : ""}
       </p>
       {hasPprof && (
         <>
-          <Field label="Paths, also in labels and comments">
+          <Field label="Paths, including those in labels and comments">
             {(id) => (
               <Select
                 id={id}
                 value={wish.paths}
-                choices={[{ value: "keep", label: "as they are" }, { value: "base", label: "their last part alone" }, { value: "number", label: "numbers in their place" }]}
+                choices={[{ value: "keep", label: "keep" }, { value: "base", label: "keep the last part only" }, { value: "number", label: "replace by numbers" }]}
                 onChange={(paths) => onChange({ ...wish, paths: paths as Redaction["paths"] })}
               />
             )}
@@ -153,8 +153,8 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
           <Labels keys={keys} wish={wish} onChange={onChange} />
         </>
       )}
-      <Check label="Leave out the command line: comments and labels that hold it, arguments of the main binary" isOn={wish.commandLine} onChange={(commandLine) => onChange({ ...wish, commandLine })} />
-      <Check label={`Leave out all comments in the ${files.length > 1 ? "files" : "file"}`} isOn={wish.comments} onChange={(comments) => onChange({ ...wish, comments })} />
+      <Check label="Remove the command line: comments and labels that contain it, and arguments of the main binary" isOn={wish.commandLine} onChange={(commandLine) => onChange({ ...wish, commandLine })} />
+      <Check label={`Remove all comments in the ${files.length > 1 ? "files" : "file"}`} isOn={wish.comments} onChange={(comments) => onChange({ ...wish, comments })} />
       <ErrorLine error={problem} />
     </div>
   );

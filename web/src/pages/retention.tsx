@@ -65,7 +65,7 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
     if (totals.trim()) wish.totals = totals.trim();
     if (place) wish.position = Number(place);
     setAsked(query);
-    const made = await submit((version) => setRule(wish, version), ({ position }) => (rule && !isGone ? "Rule changed" : `Rule added as number ${position}`));
+    const made = await submit((version) => setRule(wish, version), ({ position }) => (rule && !isGone ? "Rule changed" : `Rule added at position ${position}`));
     if (!made) return;
     if (!rule) for (const set of [setQuery, setKeep, setTotals, setPlace]) set("");
     onDone?.();
@@ -73,17 +73,17 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
   const marks = (field: string) => ({ "aria-invalid": isAbout(error, field), "aria-describedby": error ? errorId : undefined });
   const places = [{ value: "", label: "Last (lowest priority)" }, ...Array.from({ length: count }, (_, i) => ({ value: `${i + 1}`, label: i ? `${i + 1}` : "First (highest priority)" }))];
   return (
-    <form class="inset" onSubmit={send} aria-busy={isSending} aria-label={rule ? `Change the rule of ${rule.query}` : "New rule"}>
+    <form class="inset" onSubmit={send} aria-busy={isSending} aria-label={rule ? `Change the rule for ${rule.query}` : "New rule"}>
       {!rule && (
-        <Field label="Selector of a new rule" hint="Which series: a profile type, labels in braces, or both, as in Explore.">
+        <Field label="Selector of a new rule" hint="A profile type, labels in braces, or both, as in Explore.">
           {(id) => <input id={id} ref={selector} required spellcheck={false} autocapitalize="off" autocomplete="off" maxLength={8192} placeholder='{service_name="checkout",env=~"dev|test"}' value={query} onInput={(event) => setQuery(event.currentTarget.value)} {...marks("query")} />}
         </Field>
       )}
       <div class="field-row rule-times">
-        <Field label="Keep profiles for" hint="Such as 12h, 30d, 1y, or forever.">
+        <Field label="Keep profiles for" hint="For example 12h, 30d, 1y or forever.">
           {(id) => <input id={id} required autocomplete="off" maxLength={64} placeholder="30d" value={keep} onInput={(event) => setKeep(event.currentTarget.value)} {...marks("keep")} />}
         </Field>
-        <Field label="Keep hourly totals for" hint="Optional, and longer: stacks summed by the hour.">
+        <Field label="Keep hourly totals for" hint="Optional and longer: stacks summed by the hour.">
           {(id) => <input id={id} autocomplete="off" maxLength={64} placeholder="1y" value={totals} onInput={(event) => setTotals(event.currentTarget.value)} {...marks("totals")} />}
         </Field>
         {!rule && count > 0 && <Field label="Position in the list">{(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}</Field>}
@@ -116,13 +116,13 @@ function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowPro
         <span class="rule-place" aria-hidden="true">{isGone ? "–" : rule.position}</span>
         <span class="grow">
           <code class="rule-query">{rule.query}</code>
-          <span class="hint">{isGone ? "Removed meanwhile. Save makes it anew, as the last one." : ruleWords(rule.keep_s, rule.totals_s)}</span>
+          <span class="hint">{isGone ? "Someone removed this rule in the meantime. Save adds it again, in the last place." : ruleWords(rule.keep_s, rule.totals_s)}</span>
         </span>
         {!isGone && (
           <span class="rule-tools">
             <IconButton icon="up" id={buttonId(rule, "up")} label={`Move ${rule.query} up`} disabled={rule.position === 1} onClick={() => onMove(-1)} />
             <IconButton icon="down" id={buttonId(rule, "down")} label={`Move ${rule.query} down`} disabled={rule.position === count} onClick={() => onMove(1)} />
-            <Button id={buttonId(rule, "edit")} look="quiet" aria-label={`Change the rule of ${rule.query}`} aria-expanded={isEdited} onClick={() => onEdit(!isEdited)}>Change</Button>
+            <Button id={buttonId(rule, "edit")} look="quiet" aria-label={`Change the rule for ${rule.query}`} aria-expanded={isEdited} onClick={() => onEdit(!isEdited)}>Change</Button>
             <SureButton label="Remove" what={rule.query} again="Remove rule" onSure={onRemove} />
           </span>
         )}
@@ -157,7 +157,7 @@ export function RetentionRules() {
       if (!now || position < 1 || position > rules.length) return null; // an earlier press went as far as it goes
       const totals = now.totals_s ? { totals: keepText(now.totals_s) } : {};
       return setRule({ query: now.query, keep: keepText(now.keep_s), ...totals, position }, version);
-    }, ({ position }) => `Number ${position} now`);
+    }, ({ position }) => `Moved to position ${position}`);
     // At the end of the list the button that was pressed is no longer one to press.
     focusAfter((by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
   };
@@ -179,7 +179,7 @@ export function RetentionRules() {
     <>
       <RuleForm count={rules.length} />
       <RefusalLine refusal={refusal} />
-      <ol class="rows-list rules-list" aria-label="Rules in their order">
+      <ol class="rows-list rules-list" aria-label="Rules in order of priority">
         {shown.map((rule) => (
           <Row
             key={rule.id} rule={rule} count={rules.length} isEdited={edited?.id === rule.id} isGone={rule === lost}
@@ -199,10 +199,8 @@ export function RetentionRules() {
         </li>
       </ol>
       <p class="hint">
-        The first matching rule applies to a series, even where a later one would keep it longer. Rules apply to stored profiles, too: what is past
-        its rule can no longer be read from that moment on, and a longer rule may not bring it back. Hourly totals keep stacks and series, summed
-        by the hour; single profiles, sample labels and exact times are gone.
-        {most > 0 && <> A rule that is set here can keep at most {keepWords(most)}.</>}
+        The first rule that matches a series applies, even if a later one would keep it longer. Rules also apply to stored profiles: profiles older than their rule can no longer be read, and a longer rule may not restore them. Hourly totals keep stacks and series, summed by the hour, without single profiles, sample labels and exact times.
+        {most > 0 && <> A rule can keep profiles for at most {keepWords(most)}.</>}
       </p>
     </>
   );
@@ -222,7 +220,7 @@ export function SampleLabels() {
       <p>
         {kept ? <>Now: <code>{kept}</code></> : "No sample label splits series."}
       </p>
-      <Field label="Labels" hint="Comma-separated, at most 16, of profiles received from now on. Labels of threads and spans never split series, nor do those of gauges and counters.">
+      <Field label="Labels" hint="Comma-separated, at most 16. They apply to profiles received from now on. Labels of threads and spans never split series, and neither do labels of gauges and counters.">
         {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={refusal ? true : undefined} onInput={(event) => setTyped(event.currentTarget.value)} />}
       </Field>
       <RefusalLine refusal={refusal} />

@@ -22,7 +22,7 @@ const protocolNames: Record<string, string> = {
 
 /** Did the last request that came fail? */
 const isFailing = ({ last_error_at, last_seen_at }: Sender) => last_error_at !== null && last_error_at >= last_seen_at;
-const byOf = ({ token_id, token_name, user }: Sender) => token_name ?? user ?? (token_id === null ? "a person who left" : "a revoked token");
+const byOf = ({ token_id, token_name, user }: Sender) => token_name ?? user ?? (token_id === null ? "a former member" : "a revoked token");
 const textOf = (sender: Sender) =>
   [sender.service, sender.agent, sender.address, byOf(sender), protocolNames[sender.protocol], sender.last_error].join("\n").toLowerCase();
 
@@ -105,9 +105,9 @@ export function SendersPage({ session }: { session: Session | null }) {
       {!session || !senders || !shown ? (
         <Loading label="Loading senders" />
       ) : senders.length === 0 ? (
-        <HowToSend session={session} text="Agents, collectors and scripts that send profiles all the time are listed here, with what went wrong last." />
+        <HowToSend session={session} text="Agents, collectors and scripts that send profiles are listed here with their last error." />
       ) : shown.length === 0 ? (
-        <Empty title="Nothing found"><p>No sender’s service, program, token, address or error holds that.</p></Empty>
+        <Empty title="Nothing found"><p>No sender’s service, program, token, address or error contains this text.</p></Empty>
       ) : (
         <Table senders={shown} />
       )}

@@ -123,7 +123,7 @@ function Tokens({ session }: { session: Session }) {
   const { value, refusal, attempt } = usePart(api.tokensPart);
   const [made, setMade] = useState<api.Token | null>(null);
   return (
-    <Section id="tokens" title="Tokens" text="For the command line, CI and agents. A token is shown once; only a hash of it is stored.">
+    <Section id="tokens" title="Tokens" text="For the command line, CI and agents. A token is shown only once; the server stores only its hash.">
       {made?.token && (
         <div class="made">
           <p><strong>{made.name}</strong> is ready. Copy it now: it will not be shown again.</p>
@@ -161,7 +161,7 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
   const { refusal, submit, isSending } = usePart(api.invitationsPart);
   const send = async (event: Event) => {
     event.preventDefault();
-    const made = await submit((version) => api.invite(email, role, version), "Invitation link made");
+    const made = await submit((version) => api.invite(email, role, version), "Invitation link created");
     if (!made) return;
     onMade(made.answer);
     setEmail("");
@@ -176,7 +176,7 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
       </div>
       <RefusalLine refusal={refusal} />
       <div class="actions start">
-        <Button look="primary" type="submit">Make invitation link</Button>
+        <Button look="primary" type="submit">Create invitation link</Button>
       </div>
     </form>
   );
@@ -249,7 +249,7 @@ function Password({ hasOld }: { hasOld: boolean }) {
     }
   };
   return (
-    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "Set a password to sign in without a one-time link."}>
+    <Section id="password" title="Password" text={hasOld ? "Changing your password ends your other sessions." : "Set a password to sign in without a one-time link."}>
       <form onSubmit={send}>
         <div class="field-row">
           {hasOld && <Field label="Old password">
@@ -276,7 +276,7 @@ function FailedSignIns() {
   useEffect(() => void api.listFailedSignIns().then(setSeen, (caught) => setError(asProblem(caught))), []);
   const hidden = (seen?.addresses.length ?? 0) - shownAddresses;
   return (
-    <Section id="sign-ins" title="Failed sign-ins" text="Wrong passwords entered for your account since your last visit. If they were not yours, choose a password that you use nowhere else.">
+    <Section id="sign-ins" title="Failed sign-ins" text="Wrong passwords entered for your account since your last visit. If they were not yours, choose a new password that you use nowhere else.">
       <ErrorLine error={error} />
       {!seen ? !error && <Loading /> : seen.count === 0 ? <p class="hint">None{seen.since && ` since ${formatDate(seen.since)}`}.</p> : (
         <>
@@ -358,7 +358,7 @@ function Audit() {
   useEffect(() => void update(), []);
   useChanged(update);
   return (
-    <Section id="audit" title="Audit log" text="Who did what, when, from where.">
+    <Section id="audit" title="Audit log" text="Changes by team members: what, when and from where.">
       <ErrorLine error={error} />
       {!log ? !error && <Loading /> : (
         <>
@@ -413,10 +413,10 @@ export function SettingsPage({ session }: { session: Session | null }) {
       {isOwner && <People />}
       {isOwner && (
         <>
-          <Section id="retention" title="Retention" text="How long continuous profiles are kept. Of several rules that match a series, the first one applies.">
+          <Section id="retention" title="Retention" text="How long continuous profiles are kept. If several rules match a series, the first one applies.">
             <RetentionRules />
           </Section>
-          <Section id="series" title="Series labels" text="Labels of samples that split profiles into series, which are fast to list, filter and graph. All others stay with their samples; filtering by them is slower.">
+          <Section id="series" title="Series labels" text="Sample labels that split profiles into series, which are fast to list, filter and graph. Other labels stay with the samples; filtering by them is slower.">
             <SampleLabels />
           </Section>
           <Section id="source" title="Source code" text="Links from file and line to your repositories: in the table, in the peek view and below the flame graph.">

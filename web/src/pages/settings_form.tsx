@@ -32,7 +32,7 @@ export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: Settin
   return (
     <>
       <Field label="Title">
-        {(id) => <input id={id} value={settings.title ?? ""} maxLength={200} placeholder="What was measured" onInput={(event) => set({ title: event.currentTarget.value })} />}
+        {(id) => <input id={id} value={settings.title ?? ""} maxLength={200} placeholder="What you measured" onInput={(event) => set({ title: event.currentTarget.value })} />}
       </Field>
       <Field label="Description" hint="Markdown: lists, links, `code`.">
         {(id) => <textarea id={id} rows={3} value={settings.description ?? ""} placeholder="How, where, why" onInput={(event) => set({ description: event.currentTarget.value })} />}
@@ -48,7 +48,7 @@ export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: Settin
         </Field>
       </div>
       {settings.visibility === "password" && (
-        <Field label="Password" hint="Whoever has the link is asked for it. It is not kept in the link.">
+        <Field label="Password" hint="Everyone who opens the link must enter it. The link does not contain it.">
           {(id) => (
             <input id={id} type="password" autocomplete="new-password" minLength={6} maxLength={256} value={settings.password ?? ""} onInput={(event) => set({ password: event.currentTarget.value })} />
           )}

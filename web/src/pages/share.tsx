@@ -27,7 +27,7 @@ const formatNames: Record<string, string> = {
 };
 /** Who can see a share: the words of all pages. */
 export const visibilityNames: Record<Visibility, string> = {
-  unlisted: "anyone with the link", public: "everybody, search engines too", password: "anyone with the password", team: "the team only",
+  unlisted: "anyone with the link", public: "public (indexed by search engines)", password: "anyone with the password", team: "the team only",
 };
 
 /* ---- header ---- */
@@ -40,10 +40,10 @@ function Facts({ share }: { share: Share }) {
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
   facts.push([visibilityNames[share.visibility], ""]);
-  if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
+  if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "Each address counts once in half an hour"]);
   if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
-    <Fold label="All facts">
+    <Fold label="All details">
       <ul class="facts">
         {facts.map(([text, title]) => (
           <li key={text} title={title || undefined}>{text}</li>

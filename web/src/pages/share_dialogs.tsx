@@ -31,7 +31,7 @@ function EditDialog({ share, session, onSaved, onClose }: { share: Share; sessio
         <SettingsForm
           settings={settings}
           hasTeam={isSignedIn(session)}
-          keepExpiry={share.expires_at ? `As it is: ${formatAgo(share.expires_at)}` : "As it is: never"}
+          keepExpiry={share.expires_at ? `Unchanged: ${formatAgo(share.expires_at)}` : "Unchanged: never"}
           onChange={setSettings}
         />
         <ErrorLine error={error} />
@@ -55,19 +55,19 @@ export function readPasted(text: string, origin: string): Pasted {
   const trimmed = text.trim();
   if (/^[0-9A-Za-z]{22}$/.test(trimmed)) return { id: trimmed };
   if (trimmed === "") return { reason: "" };
-  if (!URL.canParse(trimmed, origin) || !/^(https?:\/\/|\/)/.test(trimmed)) return { reason: "That is neither a link nor the id of a profile." };
+  if (!URL.canParse(trimmed, origin) || !/^(https?:\/\/|\/)/.test(trimmed)) return { reason: "This is neither a link nor the id of a profile." };
   const url = new URL(trimmed, origin);
-  if (url.origin !== origin) return { reason: `That link is of ${url.host}: save the profile there and share it here first.` };
+  if (url.origin !== origin) return { reason: `This link leads to ${url.host}. Download the profile there and share it here first.` };
   const share = /^\/(?:p|embed)\/([0-9A-Za-z]{22})(?:[./]|$)(?!\.)/.exec(url.pathname);
   if (share) return { id: share[1] };
   const short = /^\/s\/(?:[0-9A-Za-z]{10}|[0-9A-Za-z]{22})$/.exec(url.pathname);
-  return short ? { short: short[0] } : { reason: "That link is of no single profile." };
+  return short ? { short: short[0] } : { reason: "This link does not lead to a single profile." };
 }
 
 /** Where a short link leads. */
 async function follow(short: string): Promise<Pasted> {
   const answer = await fetch(short, { method: "HEAD" });
-  return answer.ok ? readPasted(answer.url, location.origin) : { reason: "That short link leads nowhere." };
+  return answer.ok ? readPasted(answer.url, location.origin) : { reason: "This short link does not exist." };
 }
 
 function CompareDialog({ share, onFiles, onClose }: Pick<ShareDialogProps, "share" | "onFiles" | "onClose">) {
@@ -86,10 +86,10 @@ function CompareDialog({ share, onFiles, onClose }: Pick<ShareDialogProps, "shar
   return (
     <Dialog title="Compare with another profile" onClose={onClose}>
       <form onSubmit={go}>
-        <Field label="Link of the profile from before" hint={reason || "This one is the side after; sides can be swapped later."}>
+        <Field label="Link of the profile before" hint={reason || "The current profile is the one after. You can swap them later."}>
           {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => (setText(event.currentTarget.value), setLost(""))} />}
         </Field>
-        <Field label="Or a file of this computer" hint="Nothing is sent before you say so. You can drop one on the page, too.">
+        <Field label="Or a file on this computer" hint="Nothing is uploaded until you confirm. You can also drop a file on the page.">
           {(id) => <input id={id} type="file" onChange={({ currentTarget }) => (onClose(), onFiles([...(currentTarget.files ?? [])]))} />}
         </Field>
         {others.length > 0 && (
@@ -118,7 +118,7 @@ function ReportDialog({ share, onClose }: { share: Share; onClose: () => void })
     event.preventDefault();
     try {
       await reportShare(share.id, reason);
-      say("Reported. Thank you.");
+      say("Report sent. Thank you.");
       onClose();
     } catch (caught) {
       setError(asProblem(caught));
@@ -127,7 +127,7 @@ function ReportDialog({ share, onClose }: { share: Share; onClose: () => void })
   return (
     <Dialog title="Report this profile" onClose={onClose}>
       <form onSubmit={send}>
-        <Field label="What is wrong with it?" hint="The operator of this server reads it.">
+        <Field label="What is wrong with it?" hint="The operator of this server reads the report.">
           {(id) => <textarea id={id} rows={3} required maxLength={2000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}
         </Field>
         <ErrorLine error={error} />

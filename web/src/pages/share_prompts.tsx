@@ -17,15 +17,15 @@ function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
       onOpen();
     } catch (caught) {
       const problem = asProblem(caught);
-      setError(problem.status === 401 || problem.status === 403 ? new Problem(problem.status, problem.kind, "", "That is not the password.", "", null) : problem);
+      setError(problem.status === 401 || problem.status === 403 ? new Problem(problem.status, problem.kind, "", "The password is wrong. Try again.", "", null) : problem);
     }
   };
   return (
     <section class="card narrow">
       <h1>
-        <Icon name="lock" /> This profile has a password
+        <Icon name="lock" /> This profile is protected by a password
       </h1>
-      <p>Whoever gave you the link can tell you.</p>
+      <p>Ask the person who sent you the link for the password.</p>
       <form onSubmit={send}>
         <Field label="Password">
           {(field) => <input id={field} type="password" required autocomplete="off" autofocus value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
@@ -47,9 +47,9 @@ function TeamPrompt() {
   return (
     <section class="card narrow">
       <h1>
-        <Icon name="lock" /> This profile is for a team
+        <Icon name="lock" /> This profile belongs to a team
       </h1>
-      <p>Sign in to see whether it is yours.</p>
+      <p>Sign in to see whether you have access.</p>
       <div class="actions">
         <a class="button primary" href={signInLink()}>
           <span>Sign in</span>

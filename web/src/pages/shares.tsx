@@ -103,8 +103,8 @@ export function SharesPage({ session }: { session: Session | null }) {
         <Loading label="Loading profiles" />
       ) : shares.length === 0 ? (
         <Empty title={search ? "Nothing found" : "No profiles yet"}>
-          <p>{search ? "No title, file name or label of your team’s profiles holds that." : "What your team shares while signed in, or pushes with one of its tokens, is listed here."}</p>
-          {!search && <a class="button primary" href="/"><span>Share the first</span></a>}
+          <p>{search ? "No title, file name or label of your team’s profiles contains this text." : "Profiles that your team shares while signed in, or pushes with one of its tokens, are listed here."}</p>
+          {!search && <a class="button primary" href="/"><span>Share a profile</span></a>}
         </Empty>
       ) : (
         <>
@@ -117,7 +117,7 @@ export function SharesPage({ session }: { session: Session | null }) {
                 <th scope="col" class="wide-only number">Size</th>
                 <th scope="col" class="wide-only number">Views</th>
                 <th scope="col">Shared</th>
-                <th scope="col" class="wide-only">Seen by</th>
+                <th scope="col" class="wide-only">Visibility</th>
               </tr>
             </thead>
             <tbody>

@@ -33,7 +33,7 @@ export interface SideProblemProps {
 export function SideProblem({ ids, sides, isFramed, way }: SideProblemProps) {
   const broken = sides.findIndex(({ problem }) => problem);
   const { share } = sides[1 - broken];
-  const ways = share && way(share.id, `Look at the one ${words[1 - broken]}: ${nameOf(share)}`);
+  const ways = share && way(share.id, `View the profile ${words[1 - broken]}: ${nameOf(share)}`);
   const said = { problem: sides[broken].problem!, onRetry: sides[broken].reload, heading: headingOf(sides), ways };
   return isFramed ? <ProblemView {...said} /> : <ShareProblem id={ids[broken]} {...said} />;
 }

@@ -28,16 +28,16 @@ function NewRule({ onAdd }: { onAdd: (wish: SourceRuleWish) => Promise<boolean> 
   };
   return (
     <form class="inset" onSubmit={send} aria-label="New source link">
-      <Field label="Page of a file" hint="An https address with {path} in it, and {line} and {revision} where it needs them.">
+      <Field label="Page of a file" hint="An https address that contains {path}, and optionally {line} and {revision}.">
         {field("url", "https://example.com/shop/blob/{revision}/{path}#L{line}", 2048, true)}
       </Field>
       <div class="field-row">
-        <Field label="Paths begin with" hint="In whole parts; what follows is {path}.">{field("path_prefix", "/build/shop/", 1024)}</Field>
-        <Field label="Revision" hint="A tag, a commit or a branch.">{field("revision", "main", 256)}</Field>
+        <Field label="Paths begin with" hint="Whole path components; the rest is {path}.">{field("path_prefix", "/build/shop/", 1024)}</Field>
+        <Field label="Revision" hint="A tag, commit or branch.">{field("revision", "main", 256)}</Field>
       </div>
       <div class="field-row">
-        <Field label="Only of the build id" hint="* stands for any text.">{field("build_id", "2d6912*", 256)}</Field>
-        <Field label="Only with the label" hint="Of samples.">{field("label", "service=shop", 1024)}</Field>
+        <Field label="Only for the build id" hint="* matches any text.">{field("build_id", "2d6912*", 256)}</Field>
+        <Field label="Only for samples with the label" hint="Of samples.">{field("label", "service=shop", 1024)}</Field>
         <Field label="Shown to">
           {(id) => <Select id={id} value={wish.audience} choices={audiences} onChange={(audience) => setWish({ ...wish, audience: audience as SourceRule["audience"] })} />}
         </Field>
@@ -88,12 +88,12 @@ export function SourceLinks() {
                 <code class="rule-query">{rule.url}</code>
                 <span class="hint">{wordsOf(rule)}</span>
               </span>
-              <SureButton label="Remove" again="Remove it" onSure={() => void attempt(() => removeSourceLink(rule.id), "Link removed")} />
+              <SureButton label="Remove" again="Remove link" onSure={() => void attempt(() => removeSourceLink(rule.id), "Link removed")} />
             </li>
           ))}
         </ul>
       )}
-      <p class="hint">A link of a build id counts first, then one of a label; then the longest beginning of a path.</p>
+      <p class="hint">A link for a build id takes precedence over one for a label, and that over the longest path prefix.</p>
     </>
   );
 }

@@ -120,7 +120,7 @@ export function RefusalLine({ refusal, id }: { refusal: Refusal | null; id?: str
             {refusal.problem.message}
             {refusal.changes.length > 0 && (
               <>
-                <p class="changes-head">Changed meanwhile:</p>
+                <p class="changes-head">Changed in the meantime:</p>
                 <ul class="changes">
                   {refusal.changes.map((text) => <li key={text}>{text}</li>)}
                 </ul>

@@ -56,20 +56,20 @@ export function Ways({ session }: { session: Session }) {
     <section class="ways" aria-label="From a terminal">
       {line.trust && (
         <div class="whole">
-          <h2>First, once: trust this server’s certificate</h2>
+          <h2>First time: trust this server’s certificate</h2>
           <Trust line={line.trust} />
         </div>
       )}
       <div>
         <h2>From a terminal</h2>
         <p>
-          One line in, one link out. It fits in a CI job as well as in a bug report.
-          {(!line.trust || line.needsToken) && <> First, once: <code>{line.login}</code></>}
+          One command returns one link. Use it in a CI job or a bug report.
+          {(!line.trust || line.needsToken) && <> First time: <code>{line.login}</code></>}
         </p>
         <CopyField what="Command" text={line.perfolio("push cpu.pb.gz")} />
       </div>
       <div>
-        <h2>With nothing but curl</h2>
+        <h2>With curl only</h2>
         <p>
           The answer is JSON; <code>url</code> is the link.
           {line.needsToken && (
@@ -83,7 +83,7 @@ export function Ways({ session }: { session: Session }) {
       </div>
       <div>
         <h2>Before and after</h2>
-        <p>Drop two files together, or join two links, and see what changed.</p>
+        <p>Drop two files together, or join two links, to see what changed.</p>
         <CopyField what="Command" text={line.perfolio("diff before.pb.gz after.pb.gz")} />
       </div>
     </section>

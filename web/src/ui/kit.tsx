@@ -287,7 +287,7 @@ export function Dialog({ title, onClose, children, isWide = false }: { title: st
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const text = error instanceof Error ? error.message : String(error);
-  return new Problem(0, "error", "The page could not show this", text, "", null);
+  return new Problem(0, "error", "This page could not be displayed", text, "", null);
 }
 
 export function ErrorLine({ error }: { error: Problem | null }) {
@@ -340,14 +340,14 @@ export function Empty({ title, children }: { title: string; children?: Component
 
 /** By kind: a heading, and one sentence that says what happened and what to do. */
 const problemTexts: Record<string, [string, string]> = {
-  gone: ["This profile is gone", "It was deleted or has expired and cannot be restored; ask its owner for the file."],
+  gone: ["This profile is gone", "It was deleted or has expired and cannot be restored. Ask its owner for the file."],
   not_found: ["Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
-  damaged: ["This profile is damaged", "Its stored data failed a check; the server’s operator can restore it from a backup."],
-  lost: ["The data of this profile is lost", "It is missing from storage although it was not deleted; the server’s operator can restore it from a backup."],
-  forbidden: ["Not allowed", "Your role does not allow this; ask an owner of your team."],
+  damaged: ["This profile is damaged", "Its stored data failed a check. The server’s operator can restore it from a backup."],
+  lost: ["The data of this profile is lost", "It is missing from storage although it was not deleted. The server’s operator can restore it from a backup."],
+  forbidden: ["Not allowed", "Your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many requests", "Wait a moment, then try again."],
   offline: ["The server cannot be reached", "Check the connection and try again."],
-  updated: ["Perfolio was probably updated", "This page came from another version than the server has now; reload it to go on."],
+  updated: ["Perfolio was probably updated", "This page is from another version of the server. Reload it to continue."],
   busy: ["The server is overloaded", "Try again in a moment."],
 };
 

@@ -13,8 +13,8 @@ interface EmptyProps {
 
 /** Which side cannot be normalised, or by. Of the one after only its share of the one before is known, which is 0 then. */
 function shareless({ baseTotal, metadata }: Flame): string {
-  if (baseTotal > 0) return "The profile after has nothing above zero in all of this type.";
-  if (baseTotal < 0) return `The profile before comes to ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
+  if (baseTotal > 0) return "The total of this type in the profile after is not above zero.";
+  if (baseTotal < 0) return `The total of the profile before is ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
   return "The profile before has no values of this type.";
 }
 
@@ -24,15 +24,15 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
     <div class="views">
       {onAbsolute ? (
         <div class="empty">
-          <h2>Nothing to normalise by</h2>
+          <h2>Cannot normalise</h2>
           <p>{shareless(flame)}</p>
           <p>
-            <Button look="primary" onClick={onAbsolute}>Compare the values as they are</Button>
+            <Button look="primary" onClick={onAbsolute}>Turn normalising off</Button>
           </p>
         </div>
       ) : hasRules ? (
         <div class="empty">
-          <h2>The rules leave nothing</h2>
+          <h2>No stack matches the rules</h2>
           <p>No stack of {flame.isDiff ? "either profile" : "this profile"} passes all of them. Switch one off by pressing it, or start over.</p>
           <p>
             <Button look="primary" onClick={onClear}>Clear the rules</Button>

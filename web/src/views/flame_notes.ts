@@ -19,7 +19,7 @@ export function notesAbout(flame: Flame): string[] {
     const count = flame.metadata.cut?.nodes;
     notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
   }
-  if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
+  if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are too large to be shown exactly; their last digits are rounded.");
   if (hasSigns(flame))
     notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}${formatValue(flame.total, unit)}.`);
   const unnamed = valueWithoutSymbols(flame);

@@ -34,17 +34,17 @@ interface FrameAction {
 }
 
 const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround, stack, onComment }: FrameMenuProps): FrameAction[] => [
-  { label: "Focus on stacks with it", key: "f", run: () => addRule("focus", name) },
-  { label: "Ignore stacks with it", key: "i", run: () => addRule("ignore", name) },
-  { label: "Hide it", key: "h", run: () => addRule("hide", name) },
-  { label: "Show it alone: hide all others", key: "", run: () => addRule("show", name) },
-  { label: "Merge what it calls into it", key: "m", run: () => addRule("merge", name) },
-  { label: "Collapse its recursion", key: "r", run: () => addRule("recursion", name) },
+  { label: "Focus on stacks with this function", key: "f", run: () => addRule("focus", name) },
+  { label: "Ignore stacks with this function", key: "i", run: () => addRule("ignore", name) },
+  { label: "Hide this function", key: "h", run: () => addRule("hide", name) },
+  { label: "Show only this function", key: "", run: () => addRule("show", name) },
+  { label: "Fold callees", key: "m", run: () => addRule("merge", name) },
+  { label: "Collapse recursion", key: "r", run: () => addRule("recursion", name) },
   { label: "Callers and callees", key: "3", run: () => onAround(name) },
-  { label: isMarked ? "Stop marking it" : "Mark it everywhere", key: "l", run: () => mark(name) },
-  { label: "Copy its name", key: "c", run: () => void copyText(name, "Name") },
-  ...(stack ? [{ label: "Copy the whole stack", key: "C", run: () => void copyText(stack, "Stack") }] : []),
-  ...(onComment ? [{ label: "Comment on it", key: "", run: () => onComment(name) }] : []),
+  { label: isMarked ? "Unmark function" : "Mark function in all views", key: "l", run: () => mark(name) },
+  { label: "Copy name", key: "c", run: () => void copyText(name, "Name") },
+  ...(stack ? [{ label: "Copy stack", key: "C", run: () => void copyText(stack, "Stack") }] : []),
+  ...(onComment ? [{ label: "Comment on this function", key: "", run: () => onComment(name) }] : []),
 ];
 
 /** Opens at a place on the page; arrows move, Escape closes, and the focus goes back. */

@@ -142,7 +142,7 @@ function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Aro
     const edge = graph.edges[pointed.edge];
     const elided = elidedText(flame, edge, unit);
     const facts: [string, string][] = [["Calls", pairText(flame, edge.sum, unit)]];
-    if (elided) facts.push(["Over functions left out", elided]);
+    if (elided) facts.push(["Through functions left out", elided]);
     return (
       <>
         <strong class="tip-name">{boxes[edge.from].name} → {boxes[edge.to].name}</strong>
@@ -156,7 +156,7 @@ function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Aro
   return (
     <>
       <strong class="tip-name">{name}</strong>
-      <Facts facts={[["Total", pairText(flame, node.cum, unit)], ["Self", pairText(flame, node.flat, unit)], ["Callers and callees here", `${callers.length}, ${callees.length}`]]} />
+      <Facts facts={[["Total", pairText(flame, node.cum, unit)], ["Self", pairText(flame, node.flat, unit)], ["Callers and callees shown", `${callers.length}, ${callees.length}`]]} />
       {placeOf(flame, frame) && <span class="tip-place">{placeOf(flame, frame)}</span>}
     </>
   );
@@ -412,13 +412,13 @@ export function GraphPane({ context }: PaneProps) {
         <span class="graph-zoom">
           <IconButton icon="minus" label="Zoom out (-)" onClick={() => camera.current?.zoomBy(0.8)} />
           <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
-          <IconButton icon="fit" label="Show all of it (0)" onClick={() => camera.current?.fit()} />
+          <IconButton icon="fit" label="Show everything (0)" onClick={() => camera.current?.fit()} />
         </span>
         <span class="graph-note" role="status">{whatIsShown(picture, unit)}</span>
       </div>
       <Drawing {...{ context, picture, around, camera }} />
       <details class="graph-list" onToggle={(event) => setListed(event.currentTarget.open)}>
-        <summary>The same as a list</summary>
+        <summary>Show as a list</summary>
         {isListed && <List {...{ picture, around, unit }} onChoose={(name) => update({ marked: name })} />}
       </details>
     </div>

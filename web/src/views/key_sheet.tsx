@@ -12,11 +12,11 @@ addStyle(style);
 const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 
 const keys = [
-  ["/  Ctrl+F", "Search (Ctrl+F again: the browser’s)"],
+  ["/  Ctrl+F", "Search (press Ctrl+F again for the browser’s search)"],
   ["n  N", "Next or previous match"],
   ["Esc", "Clear the search, then the marked function"],
   ["← ↑ ↓ →", "Move between frames; ↑ and ↓ between the rows of a table"],
-  ["Home  End  PageUp  PageDown", "First and last row, a page on"],
+  ["Home  End  PageUp  PageDown", "First row, last row, a page up or down"],
   ["Enter", "Zoom to the frame"],
   ["Backspace", "Zoom to the caller"],
   ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, a pinch"],
@@ -28,16 +28,16 @@ const keys = [
   ["k", "Next way to colour"],
   ["l", "Mark the function in every view"],
   ["f  i  h", "Focus on, ignore, hide the function"],
-  ["m  r", "Merge what it calls into it, collapse its recursion"],
-  ["u  U", "Undo, redo a change of the rules"],
+  ["m  r", "Fold callees, collapse recursion"],
+  ["u  U", "Undo or redo a change of the rules"],
   [".", "Menu of the frame"],
   ["c  C", "Copy the function’s name, the whole stack"],
-  ["y", "Copy the link to this view, a short one where it is long"],
+  ["y", "Copy the link to this view (shortened when long)"],
   ["e", "Save this view as a file"],
   ["x", "Swap sides (comparison)"],
   ["%", "Normalise (comparison)"],
-  ["[  ]", "Older, newer profile of the list; in a comparison the side before, after"],
-  ["?", "This sheet"],
+  ["[  ]", "Older or newer profile in the list; in a comparison the profile before or after"],
+  ["?", "Show this list"],
 ];
 
 export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClose: () => void }) {
@@ -63,14 +63,11 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
           checked={areOn}
           onChange={({ currentTarget }) => (setKeysOff(!currentTarget.checked), setOn(!areKeysOff()))}
         />
-        <span>Keys of one sign, without Ctrl or Alt, work anywhere on the page (kept in this browser)</span>
+        <span>Single-character keys work anywhere on the page (stored in this browser)</span>
       </label>
-      <h3>How to read it</h3>
+      <h3>How to read the flame graph</h3>
       <p>
-        Each box is a function in a stack; the box above it called it (in the flame view, the box below). Its width is
-        its share of the total (in a comparison, the larger side of its own value and the widths of what it called): wide
-        is much. Left to right is not time but order of size. What a function called stands next to its box from the left
-        on; the part with nothing next to it, at its right end, was spent in itself.
+        Each box is a function in a stack. The box above it is its caller (in the flame view, the box below). The width of a box is its share of the total; in a comparison, it is the larger of before and after. Boxes are sorted by size from left to right, not by time. A function’s callees start at its left edge; the rest of its width, at the right end, is its self value.
       </p>
     </Dialog>
   );

@@ -158,7 +158,7 @@ function ValueRow({ value, scale, rules, choose }: RowProps) {
         class="label-value"
         aria-pressed={isChosen}
         disabled={filter === undefined}
-        title={filter === undefined ? "Too long to be chosen by" : `${exactText(value)}\nPress: only these samples. With Alt: all but these.`}
+        title={filter === undefined ? "Too long to filter by" : `${exactText(value)}\nClick: only these samples. Alt+click: all other samples.`}
         onClick={(event) => filter && choose(filter, event.altKey)}
       >
         <Bars count={value} scale={scale} />
@@ -167,7 +167,7 @@ function ValueRow({ value, scale, rules, choose }: RowProps) {
         <span class="label-samples">{samplesText(samplesOf(value))}</span>
       </button>
       {filter !== undefined && (
-        <IconButton icon={isExcluded ? "plus" : "close"} aria-pressed={isExcluded} label={isExcluded ? `Take ${text} in again` : `Leave out ${text}`} onClick={() => choose(filter, true)} />
+        <IconButton icon={isExcluded ? "plus" : "close"} aria-pressed={isExcluded} label={isExcluded ? `Include ${text} again` : `Exclude ${text}`} onClick={() => choose(filter, true)} />
       )}
     </li>
   );
@@ -190,7 +190,7 @@ function Histogram({ label, bars, scale, choose }: { label: Label; bars: readonl
   };
   return (
     <div class="label-histogram">
-      <div class="label-columns" role="group" aria-label={`How ${label.key} is spread`} ref={element} onKeyDown={move}>
+      <div class="label-columns" role="group" aria-label={`Distribution of ${label.key}`} ref={element} onKeyDown={move}>
         {bars.map((bar, i) => (
           <button
             type="button"
@@ -255,7 +255,7 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
           {label.unit && label.unit !== "count" ? `, in ${label.unit}` : ""} · {amountText(withIt, scale)} · {samplesText(samplesOf(withIt))}
         </p>
         {context.canGroup && (
-          <Button look="quiet" aria-pressed={isGrouped} onClick={() => update({ group: isGrouped ? "function" : groupOfLabel(label.key), zoom: "", root: "", window: null })} title="Put its values at the root of the tree">
+          <Button look="quiet" aria-pressed={isGrouped} onClick={() => update({ group: isGrouped ? "function" : groupOfLabel(label.key), zoom: "", root: "", window: null })} title="Show the label’s values at the root of the tree">
             Group by it
           </Button>
         )}
@@ -288,7 +288,7 @@ function difference({ answer }: Counted, context: PaneContext): string {
   const kept = answer.kept ?? answer.kept_b ?? 0;
   const isPart = state.root !== "" || state.rules.some((rule) => !rule.isOff);
   if (flame.cum[0] === kept || !isPart || !Number.isSafeInteger(kept)) return "";
-  return `Labels belong to whole samples and know the rules focus and ignore only, as the server applies them: these are ${formatPercent(kept, source.total)} of the profile, the tree shows ${formatPercent(flame.cum[0], source.total)}.`;
+  return `Labels follow only the rules focus and ignore: they show ${formatPercent(kept, source.total)} of the profile, the tree ${formatPercent(flame.cum[0], source.total)}.`;
 }
 
 export function LabelsPane({ context }: PaneProps) {
@@ -301,8 +301,8 @@ export function LabelsPane({ context }: PaneProps) {
   const { counted, isCurrent, problem, retry } = useLabels(context, limit, depths);
   if (!context.loadLabels)
     return (
-      <Empty title="Labels are not in this file">
-        <p>It holds the tree alone. Open the profile where it was shared to see the labels of its samples.</p>
+      <Empty title="This file contains no labels">
+        <p>The file contains only the tree. To see the labels, open the profile where it was shared.</p>
       </Empty>
     );
   if (problem) return <ProblemView problem={problem} onRetry={retry} />;
@@ -316,8 +316,8 @@ export function LabelsPane({ context }: PaneProps) {
   const unsearched = pattern ? all.filter((label) => label.other).length : 0;
   if (all.length === 0)
     return (
-      <Empty title={context.state.labels.length || context.state.rules.length ? "No labels are left" : "No labels"}>
-        <p>{context.state.labels.length || context.state.rules.length ? "No sample that the filters leave has a label." : "The samples of this profile carry none. Go sets them with pprof.Do, other profilers as tags."}</p>
+      <Empty title={context.state.labels.length || context.state.rules.length ? "No labels match" : "No labels"}>
+        <p>{context.state.labels.length || context.state.rules.length ? "No sample that passes the filters has a label." : "The samples of this profile have no labels. Go programs set them with pprof.Do; other profilers call them tags."}</p>
       </Empty>
     );
   return (

@@ -99,7 +99,7 @@ function Signs({ shown, isSigned }: { shown: number; isSigned: boolean }) {
 
 function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolean }) {
   return (
-    <div class="legend diff-legend" role="img" aria-label={`Colours: blue became less, orange became more, hatched is gone${isSigned ? " or below zero" : ""}`}>
+    <div class="legend diff-legend" role="img" aria-label={`Colours: blue decreased, orange increased, hatched is gone${isSigned ? " or below zero" : ""}`}>
       <span>gone</span>
       <span class="diff-scale">
         {diffFills(palette).map((colour, i) => (
@@ -108,7 +108,7 @@ function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolea
       </span>
       <span>new</span>
       {isSigned && <BelowZero />}
-      <span class="legend-note">Widths add up the larger side of each box’s own value.</span>
+      <span class="legend-note">Width is the larger of before and after.</span>
     </div>
   );
 }
@@ -118,7 +118,7 @@ export function Legend({ flame, colours, palette }: { flame: Flame; colours: Fra
   const isValue = colours.mode === "value";
   return (
     <Fold label="All colours">
-      <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>
+      <ul class="legend" aria-label={isValue ? "Colours: self share of each function" : `Colours: ${colours.mode}, with the self value of its functions`}>
         <Signs shown={colours.signs} isSigned={hasSigns(flame)} />
         {isValue ? (
           heatFills(palette).map((colour, step) => (
@@ -143,7 +143,7 @@ export function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: b
   if (isNormalised)
     return (
       <p class="verdict">
-        <strong>Normalised</strong> <span>both sides count the same; what is left is how shares moved</span>
+        <strong>Normalised</strong> <span>both sides have the same total, so only shares are compared</span>
       </p>
     );
   return (

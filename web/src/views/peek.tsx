@@ -171,18 +171,18 @@ export function PeekPane(props: PaneProps) {
   if (!state.marked)
     return (
       <div class="peek-choice">
-        <p class="hint">Choose a function: who calls it and what it calls then stands here in numbers.</p>
+        <p class="hint">Select a function to see its callers and callees.</p>
         <TablePane {...props} />
       </div>
     );
   if (!found)
     return (
       <div class="sandwich-empty">
-        <p>“{state.marked}” is in none of the stacks that are left.</p>
+        <p>“{state.marked}” is in no stack that passes the rules.</p>
       </div>
     );
   const { start, callers, callees } = found;
-  const above = start ? [own("stacks begin with it", start.value, start.baseValue), ...callers] : callers;
+  const above = start ? [own("stacks start here", start.value, start.baseValue), ...callers] : callers;
   const below = found.flat || found.baseFlat ? [own("itself", found.flat, found.baseFlat), ...callees] : callees;
   const place = placeOf(flame, found.frame);
   return (
@@ -193,7 +193,7 @@ export function PeekPane(props: PaneProps) {
           <h3><bdi>{state.marked}</bdi></h3>
           {place && <p class="hint">{context.placed(found.frame, place)}</p>}
           <Sums flame={flame} whole={found} unit={unit} />
-          {flame.isCut && <p class="hint">Small stacks are merged: all numbers here lack what of it is in them.</p>}
+          {flame.isCut && <p class="hint">Small stacks are merged, so the numbers here may be too low.</p>}
         </section>
         <List {...{ context, isMatch }} whole={found} label={counted(callees.length, "callee")} header="Callee" lines={below} />
       </div>

@@ -14,11 +14,11 @@ addStyle(style);
 
 const actionHints: Record<Exclude<Action, "only">, string> = {
   focus: "Keep stacks in which a function, file or binary matches.",
-  ignore: "Leave out stacks in which a function, file or binary matches.",
-  hide: "Take matching frames out; their callers get what they held.",
-  show: "Take all other frames out.",
-  merge: "What matching functions call counts as their own.",
-  recursion: "A function inside of itself becomes one frame; all functions when the field is empty.",
+  ignore: "Remove stacks in which a function, file or binary matches.",
+  hide: "Remove matching frames; their values go to their callers.",
+  show: "Remove all other frames.",
+  merge: "Add the values of callees to matching functions.",
+  recursion: "Merge recursive calls of matching functions into one frame; an empty field means all functions.",
 };
 
 function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
@@ -29,9 +29,9 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
     event.preventDefault();
     try {
       if (text) compileRule(text);
-      else if (action !== "recursion") throw new Error("Write a regular expression first.");
+      else if (action !== "recursion") throw new Error("Enter a regular expression.");
     } catch (caught) {
-      return setError(caught instanceof Error ? caught.message : "Not a regular expression.");
+      return setError(caught instanceof Error ? caught.message : "This is not a valid regular expression.");
     }
     onAdd({ action, text, isOff: false });
     setText("");
@@ -51,7 +51,7 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <Button look="primary" type="submit">Add</Button>
-      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || `${actionHints[action]} Capitals matter; (?i) in front: they do not.`}</p>
+      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || `${actionHints[action]} Case-sensitive; start with (?i) to ignore case.`}</p>
     </form>
   );
 }
@@ -62,7 +62,7 @@ function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rul
   const save = (event: Event) => {
     event.preventDefault();
     if (!name.trim()) return;
-    if (!saveRules(name.trim(), [...rules])) say("This browser keeps nothing: the link keeps the rules.");
+    if (!saveRules(name.trim(), [...rules])) say("This browser does not allow storage. Copy the link to keep the rules.");
     setName("");
     setSaved(listSavedRules());
   };

@@ -15,7 +15,7 @@ export const actionLabels: Record<Exclude<Action, "only">, string> = {
   ignore: "Ignore",
   hide: "Hide",
   show: "Show only",
-  merge: "Merge callees of",
+  merge: "Fold callees of",
   recursion: "Collapse recursion of",
 };
 
@@ -53,7 +53,7 @@ function LabelChip({ rule, onChange }: { rule: string; onChange: (rule: string |
   const [what, value] = describeLabelRule(rule);
   return (
     <li class="rule label-rule">
-      <button type="button" class="rule-text" title="Turn it round: is, is not" onClick={() => onChange(turnLabelRule(rule))}>
+      <button type="button" class="rule-text" title="Invert: is, is not" onClick={() => onChange(turnLabelRule(rule))}>
         <em>{what} </em>
         <bdi>{value}</bdi>
       </button>

@@ -105,7 +105,7 @@ function Sandwich({ name, callers, callees, failed, above, below, onSeen, ...res
   if (!name)
     return (
       <div class="sandwich-empty">
-        <p>Choose a function in any view: its callers stand above it here, what it calls below.</p>
+        <p>Select a function in any view to see its callers above and its callees below.</p>
       </div>
     );
   if (failed) return <ProblemView {...failed} />;
@@ -114,7 +114,7 @@ function Sandwich({ name, callers, callees, failed, above, below, onSeen, ...res
     return (
       <div class="sandwich-empty">
         <p>
-          <bdi>{name}</bdi> is not in what is shown here. It may be in another sample type or grouping, or a rule has taken it out.
+          <bdi>{name}</bdi> is not in this view. It may be in another sample type or grouping, or a rule removes it.
         </p>
       </div>
     );

@@ -27,7 +27,7 @@ export function useSearchCode(isWanted: boolean): [Code | null, problem: string]
   useEffect(() => {
     if (!isWanted || loaded) return;
     setProblem("");
-    loadCode().then((made) => setLoaded(made), async () => setProblem((await lostScript()).detail || "Perfolio was updated: reload the page."));
+    loadCode().then((made) => setLoaded(made), async () => setProblem((await lostScript()).detail || "Perfolio was updated. Reload the page."));
   }, [isWanted]);
   return [loaded, problem];
 }
@@ -39,7 +39,7 @@ export function useSearch(code: Code | null, flame: Flame | null, text: string):
       const pattern = code.compileSearch(text);
       return { pattern, error: "", result: code.search(flame, pattern) };
     } catch (error) {
-      return { pattern: null, error: error instanceof Error ? error.message : "Not a regular expression.", result: null };
+      return { pattern: null, error: error instanceof Error ? error.message : "This is not a valid regular expression.", result: null };
     }
   }, [code, flame, text]);
 }

@@ -60,7 +60,7 @@ interface CellProps {
 
 const after = (label: string, className: string): Column => ({
   label,
-  hint: "in the function and what it calls",
+  hint: "in the function and its callees",
   className: `value ${className}`,
   Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.cum} total={flame.total} {...{ unit, bound }} tone={className} />,
 });
@@ -341,7 +341,7 @@ function Table(props: TableProps) {
               </div>
             ))}
           </div>
-          {sorted.length === 0 && <p class="nothing">{props.isAwaitingRows ? "The table is being counted." : pattern ? "Nothing matches the search." : "Nothing is here."}</p>}
+          {sorted.length === 0 && <p class="nothing">{props.isAwaitingRows ? "Counting the table." : pattern ? "Nothing matches the search." : "No functions."}</p>}
         </div>
       </div>
       <ColumnMenu known={known} shown={ids} onChange={props.onColumns} />

@@ -42,7 +42,7 @@ class GraphWorker {
       worker.terminate();
       this.worker = null;
       this.tree = null;
-      for (const { reject } of this.jobs.values()) reject(new Error("The browser stopped the drawing. There may not be enough memory."));
+      for (const { reject } of this.jobs.values()) reject(new Error("The browser stopped drawing the graph. There may not be enough memory."));
       this.jobs.clear();
     });
     return worker;
@@ -58,14 +58,14 @@ class GraphWorker {
       this.tree = null; // which did not get there
       throw error;
     }
-    if (!("graph" in reply)) throw new Error("The browser counted nothing.");
+    if (!("graph" in reply)) throw new Error("The browser could not compute the graph. Try again.");
     return reply.graph;
   }
 
   async layout(graph: CallGraph, sizes: Size[]): Promise<Layout> {
     const most = Math.max(...graph.nodes.map((node) => sizeOf(node.cum)), 1);
     const reply = await this.ask({ sizes, wires: graph.edges.map(({ from, to, sum }) => ({ from, to, weight: sizeOf(sum) / most })) });
-    if (!("layout" in reply)) throw new Error("The browser drew nothing.");
+    if (!("layout" in reply)) throw new Error("The browser could not draw the graph. Try again.");
     return reply.layout;
   }
 }

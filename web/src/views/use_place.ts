@@ -59,8 +59,8 @@ export function usePlace(flame: Flame | null, state: ViewState, update: Update, 
   /** An "other" box is opened: the server is asked for what is below its parent. */
   const openOther = (other: number) => {
     const parent = parentOf(flame!, other);
-    if (!opensOthers || parent === 0) return say("These stacks are too small to be shown one by one");
-    if (hasOwnRules) return say("Rules see what is loaded: switch them off to open this");
+    if (!opensOthers || parent === 0) return say("These stacks are too small to be shown separately");
+    if (hasOwnRules) return say("Switch the rules off to open this box");
     const hash = hashOf(parent);
     if (hash !== state.root) update({ zoom: hash, root: hash, window: null });
   };

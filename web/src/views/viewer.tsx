@@ -253,8 +253,8 @@ export function Viewer(props: ViewerProps) {
         <ProblemView
           problem={problem}
           onRetry={retry}
-          heading={asksInVain ? (type.isKnown ? "The link asks for what is not here" : `There is no sample type “${state.sampleType}” here`) : undefined}
-          ways={asksInVain && <Button look="primary" onClick={() => update(plainTree)}>Look at the whole profile</Button>}
+          heading={asksInVain ? (type.isKnown ? "The link does not fit this profile" : `This profile has no sample type “${state.sampleType}”`) : undefined}
+          ways={asksInVain && <Button look="primary" onClick={() => update(plainTree)}>Show the whole profile</Button>}
         />
       ) : !context ? (
         <div class="views">

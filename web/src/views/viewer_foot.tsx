@@ -67,12 +67,12 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
               {marked ? ` ${shareText(flame, marked)}` : ""}
             </Button>
           )}
-          {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
-          {settings.length > 0 && <span class="note">Not known here, and left out of the link: {settings.join(", ")}.</span>}
-          {state.version > stateVersion && <span class="note">The link is of a later version: part of it may not be known here.</span>}
+          {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not supported by this version.</span>}
+          {settings.length > 0 && <span class="note">Not supported by this version and removed from the link: {settings.join(", ")}.</span>}
+          {state.version > stateVersion && <span class="note">The link is from a later version: part of it may not be supported here.</span>}
           {isLost && <span class="note">The frame that the link zooms to is not in this tree.</span>}
-          {isRootLost && <span class="note">The part that the link opens is not in this profile: all of it is shown.</span>}
-          {isRenamedCut && <span class="note">Of the functions that the link names as they were called before, 100 are found here.</span>}
+          {isRootLost && <span class="note">The part that the link opens is not in this profile, so all of it is shown.</span>}
+          {isRenamedCut && <span class="note">Only the first 100 functions that the link names by their former names are shown.</span>}
           {notes.map((note) => (
             <span class="note" key={note}>{note}</span>
           ))}

@@ -20,7 +20,7 @@ function answer(request: GraphRequest): GraphReply {
   const { id } = request;
   if ("sizes" in request) return { id, layout: layoutGraph(request.sizes, request.wires) };
   held = request.tree ?? held;
-  if (!held) return { id, error: "The tree is no longer at hand: reload the page." };
+  if (!held) return { id, error: "The tree is no longer in memory. Reload the page." };
   return { id, graph: callGraph(held.columns, held.groups, request.mostNodes) };
 }
 

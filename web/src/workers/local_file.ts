@@ -53,9 +53,9 @@ export class LocalFile {
   /** sampleType: a link's word for one. A question that the file has no answer to is a problem as the server's. */
   async flame(sampleType: string, tree: TreeWish): Promise<Flame> {
     const reply = await this.ask({ sampleType, tree }).catch((error) => {
-      throw new Problem(400, "bad_request", "This cannot be shown", error instanceof Error ? error.message : "", "", null);
+      throw new Problem(400, "bad_request", "This profile cannot be shown", error instanceof Error ? error.message : "", "", null);
     });
-    if (!("flame" in reply)) throw new Error("The browser gave no tree.");
+    if (!("flame" in reply)) throw new Error("The browser returned no tree.");
     return decodeFlame(reply.flame);
   }
 
@@ -68,14 +68,14 @@ export class LocalFile {
   /** Packed, without what is not wanted. */
   async redact(wish: Redaction): Promise<Blob> {
     const reply = await this.ask({ source: this.files[0], wish });
-    if (!("redacted" in reply)) throw new Error("The browser gave no file.");
+    if (!("redacted" in reply)) throw new Error("The browser returned no file.");
     return reply.redacted;
   }
 
   /** Before and after of a file that was refused with a PairError. */
   async split(): Promise<[before: Blob, after: Blob]> {
     const reply = await this.ask({ paired: this.files[0] });
-    if (!("pair" in reply)) throw new Error("The browser gave no files.");
+    if (!("pair" in reply)) throw new Error("The browser returned no files.");
     return reply.pair;
   }
 

@@ -43,7 +43,7 @@ function answer(request: TransformRequest): { tree: TransformedTree | null; arou
     held = null; // its memory is needed
     held = { source: request.source, chain: new AppliedChain(decodeFlame(request.bytes)) };
   }
-  if (held?.source !== request.source) throw new Error("The tree is no longer at hand: reload the page.");
+  if (held?.source !== request.source) throw new Error("The tree is no longer in memory. Reload the page.");
   const { flame } = held.chain;
   const { frame, parentDelta, self, baseSelf } = held.chain.apply(request.rules);
   const tree = { frame, parentDelta, self, baseSelf };
