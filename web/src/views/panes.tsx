@@ -108,7 +108,7 @@ export interface PaneProps {
   id: string;
 }
 
-interface PaneKind {
+export interface PaneKind {
   label: string;
   icon: IconName;
   key: string;
