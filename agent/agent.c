@@ -332,7 +332,7 @@ static void note_left_out(void *context, uint32_t process_id)
                                    process ? process->name : "");
 }
 
-void agent_tell_binaries_again(struct agent *agent)
+void agent_report_binaries_again(struct agent *agent)
 {
     memset(agent->told, 0, agent->told_count * sizeof(*agent->told));
 }

@@ -1,13 +1,14 @@
 /*
- * agent: samples programs: the engine of perfolio-agent, which runs all the time, and of
- * `perfolio record`, which runs once.
+ * agent: the sampling engine of perfolio-agent, which runs all the time, and of `perfolio record`,
+ * which runs once.
  *
- * It joins what the kernel tells: samples (agent/kernel/kernel_program.h) and what processes do
- * (agent/kernel/perf_sideband.h), in the order of time, and keeps who runs and what is mapped
- * (agent/process/processes.h); what comes out is a window (agent/profile/window.h). Threads: one.
+ * It combines samples (agent/kernel/kernel_program.h) and process events
+ * (agent/kernel/perf_sideband.h) in the order of time, keeps the running processes and their
+ * mappings (agent/process/processes.h), and produces windows (agent/profile/window.h). Threads:
+ * one.
  *
  *     agent_open(&options, &agent, err);
- *     agent_add_target(agent, process_id, err);      where not all are sampled
+ *     agent_add_target(agent, process_id, err);      unless all processes are sampled
  *     agent_start(agent, err);
  *     while (…) agent_poll(agent, agent_is_settled(agent) ? 1000 : 200);
  *     agent_stop(agent);
@@ -28,11 +29,11 @@
 struct agent;
 struct process_mapping;
 
-/* A binary, while it is told of. */
+/* The argument of on_binary; valid during the call. */
 struct agent_binary {
-    const char *build_id; /* hexadecimal; "": it has none */
-    const char *path;     /* as the process has it */
-    uint32_t process_id;  /* one that has it mapped, or a thread of it */
+    const char *build_id; /* hexadecimal; "": none */
+    const char *path;     /* as the process sees it */
+    uint32_t process_id;  /* a process that maps it, or one of its threads */
     const struct process_mapping *mapping;
 };
 
@@ -43,74 +44,73 @@ struct agent_options {
     enum window_form form;
     uint32_t frequency_hz; /* 1 to AGENT_FREQUENCY_MAX_HZ */
     enum event_kind event; /* of OTLP EVENT_CPU */
-    /* Of all switches of threads this part, from 0 (none) to 1, is followed: how long they wait,
-     * and where. What is found stands for all. */
+    /* The fraction of thread switches, from 0 (none) to 1, for which the off-CPU interval and its
+     * stack are recorded. Values are scaled up to all switches. */
     double off_cpu_share;
-    int64_t off_cpu_min_ns; /* shorter waits are left out */
-    bool is_wall;           /* for people: processor time and waits are of one type */
+    int64_t off_cpu_min_ns; /* shorter intervals are left out */
+    bool is_wall;           /* WINDOW_FOR_PEOPLE: processor time and waits are one sample type */
     bool has_live_window;   /* agent_take_live is called */
-    bool has_targets;       /* only processes that are named, and their children */
-    bool has_no_tables;     /* stacks are walked by frame pointers alone */
-    bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
+    bool has_targets;       /* only agent_add_target's processes and their children */
+    bool has_no_tables;     /* unwind by frame pointers only */
+    bool has_bounded_loops; /* use the kernel program for Linux before 5.17 on any kernel */
     bool has_tallies;       /* equal samples are counted in the kernel; not with has_live_window */
-    /* Without the right to load programs: only what is named is sampled, of this user, without the
-     * kernel's frames and those of interpreters. */
+    /* Without the right to load programs, sample only targets of this user, without kernel and
+     * interpreted frames, instead of failing. */
     bool may_be_unprivileged;
     bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
-    /* Resident memory of this process and the kernel's of unwind tables: beyond it windows are
-     * taken early, one in a second, and no new tables are built, until it is less again; tables get
-     * three quarters of what it leaves beside resident memory. 0: no limit. */
+    /* Limit of this process's resident memory and the kernel memory of unwind tables. Above it
+     * windows are taken early, one a second, and no tables are built. Tables may use three quarters
+     * of what resident memory leaves. 0: no limit. */
     uint64_t memory_limit_bytes;
     const struct label_settings *label_settings; /* OTLP; borrowed */
-    /* This binary was sampled, or, with has_targets, one of them mapped it, which may be gone when
-     * its first sample is read. Told until it returns true, then not again while the binary is
-     * known. NULL: nobody asks. */
+    /* A binary was sampled or, with has_targets, mapped by a target, which may have ended when its
+     * first sample is read. Called until it returns true, then not again as long as the binary is
+     * known. May be NULL, as the next ones. */
     bool (*on_binary)(void *context, const struct agent *agent, const struct agent_binary *binary);
-    /* There was no room, or no time, for all of this file's unwind table; once for each. NULL:
-     * nobody asks. */
+    /* There was no room, or no time, for the whole unwind table of a file; once per file. */
     void (*on_refusal)(void *context, const char *path);
-    /* The agent is about to be stopped: what takes long ends soon. NULL: nobody tells. */
+    /* Whether the agent is about to be stopped, so that long work should end. */
     bool (*is_ending)(void *context);
-    /* Not all names of this process's code fit a window; once for each window and owner. NULL:
-     * nobody asks. */
+    /* Names of a process were left out because its owner's quota of a window is used up; once for
+     * each window and owner. */
     void (*on_left_out)(void *context, uint32_t process_id, const char *name);
     void *context;
 };
 
 struct agent_counts {
     uint64_t samples;
-    uint64_t tallied;      /* of them, counted in the kernel */
-    uint64_t off_cpu;      /* of threads, chosen to be followed */
-    uint64_t lost_samples; /* the ring was full */
-    uint64_t lost_events;  /* of processes: /proc was read again */
-    uint64_t unwanted;     /* left out by rules */
-    uint64_t foreign;      /* of processes outside of our PID namespace */
+    uint64_t tallied;      /* samples counted in the kernel */
+    uint64_t off_cpu;      /* recorded off-CPU intervals */
+    uint64_t lost_samples; /* the ring buffer was full */
+    uint64_t lost_events;  /* process events; /proc was scanned again */
+    uint64_t unwanted;     /* dropped by relabelling rules */
+    uint64_t foreign;      /* samples of processes outside of our PID namespace */
     uint64_t kernel_frames;
     uint64_t user_frames;
     uint64_t interpreted_frames;
     struct interpreter_counts interpreters;
     uint32_t processes;
     uint32_t mappings;
-    uint64_t refused; /* all of these, that did not fit, or for want of memory: */
+    uint64_t refused; /* sum of the following, which had no room or no memory */
     uint64_t refused_processes;
     uint64_t refused_mappings;
     uint64_t refused_waits;
-    uint64_t refused_tables; /* for walks: of binaries, or a process's mappings among them */
-    uint64_t refused_names;  /* processes: not all names of their code are kept */
-    uint64_t left_out_names; /* owners of processes of which not all fit a window, by window */
+    uint64_t refused_tables; /* unwind tables of binaries, and mappings of processes */
+    uint64_t refused_names;  /* processes not all of whose JIT names are kept */
+    uint64_t left_out_names; /* owners whose names did not all fit a window, by window */
     uint64_t memory_bytes;   /* resident */
     bool is_short_of_memory;
-    uint64_t short_seconds; /* looks, one a second, that found more than the limit */
+    uint64_t short_seconds; /* seconds in which memory was above the limit */
     uint32_t binaries;
     uint32_t unread_binaries;
-    uint32_t tables; /* of binaries, for walks without frame pointers */
+    uint32_t tables; /* unwind tables of binaries */
     uint64_t failed_tables;
-    uint64_t shard_bytes;              /* memory taken for them */
-    uint64_t stops[UNWIND_STOP_COUNT]; /* of walks, by reason */
-    enum event_kind event;             /* what samples are taken by */
-    bool has_bounded_loops;            /* the kernel program is that for Linux before 5.17 */
-    bool is_unprivileged;              /* as agent_options.may_be_unprivileged says */
-    int loop_error; /* since the kernel refused the other one, with this errno; 0: it did not */
+    uint64_t shard_bytes;              /* kernel memory of unwind tables */
+    uint64_t stops[UNWIND_STOP_COUNT]; /* ends of stacks, by reason */
+    enum event_kind event;             /* the sampled event */
+    bool has_bounded_loops;            /* the kernel program for Linux before 5.17 is used */
+    bool is_unprivileged;              /* see agent_options.may_be_unprivileged */
+    int loop_error; /* errno with which the kernel refused the other one; 0: it did not */
 };
 
 /* Handles: ERR_FORBIDDEN (the message says what to grant), ERR_UNSUPPORTED (the kernel cannot, or
@@ -119,45 +119,46 @@ enum err_code agent_open(const struct agent_options *options, struct agent **ret
                          struct err *err) MUST_USE;
 void agent_close(struct agent *agent); /* NULL is a no-op */
 
-/* With its children; before the start or later. Handles: ERR_TOO_LARGE. */
+/* Samples a process and its children; before agent_start or later. Handles: ERR_TOO_LARGE. */
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err) MUST_USE;
 
 enum err_code agent_start(struct agent *agent, struct err *err) MUST_USE;
 void agent_stop(struct agent *agent);
 
-/* Waits up to that long, takes what has come. */
+/* Waits for input up to timeout_ms and processes it. */
 void agent_poll(struct agent *agent, int timeout_ms);
-/* No process has begun, mapped anything or ended for seconds, and none runs scripts, whose code may
- * be gone at any time: there is no hurry to look at what samples name. */
+/* Whether no process has begun, mapped anything or ended for 5 s and none runs scripts, whose code
+ * may disappear at any time. The agent may then be polled less often. */
 bool agent_is_settled(const struct agent *agent);
-/* There is so much that it should be taken before its time. */
+/* Whether the window should be taken before its time. */
 bool agent_is_full(const struct agent *agent);
 /* Handles: ERR_TOO_LARGE. */
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result,
                          struct err *err) MUST_USE;
-/* What came since the last time, while agent_take goes on from its own. Handles: ERR_TOO_LARGE. */
+/* Takes the live window, which is independent of agent_take's. Handles: ERR_TOO_LARGE. */
 enum err_code agent_take_live(struct agent *agent, struct window_result *ret_result,
                               struct err *err) MUST_USE;
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts);
 
-/* on_binary is asked of all that is sampled from now on, as if it had taken none yet. */
-void agent_tell_binaries_again(struct agent *agent);
-/* The binary's file, of exactly that build id, or the very one where there is none; -1: it is gone,
- * or another. The caller closes it. */
+/* Calls on_binary for all binaries sampled from now on, as if it had accepted none yet. */
+void agent_report_binaries_again(struct agent *agent);
+/* Opens the file of a binary: the one with that build id or, without build id, the same inode. -1:
+ * it is gone or replaced. The caller closes it. */
 int agent_open_binary(const struct agent *agent, const struct agent_binary *binary);
 
-/* Why walks ended before the root of their stack: "3 frame-pointer, 1 stack-read"; appended, the
- * most frequent first. Returns how many. */
+/* Appends why stacks ended before their root, "3 frame-pointer, 1 stack-read", the most frequent
+ * first. Returns the number of such stacks. */
 uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text);
-/* Where: "12 frame-pointer /lib/ld.so, 3 register /bin/x", the most frequent, at most limit. */
+/* Appends in which binaries: "12 frame-pointer /lib/ld.so, 3 register /bin/x", the most frequent,
+ * at most limit. */
 void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct buf *text);
 
-/* ERR_UNSUPPORTED for versions of Linux on which programs at perf events can hang the machine:
- * 5.19 to 6.0. release as of uname(2). */
+/* ERR_UNSUPPORTED for Linux 5.19 to 6.0, which BPF programs at perf events can hang. release: as
+ * from uname(2). */
 enum err_code agent_check_kernel(const char *release, struct err *err) MUST_USE;
 
-/* ERR_CONFLICT where /proc is another PID namespace's, or is not there: numbers of processes
- * mean others there, and nothing that is sampled would have a name. */
+/* ERR_CONFLICT if /proc is missing or belongs to another PID namespace, where process numbers mean
+ * other processes and samples would have no names. */
 enum err_code agent_check_proc(struct err *err) MUST_USE;
 
 static inline void agent_cleanup(struct agent **agent)

@@ -231,7 +231,7 @@ static void run(struct service *service)
     while (!is_ending) {
         agent_poll(service->agent, agent_is_settled(service->agent) ? SETTLED_POLL_MS : POLL_MS);
         if (service->symbols && symbol_uploader_has_forgotten(service->symbols))
-            agent_tell_binaries_again(service->agent);
+            agent_report_binaries_again(service->agent);
         const int64_t now_ns = clock_monotonic_ns();
         if (now_ns >= window_ns || agent_is_full(service->agent)) {
             send_window(service);

@@ -1,11 +1,10 @@
 /*
- * code_budget: how much memory what is known of scripts' functions (cpython_code.h, ruby_code.h)
- * may take, of all processes together.
+ * code_budget: limits the memory of known script functions (cpython_code.h, ruby_code.h) for all
+ * processes together.
  *
- * As with names of code made at run time (jit_symbols.h) one process has at most half of what is
- * left, and those of one owner (process_owner) three quarters of what the others leave. A function
- * for which there is no room is read each time that it is asked for, into memory that all share.
- * Threads: one.
+ * The quotas are those of JIT names (jit_symbols.h): one process may use half of what is left, the
+ * processes of one owner (process_owner) three quarters of what the others leave. A function
+ * without room is read on each use, into memory that all processes share. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CODE_BUDGET_H
 #define AGENT_INTERPRETER_CODE_BUDGET_H

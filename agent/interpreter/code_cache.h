@@ -1,10 +1,10 @@
 /*
- * code_cache: what is known of the functions of one process's scripts, by address.
+ * code_cache: the known functions of one process's scripts, by address.
  *
- * The entries are of the user's kind (cpython_code.h, ruby_code.h), texts and tables that belong to
- * them lie in `into`. Bounded by count, bytes and a share of the budget of all processes
- * (code_budget.h): what passes it makes the cache forget all, and what has no room even then goes
- * into memory that all share, until the next such one. Threads: one.
+ * Entries have the caller's type (cpython_code.h, ruby_code.h); texts and tables that belong to
+ * them are allocated from `into`. Limits: count, bytes, and a share of the budget of all processes
+ * (code_budget.h). A function that exceeds them makes the cache forget all; if there is still no
+ * room, it goes to shared memory until the next such function. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CODE_CACHE_H
 #define AGENT_INTERPRETER_CODE_CACHE_H

@@ -1,10 +1,11 @@
 /*
- * weave: one stack out of two: the machine's frames and an interpreter's.
+ * stack_merge: merges the native frames and the interpreted frames of a stack into one.
  *
- * Each group of interpreted frames takes the place of the machine's frame that runs it
- * (bpf/interpreter_format.h). Where the kernel did not find that by the group's anchor, it is the
- * next one whose address is that of the interpreter's C function, but for an innermost one that has
- * no frame yet, or no more; what is left at the end stands above all. Threads: any.
+ * Each group of interpreted frames replaces the native frame that runs it
+ * (bpf/interpreter_format.h). If the kernel did not find that frame by the group's anchor, it is
+ * the next native frame in the interpreter's C function, except an innermost one that has no
+ * interpreted frame yet or any more. Groups that are left at the end are placed above all frames.
+ * Threads: any.
  */
 #ifndef AGENT_INTERPRETER_STACK_MERGE_H
 #define AGENT_INTERPRETER_STACK_MERGE_H

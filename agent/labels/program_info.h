@@ -1,6 +1,6 @@
 /*
- * program_facts: what the file of a program says of how it was made. Read with pread and bounded,
- * since files are of any process. Threads: any.
+ * program_info: how a program was built, from its file. The file is untrusted: it is read with
+ * pread, and sizes are bounded. Threads: any.
  */
 #ifndef AGENT_LABELS_PROGRAM_INFO_H
 #define AGENT_LABELS_PROGRAM_INFO_H
@@ -10,14 +10,14 @@
 enum { PROGRAM_INFO_COMPILER_BYTES = 96 };
 
 struct program_info {
-    /* "go1.19.8" of Go's build information; else of .comment, what of "rustc version …", "clang
-     * version …" and "GCC: (…) …" comes first in this order; "" where nothing is said. */
+    /* "go1.19.8" from Go's build information; otherwise from .comment the first found of "rustc
+     * version …", "clang version …" and "GCC: (…) …"; "": not known. */
     char compiler[PROGRAM_INFO_COMPILER_BYTES];
-    bool is_static;   /* it names no interpreter */
-    bool is_stripped; /* it has no .symtab */
+    bool is_static;   /* no dynamic linker (PT_INTERP) */
+    bool is_stripped; /* no .symtab */
 };
 
-/* All empty where fd is no 64-bit little-endian ELF file. */
+/* All members are empty if fd is not a 64-bit little-endian ELF file. */
 void program_info_read(int fd, struct program_info *ret_facts);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * doctor: says what this machine lets the agent do, one line each, and what to do where it does
- * not.
+ * doctor: reports what this machine allows the agent to do, one line each, and how to fix the rest.
  */
 #ifndef AGENT_OPS_DOCTOR_H
 #define AGENT_OPS_DOCTOR_H

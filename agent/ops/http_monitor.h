@@ -1,11 +1,11 @@
 /*
- * monitor: answers GET /metrics and GET /healthz for whoever watches the agent, on a thread of its
- * own, so that a slow reader never delays a sample.
+ * http_monitor: serves GET /metrics and GET /healthz on its own thread, so that a slow client never
+ * delays a sample.
  *
- * It listens on a port of this machine's loopback or on a unix socket and nowhere else, since it
- * asks for no token. What it says was given to it last; /healthz is 200 as long as that was not
- * too long ago, so that an agent that hangs is noticed. One connection at a time, each with one
- * request, a bound on its size and a time limit. Threads: any.
+ * It listens only on a loopback port or a unix socket, because it requires no token. /metrics
+ * returns what was published last; /healthz is 200 as long as that is recent, so that a hanging
+ * agent is detected. One connection at a time, one request per connection, with limits on size and
+ * time. Threads: any.
  */
 #ifndef AGENT_OPS_HTTP_MONITOR_H
 #define AGENT_OPS_HTTP_MONITOR_H
@@ -15,15 +15,15 @@
 
 struct http_monitor;
 
-/* address: "127.0.0.1:PORT", "[::1]:PORT" (0: any port, which the log tells) or "unix:/PATH". A
- * socket that an agent left behind is replaced. Handles: ERR_INVALID (another address), ERR_IO;
- * the check, ERR_INVALID alone. */
+/* address: "127.0.0.1:PORT", "[::1]:PORT" (port 0: any, which is logged) or "unix:/PATH". A socket
+ * that an earlier agent left is replaced. Handles: ERR_INVALID (another address), ERR_IO; the check
+ * handles ERR_INVALID only. */
 enum err_code http_monitor_check(const char *address, struct err *err) MUST_USE;
 enum err_code http_monitor_start(const char *address, struct http_monitor **ret_monitor,
                                  struct err *err) MUST_USE;
 void http_monitor_stop(struct http_monitor *monitor); /* NULL is a no-op */
 
-/* What /metrics says from now on, copied: the text format of Prometheus. */
+/* Sets the content of /metrics, in the text format of Prometheus; it is copied. */
 void http_monitor_publish(struct http_monitor *monitor, struct span metrics);
 
 enum http_monitor_answer {
@@ -34,7 +34,7 @@ enum http_monitor_answer {
     HTTP_MONITOR_ANSWER_OTHER_METHOD,
 };
 
-/* What is asked for by the head of a request, which is a stranger's bytes. */
+/* The response to a request with that head, which is untrusted. */
 enum http_monitor_answer http_monitor_read_request(struct span head);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * metrics: what the agent has counted, in the text format of Prometheus. Threads: any.
+ * metrics: the counts of the agent in the text format of Prometheus. Threads: any.
  */
 #ifndef AGENT_OPS_METRICS_H
 #define AGENT_OPS_METRICS_H

@@ -1,5 +1,6 @@
 /*
- * free_ranges: which parts of a line of numbers are free; first fit, neighbours are joined.
+ * free_ranges: an allocator of numbers from a range: first fit, with neighbours joined. Threads:
+ * one.
  */
 #ifndef AGENT_UNWIND_FREE_RANGES_H
 #define AGENT_UNWIND_FREE_RANGES_H
@@ -21,14 +22,13 @@ struct free_ranges {
 
 enum { FREE_RANGES_NONE = -1 };
 
-/* All of 0..size-1 is free. */
+/* The numbers 0..size-1 are free. */
 void free_ranges_init(struct free_ranges *ranges, uint32_t size);
 void free_ranges_fini(struct free_ranges *ranges);
 
-/* The start of size > 0 numbers that are taken now; FREE_RANGES_NONE when there are not so many in
- * a row. */
+/* Allocates size > 0 consecutive numbers and returns the first; FREE_RANGES_NONE: no room. */
 int64_t free_ranges_take(struct free_ranges *ranges, uint32_t size);
-/* What was taken, or a part of it. */
+/* Frees an allocated range or a part of one. */
 void free_ranges_give(struct free_ranges *ranges, uint32_t start, uint32_t size);
 
 #endif

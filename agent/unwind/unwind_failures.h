@@ -1,7 +1,7 @@
 /*
- * stop_places: in which binaries walks ended before the root of their stack, and why: tells a
- * fault of the unwinder from programs that are like that. Bounded; what does not fit is counted as
- * "elsewhere". Threads: one.
+ * unwind_failures: in which binaries stacks ended before their root, and why. It distinguishes a
+ * fault of the unwinder from programs whose stacks cannot be unwound. Bounded: what does not fit is
+ * counted as "elsewhere". Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_FAILURES_H
 #define AGENT_UNWIND_UNWIND_FAILURES_H
@@ -14,7 +14,7 @@ struct unwind_failures;
 struct unwind_failures *unwind_failures_create(void);
 void unwind_failures_destroy(struct unwind_failures *places); /* NULL is a no-op */
 
-/* path of the binary, or a word for what is none. */
+/* path: of the binary, or a description of code without one. */
 void unwind_failures_add(struct unwind_failures *places, enum unwind_stop stop, const char *path);
 
 /* "12 frame-pointer /lib/ld.so, 3 register /bin/x": the most frequent, at most limit. */

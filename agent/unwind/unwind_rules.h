@@ -1,14 +1,16 @@
 /*
- * unwind_rules: the rules that the walker sees, each once, however many tables use it.
+ * unwind_rules: the rules that the unwinder reads. Each is stored once, with the number of tables
+ * that use it.
  *
- * A use is taken for each table that has the rule. When the last one is given back the rule's
- * place is free for another: whoever gives it back has waited until no walk reads it any more
- * (unwind_maps.h). What walks remember are the rules themselves and never their places, so that
- * a place that has another rule by now misleads nobody. No table may bring more new rules than an
- * eighth of what is free, and once half is taken no owner (fair_quota.h) may have brought more than
- * that since, so that one user's strange files leave room for all others: of a Debian system no
- * file has more than 585, and all files together have 5,270. A rule is its first bringer's as long
- * as any table has it. Threads: one.
+ * When the last use of a rule is released, its place is reused. The caller has waited by then until
+ * no unwinder reads the place (unwind_maps.h). The unwinder remembers rules rather than places, so
+ * a reused place misleads nothing.
+ *
+ * Limits: a table may add rules for an eighth of the free records. Once half is used, this also
+ * limits what one owner (fair_quota.h) has added since then, so that the files of one user leave
+ * room for others. On a Debian system no file has more than 585 rules, and all files together have
+ * 5,270. A rule counts for the owner who first added it, as long as any table uses it. Threads:
+ * one.
  */
 #ifndef AGENT_UNWIND_UNWIND_RULES_H
 #define AGENT_UNWIND_UNWIND_RULES_H
