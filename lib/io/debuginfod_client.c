@@ -30,7 +30,7 @@ enum {
     MAX_AUTH_BYTES = 8192,
 };
 
-/* One question under way, and those who wait for its answer. */
+/* A running request, and the callers that wait for its result. */
 struct flight {
     char *key;
     struct flight *next;
@@ -43,7 +43,7 @@ struct flight {
 
 struct debuginfod_client {
     struct debuginfod_client_settings settings;
-    struct arena *arena; /* of the settings' texts */
+    struct arena *arena; /* for the texts of the settings */
     struct debuginfod_hosts *hosts;
     pthread_mutex_t lock;
     pthread_cond_t landed;
@@ -99,9 +99,9 @@ void debuginfod_client_destroy(struct debuginfod_client *client)
     mem_free(client);
 }
 
-/* ---- what may be asked ---- */
+/* ---- validation ---- */
 
-/* RFC 9110: a token, and none of those that say how the request is framed or whose it is. */
+/* RFC 9110: a token, and none of the fields that determine the framing or the host of a request. */
 static bool is_field_name(const char *name, size_t size)
 {
     static const char *const reserved[] = {
@@ -185,9 +185,9 @@ static const char *make_path(struct arena *arena, const struct debuginfod_reques
 
 /* ---- one server ---- */
 
-static enum err_code rest(const struct debuginfod_client *client,
-                          const struct debuginfod_request *request, unsigned try_number,
-                          struct err *err)
+static enum err_code pause_before_retry(const struct debuginfod_client *client,
+                                        const struct debuginfod_request *request,
+                                        unsigned try_number, struct err *err)
 {
     uint32_t chance;
     digest_random(&chance, sizeof(chance));
@@ -202,10 +202,10 @@ static enum err_code rest(const struct debuginfod_client *client,
     return ERR_NONE;
 }
 
-/* One try, as a visit to the host. */
-static enum err_code visit(struct debuginfod_client *client, const char *host_name,
-                           const struct debuginfod_transfer *transfer, struct arena *arena,
-                           struct debuginfod_try *ret_try, struct err *err)
+/* One attempt, counted as a visit to the host. */
+static enum err_code visit_host(struct debuginfod_client *client, const char *host_name,
+                                const struct debuginfod_transfer *transfer, struct arena *arena,
+                                struct debuginfod_try *ret_try, struct err *err)
 {
     struct debuginfod_host *host;
     enum err_code code =
@@ -251,31 +251,31 @@ static enum err_code ask_server(struct debuginfod_client *client,
     };
     const char *host_name = arena_printf(arena, "%s:%s", url.host, url.port);
     for (unsigned try_number = 1; !code; try_number++) {
-        code = visit(client, host_name, &transfer, arena, ret_try, err);
+        code = visit_host(client, host_name, &transfer, arena, ret_try, err);
         if (code || !ret_try->may_help || try_number == DEBUGINFOD_TRIES ||
             clock_monotonic_ns() >= transfer.deadline_ns)
             break;
-        code = rest(client, request, try_number + 1, err);
+        code = pause_before_retry(client, request, try_number + 1, err);
     }
     return code;
 }
 
 /* ---- all servers ---- */
 
-/* What says more about why there is no file. */
-static int weight(enum debuginfod_outcome outcome)
+/* Ranks outcomes by how much they explain the missing file. */
+static int outcome_rank(enum debuginfod_outcome outcome)
 {
     return outcome == DEBUGINFOD_UNREACHABLE ? 2 : outcome == DEBUGINFOD_REFUSED ? 1 : 0;
 }
 
-static void note(struct debuginfod_response *answer, const struct debuginfod_try *did,
-                 size_t upstream)
+static void keep_best_outcome(struct debuginfod_response *answer, const struct debuginfod_try *did,
+                              size_t upstream)
 {
     bool is_first = answer->reason[0] == '\0';
     if (did->retry_after_s > answer->retry_after_s)
         answer->retry_after_s = did->retry_after_s;
     if (did->outcome == DEBUGINFOD_FOUND || is_first ||
-        weight(did->outcome) > weight(answer->outcome)) {
+        outcome_rank(did->outcome) > outcome_rank(answer->outcome)) {
         answer->outcome = did->outcome;
         answer->upstream = upstream;
         snprintf(answer->reason, sizeof(answer->reason), "%s", did->reason ? did->reason : "");
@@ -308,7 +308,7 @@ static enum err_code fetch(struct debuginfod_client *client,
         code = ask_server(client, request, &request->upstreams[i], fd, arena, &did, err);
         if (code)
             return code;
-        note(answer, &did, i);
+        keep_best_outcome(answer, &did, i);
         answer->bytes = did.bytes;
     }
     settle(answer, request->upstream_count);
@@ -319,9 +319,10 @@ static enum err_code fetch(struct debuginfod_client *client,
     return code;
 }
 
-/* ---- one question for all who have it ---- */
+/* ---- one request for all callers ---- */
 
-/* All that decides what comes, also who asks: another's header may not open this file. */
+/* Everything that determines the result, including the authorization header: another caller's
+ * may not have access. */
 static char *make_key(struct arena *arena, const struct debuginfod_request *request)
 {
     char *key = arena_printf(arena, "%s %llu", make_path(arena, request),
@@ -348,8 +349,8 @@ static void take_out(struct debuginfod_client *client, struct flight *flight)
     *at = flight->next;
 }
 
-/* With the lock held. */
-static void leave(struct flight *flight)
+/* The caller holds the lock. */
+static void release_flight(struct flight *flight)
 {
     if (--flight->user_count > 0)
         return;
@@ -381,7 +382,7 @@ static void lead(struct debuginfod_client *client, struct flight *flight,
     struct err err = {0};
     enum err_code code = fetch(client, request, &answer, &err);
     pthread_mutex_lock(&client->lock);
-    take_out(client, flight); /* who comes later asks anew */
+    take_out(client, flight); /* later callers start a new request */
     flight->code = code;
     flight->err = err;
     flight->answer = answer;
@@ -390,7 +391,7 @@ static void lead(struct debuginfod_client *client, struct flight *flight,
     pthread_mutex_unlock(&client->lock);
 }
 
-/* With the lock held; false when the request's owner wants no more. */
+/* The caller holds the lock. Returns false when the request was cancelled. */
 static bool wait_for(struct debuginfod_client *client, const struct flight *flight,
                      const struct debuginfod_request *request)
 {
@@ -407,10 +408,10 @@ static bool wait_for(struct debuginfod_client *client, const struct flight *flig
     return may_go_on;
 }
 
-/* Joins who asks the same, or asks. */
-static enum err_code fly(struct debuginfod_client *client, const char *key,
-                         const struct debuginfod_request *request, bool *ret_was_leader,
-                         struct debuginfod_response *ret_answer, struct err *err)
+/* Joins an equal running request, or sends one. */
+static enum err_code fetch_shared(struct debuginfod_client *client, const char *key,
+                                  const struct debuginfod_request *request, bool *ret_was_leader,
+                                  struct debuginfod_response *ret_answer, struct err *err)
 {
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&client->lock);
@@ -428,11 +429,11 @@ static enum err_code fly(struct debuginfod_client *client, const char *key,
         pthread_mutex_lock(&client->lock);
     } else if (!wait_for(client, flight, request)) {
         code = err_set(err, ERR_CANCELLED, "nobody waits for debug files any more");
-        *ret_was_leader = true; /* as for its own end */
+        *ret_was_leader = true; /* also when it fails itself */
     }
     if (!code)
         code = copy_answer(flight, ret_answer, err);
-    leave(flight);
+    release_flight(flight);
     pthread_mutex_unlock(&client->lock);
     return code;
 }
@@ -458,7 +459,8 @@ enum err_code debuginfod_fetch(struct debuginfod_client *client,
     }
     const char *key = make_key(arena, request);
     do {
-        code = fly(client, key, request, &was_leader, ret_answer, err);
-    } while (code == ERR_CANCELLED && !was_leader); /* the one who asked gave up, not this one */
+        code = fetch_shared(client, key, request, &was_leader, ret_answer, err);
+        /* the thread that sent the request was cancelled, not this one */
+    } while (code == ERR_CANCELLED && !was_leader);
     return code;
 }

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-/* Of which at most so many are remembered: strangers choose their names. */
+/* The number of hosts is limited, because users choose their names. */
 enum { HOSTS_MAX = 256, WAIT_MS = 500 };
 
 struct debuginfod_host {
-    char *name; /* NULL: a free place */
+    char *name; /* NULL: a free slot */
     int visitor_count;
     int64_t last_ns;
     struct debuginfod_breaker breaker;
@@ -47,9 +47,9 @@ void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts)
     mem_free(hosts);
 }
 
-/* Its place, else one for it: a free one, or of the host that nobody asked for longest. NULL when
- * all are being asked. */
-static struct debuginfod_host *find(struct debuginfod_hosts *hosts, const char *name)
+/* The slot of the host, else a free one, or that of the least recently used host without running
+ * requests. NULL if all are in use. */
+static struct debuginfod_host *find_slot(struct debuginfod_hosts *hosts, const char *name)
 {
     struct debuginfod_host *place = NULL;
     for (size_t i = 0; i < HOSTS_MAX; i++) {
@@ -75,10 +75,10 @@ static void wait_a_little(struct debuginfod_hosts *hosts)
     pthread_cond_timedwait(&hosts->left, &hosts->lock, &until);
 }
 
-static enum err_code enter(struct debuginfod_hosts *hosts, const char *name,
-                           struct debuginfod_host **ret_host, struct err *err)
+static enum err_code try_enter(struct debuginfod_hosts *hosts, const char *name,
+                               struct debuginfod_host **ret_host, struct err *err)
 {
-    struct debuginfod_host *host = find(hosts, name);
+    struct debuginfod_host *host = find_slot(hosts, name);
     *ret_host = NULL;
     if (!host || host->visitor_count >= DEBUGINFOD_AT_ONCE)
         return ERR_NONE;
@@ -97,7 +97,7 @@ enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, const char 
     enum err_code code;
     for (;;) {
         pthread_mutex_lock(&hosts->lock);
-        code = enter(hosts, name, ret_host, err);
+        code = try_enter(hosts, name, ret_host, err);
         if (!code && !*ret_host)
             wait_a_little(hosts);
         pthread_mutex_unlock(&hosts->lock);

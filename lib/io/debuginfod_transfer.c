@@ -13,18 +13,18 @@
 
 enum { MAX_REDIRECTS = 3, MAX_PAGE_BYTES = 64 << 10, MAX_AUTH_NAME_BYTES = 64 };
 
-/* Why a request was stopped by one of its callbacks. */
+/* The reason why a callback stopped a request. */
 enum stop { STOP_NONE, STOP_CANCELLED, STOP_NO_HEADER, STOP_SLOW, STOP_TOO_LARGE };
 
-/* One request of a try: a redirect is the next one. */
+/* One request of an attempt; each redirect is a further step. */
 struct step {
     const struct debuginfod_transfer *transfer;
     struct arena *arena;
     const struct http_url *url;
-    bool is_allowed; /* any address */
+    bool is_allowed; /* at any address */
     enum stop stop;
     int64_t start_ns;
-    int64_t asked_ns; /* may_go_on, last */
+    int64_t asked_ns; /* when may_go_on was last called */
     int64_t window_ns;
     uint64_t window_received;
     uint64_t received;
@@ -48,7 +48,8 @@ bool debuginfod_is_allowed(const struct debuginfod_client_settings *settings,
     return false;
 }
 
-/* Of a host written as an address; names are looked up when the connection is made. */
+/* Whether a host that is a literal address is not public; names are checked when the connection
+ * is made. */
 static bool is_closed_literal(const char *host)
 {
     struct sockaddr_in in = {.sin_family = AF_INET};
@@ -77,7 +78,7 @@ enum err_code debuginfod_check_url(const struct debuginfod_client_settings *sett
     return ERR_NONE;
 }
 
-/* ---- while a request is under way ---- */
+/* ---- callbacks of a running request ---- */
 
 static bool may_connect(void *context, const struct sockaddr *address)
 {
@@ -101,7 +102,7 @@ static bool on_head(void *context, const struct http_client_response *answer,
     *max_response_bytes =
         answer->status == 200 ? step->transfer->request->max_bytes : MAX_PAGE_BYTES;
     struct span size = http_client_response_field(answer, "X-DEBUGINFOD-SIZE");
-    /* Of a section, older servers announce the size of the file that it is in. */
+    /* For a section, older servers announce the size of the file that contains it. */
     if (answer->status != 200 || step->transfer->request->kind == DEBUGINFOD_SECTION ||
         !span_parse_u64(size, &step->announced))
         return true;
@@ -143,15 +144,15 @@ static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint6
     return !is_too_slow(step, now_ns) || stop(step, STOP_SLOW);
 }
 
-/* ---- what came of it ---- */
+/* ---- outcomes ---- */
 
-static enum err_code refuse(struct debuginfod_try *ret_try, char *reason)
+static enum err_code set_refused(struct debuginfod_try *ret_try, char *reason)
 {
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_REFUSED, .reason = reason};
     return ERR_NONE;
 }
 
-static enum err_code fail(struct debuginfod_try *ret_try, bool may_help, char *reason)
+static enum err_code set_unreachable(struct debuginfod_try *ret_try, bool may_help, char *reason)
 {
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_UNREACHABLE,
                                        .is_failure = true,
@@ -170,19 +171,21 @@ static enum err_code judge_stop(const struct step *step, struct debuginfod_try *
     case STOP_CANCELLED:
         break;
     case STOP_NO_HEADER:
-        return fail(ret_try, true,
-                    arena_printf(step->arena, "%s does not answer within %d s", host,
-                                 (settings->connect_ms + settings->first_byte_ms) / 1000));
+        return set_unreachable(
+            ret_try, true,
+            arena_printf(step->arena, "%s does not answer within %d s", host,
+                         (settings->connect_ms + settings->first_byte_ms) / 1000));
     case STOP_SLOW:
-        return fail(ret_try, false,
-                    arena_printf(step->arena, "%s sends less than %d bytes in %d s", host,
-                                 settings->window_bytes, settings->window_ms / 1000));
+        return set_unreachable(ret_try, false,
+                               arena_printf(step->arena, "%s sends less than %d bytes in %d s",
+                                            host, settings->window_bytes,
+                                            settings->window_ms / 1000));
     case STOP_TOO_LARGE:
-        return refuse(ret_try,
-                      arena_printf(step->arena,
-                                   "%s has a file of %" PRIu64 " bytes; at most %" PRIu64
-                                   " bytes are fetched",
-                                   host, step->announced, step->transfer->request->max_bytes));
+        return set_refused(ret_try,
+                           arena_printf(step->arena,
+                                        "%s has a file of %" PRIu64 " bytes; at most %" PRIu64
+                                        " bytes are fetched",
+                                        host, step->announced, step->transfer->request->max_bytes));
     }
     return err_set(err, ERR_CANCELLED, "nobody waits for %s any more", host);
 }
@@ -194,14 +197,14 @@ static enum err_code judge_failure(const struct step *step, enum err_code code, 
     if (step->stop != STOP_NONE)
         return judge_stop(step, ret_try, err);
     if (code == ERR_TOO_LARGE && step->has_announced)
-        return refuse(ret_try,
-                      arena_printf(step->arena,
-                                   "%s sends more than the %" PRIu64 " bytes that it announced",
-                                   step->url->host, step->announced));
+        return set_refused(ret_try, arena_printf(step->arena,
+                                                 "%s sends more than the %" PRIu64
+                                                 " bytes that it announced",
+                                                 step->url->host, step->announced));
     if (code == ERR_TOO_LARGE || code == ERR_FORBIDDEN || code == ERR_INVALID)
-        return refuse(ret_try, reason);
+        return set_refused(ret_try, reason);
     if (code == ERR_NETWORK || code == ERR_TIMEOUT || code == ERR_UNAUTHENTICATED)
-        return fail(ret_try, code != ERR_UNAUTHENTICATED, reason);
+        return set_unreachable(ret_try, code != ERR_UNAUTHENTICATED, reason);
     return code;
 }
 
@@ -216,11 +219,12 @@ static enum err_code judge_file(const struct step *step, const struct http_clien
 {
     const char *host = step->url->host;
     if (step->has_announced && step->announced != answer->answer_bytes)
-        return fail(ret_try, true,
-                    arena_printf(step->arena, "%s sent %" PRIu64 " of %" PRIu64 " bytes", host,
-                                 answer->answer_bytes, step->announced));
+        return set_unreachable(ret_try, true,
+                               arena_printf(step->arena, "%s sent %" PRIu64 " of %" PRIu64 " bytes",
+                                            host, answer->answer_bytes, step->announced));
     if (step->transfer->request->kind != DEBUGINFOD_SECTION && !is_elf(step->transfer->fd))
-        return refuse(ret_try, arena_printf(step->arena, "%s sent what is not an ELF file", host));
+        return set_refused(ret_try,
+                           arena_printf(step->arena, "%s sent what is not an ELF file", host));
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_FOUND, .bytes = answer->answer_bytes};
     return ERR_NONE;
 }
@@ -234,24 +238,24 @@ static enum err_code judge_status(const struct step *step,
     if (status == 200)
         return judge_file(step, answer, ret_try);
     if (status == 429 || status == 408 || status >= 500) {
-        fail(ret_try, status != 429 && answer->retry_after_s == 0, reason);
+        set_unreachable(ret_try, status != 429 && answer->retry_after_s == 0, reason);
         ret_try->is_failure = status != 429;
         ret_try->retry_after_s = answer->retry_after_s;
         return ERR_NONE;
     }
     if (status == 401 || status == 403)
-        return refuse(ret_try, arena_printf(step->arena,
-                                            "%s answers %d: it wants another header of who asks",
-                                            step->url->host, status));
+        return set_refused(
+            ret_try, arena_printf(step->arena, "%s answers %d: it wants another header of who asks",
+                                  step->url->host, status));
     if (status < 400)
-        return refuse(ret_try, reason);
+        return set_refused(ret_try, reason);
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_ABSENT, .reason = reason};
     return ERR_NONE;
 }
 
 /* ---- one request ---- */
 
-/* "Name: value" in two; checked when the upstream was set. */
+/* Splits "Name: value"; it was validated when the upstream was set. */
 static size_t make_fields(const struct step *step, const struct http_url *first,
                           struct http_client_field fields[1])
 {
@@ -264,8 +268,8 @@ static size_t make_fields(const struct step *step, const struct http_url *first,
     return 1;
 }
 
-static enum err_code ask(struct step *step, const struct http_url *first,
-                         struct http_client_response *answer, struct err *err)
+static enum err_code send_request(struct step *step, const struct http_url *first,
+                                  struct http_client_response *answer, struct err *err)
 {
     const struct debuginfod_client_settings *settings = step->transfer->settings;
     const struct http_client_settings client_settings = {
@@ -299,9 +303,9 @@ static bool is_redirect(int status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* Where the answer leads; false and what came of the try when nobody goes there. */
-static bool follow(const struct step *step, const struct http_client_response *answer,
-                   struct http_url *ret_next, struct debuginfod_try *ret_try)
+/* Resolves a redirect; if it is not allowed, returns false and the outcome. */
+static bool resolve_redirect(const struct step *step, const struct http_client_response *answer,
+                             struct http_url *ret_next, struct debuginfod_try *ret_try)
 {
     struct err err;
     struct span location = http_client_response_field(answer, "Location");
@@ -312,12 +316,12 @@ static bool follow(const struct step *step, const struct http_client_response *a
     if (!code)
         code = debuginfod_check_url(step->transfer->settings, ret_next, &err);
     if (code)
-        refuse(ret_try, arena_printf(step->arena, "%s leads to where it may not: %s",
-                                     step->url->host, err.message));
+        set_refused(ret_try, arena_printf(step->arena, "%s leads to where it may not: %s",
+                                          step->url->host, err.message));
     return !code;
 }
 
-/* *ret_is_done is false when *url is now the next one to ask. */
+/* Sends one request. *ret_is_done is false when *url is now the next URL. */
 static enum err_code take_step(const struct debuginfod_transfer *transfer, struct arena *arena,
                                const struct http_url *first, struct http_url *url, bool may_follow,
                                bool *ret_is_done, struct debuginfod_try *ret_try, struct err *err)
@@ -332,17 +336,17 @@ static enum err_code take_step(const struct debuginfod_transfer *transfer, struc
     struct http_client_response answer;
     http_client_response_init(&answer);
     *ret_is_done = true;
-    enum err_code code = ask(&step, first, &answer, err);
+    enum err_code code = send_request(&step, first, &answer, err);
     if (code == ERR_TOO_LARGE && answer.status >= 400)
-        code = ERR_NONE; /* what its page says is not read anyway */
+        code = ERR_NONE; /* the body of a redirect is not read */
     if (code)
         code = judge_failure(&step, code, err, ret_try);
     else if (!is_redirect(answer.status))
         code = judge_status(&step, &answer, ret_try);
     else if (!may_follow)
-        refuse(ret_try,
-               arena_printf(arena, "%s leads on more than %d times", first->host, MAX_REDIRECTS));
-    else if (follow(&step, &answer, &next, ret_try)) {
+        set_refused(ret_try, arena_printf(arena, "%s leads on more than %d times", first->host,
+                                          MAX_REDIRECTS));
+    else if (resolve_redirect(&step, &answer, &next, ret_try)) {
         *url = next;
         *ret_is_done = false;
     }
@@ -359,7 +363,7 @@ enum err_code debuginfod_transfer_try(const struct debuginfod_transfer *transfer
     if (!code)
         code = debuginfod_check_url(transfer->settings, &first, err);
     if (code)
-        return refuse(ret_try, arena_strdup(arena, err->message));
+        return set_refused(ret_try, arena_strdup(arena, err->message));
     if (ftruncate(transfer->fd, 0) || lseek(transfer->fd, 0, SEEK_SET) < 0)
         return err_set_errno(err, ERR_IO, "emptying the temporary file");
     url = first;

@@ -14,10 +14,11 @@ enum {
     DEFAULT_CONNECT_TIMEOUT_MS = 15000,
     DEFAULT_STALL_TIMEOUT_S = 60,
     MAX_RETRY_AFTER_S = 86400,
-    MAX_FIELD_BYTES = 256 << 10, /* all header lines of one answer */
+    MAX_FIELD_BYTES = 256 << 10, /* all header lines of one response */
     PROGRESS_MS = 100,
-    SLOW_AFTER_MS = 2000,       /* see min_bytes_per_s */
-    MAX_HEADER_BYTES = 1 << 20, /* with those of interim and redirecting answers before it */
+    SLOW_AFTER_MS = 2000, /* see min_bytes_per_s */
+    /* including those of interim and redirecting responses before it */
+    MAX_HEADER_BYTES = 1 << 20,
     DEFAULT_ANSWER_BYTES = 64 << 20,
     MAX_CA_BYTES = 16 << 20, /* a system's bundle has 200 to 300 KB */
     CA_PIECE_BYTES = 64 << 10,
@@ -25,7 +26,7 @@ enum {
 
 struct http_client {
     CURL *curl;
-    CURLM *multi; /* of that handle alone; keeps its connections */
+    CURLM *multi; /* only for that handle; keeps its connections */
     struct http_client_settings settings;
     char *ca_file;
     struct buf cas; /* with keeps_system_cas: the system's bundle and ca_file */
@@ -33,23 +34,23 @@ struct http_client {
     char *proxy;
 };
 
-/* In between, the peer works on the request. */
+/* Between the phases, the peer processes the request. */
 enum phase { PHASE_NONE, PHASE_SENDING, PHASE_RECEIVING };
 
-/* One request under way; what the callbacks share. */
+/* The state of a running request, shared by the callbacks. */
 struct transfer {
     CURL *curl;
     const struct http_client *client;
     const struct http_client_request *request;
     struct http_client_response *answer;
-    uint64_t read_at; /* within the request's body */
+    uint64_t read_at; /* position in the request's body */
     uint64_t max_response_bytes;
     int file_errno; /* of reading the body or writing response_fd */
     size_t header_bytes;
     bool is_too_large;
     bool has_long_header;
-    bool was_told;    /* of the header, to request->head */
-    bool was_stopped; /* by request->head */
+    bool has_called_head; /* request->head was called */
+    bool was_stopped;     /* by request->head */
     bool was_refused;
     enum phase phase;
     int64_t phase_ns; /* when it began; monotonic */
@@ -106,7 +107,7 @@ static void start_curl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* False with errno when the file cannot be read. */
+/* Appends a file; returns false and sets errno when it cannot be read. */
 static bool append_file(struct buf *buf, const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -143,8 +144,8 @@ enum err_code http_client_join_cas(const char *system_file, const char *ca_file,
     return ERR_NONE;
 }
 
-/* libcurl takes one bundle: CURLOPT_CAINFO would replace the system's, which is all that the system
- * has where its CAs are in no folder. */
+/* Joins the system's bundle and ca_file, because libcurl takes one bundle: CURLOPT_CAINFO would
+ * replace the system's, which may be its only source of CAs. */
 static enum err_code join_system_cas(struct http_client *client, struct err *err)
 {
     char *system_file = NULL;
@@ -214,7 +215,7 @@ static size_t on_read(char *room, size_t size, size_t count, void *context)
     }
     ssize_t taken =
         pread(request->body_fd, room, wanted, (off_t)(request->body_offset + transfer->read_at));
-    if (taken <= 0) { /* a file that became shorter would otherwise hang the request */
+    if (taken <= 0) { /* a file that was truncated would otherwise hang the request */
         transfer->file_errno = taken < 0 ? errno : ENODATA;
         return CURL_READFUNC_ABORT;
     }
@@ -267,15 +268,15 @@ static size_t on_write(char *data, size_t size, size_t count, void *context)
     return 0;
 }
 
-/* Asks who sends what it thinks of the header, which is whole now. */
-static bool may_go_on(struct transfer *transfer)
+/* Calls request->head once the header is complete. */
+static bool call_head(struct transfer *transfer)
 {
     const struct http_client_request *request = transfer->request;
     long status = 0;
     curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (!request->head || status < 200 || transfer->was_told)
+    if (!request->head || status < 200 || transfer->has_called_head)
         return true;
-    transfer->was_told = true; /* what follows a chunked body is no header */
+    transfer->has_called_head = true; /* trailers after a chunked body are not a header */
     transfer->answer->status = (int)status;
     transfer->was_stopped =
         !request->head(request->head_context, transfer->answer, &transfer->max_response_bytes);
@@ -288,14 +289,14 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     struct buf *fields = &transfer->answer->fields;
     struct span line = span_of(data, size * count);
     if (span_starts_with(line, "HTTP/"))
-        buf_clear(fields); /* an interim or redirecting answer came before */
+        buf_clear(fields); /* an interim or redirecting response preceded */
     else
         buf_append_span(fields, line);
     transfer->header_bytes += line.size;
     transfer->has_long_header = buf_failed(fields) || transfer->header_bytes > MAX_HEADER_BYTES;
     if (transfer->has_long_header)
         return 0;
-    return span_trim(line).size > 0 || may_go_on(transfer) ? line.size : 0;
+    return span_trim(line).size > 0 || call_head(transfer) ? line.size : 0;
 }
 
 /* For a request with a body, libcurl reports the time at which it sent the first byte as the time
@@ -317,8 +318,8 @@ static enum phase find_phase(const struct transfer *transfer, uint64_t sent, uin
     return connected_us > 0 && sent < transfer->request->body_bytes ? PHASE_SENDING : PHASE_NONE;
 }
 
-/* libcurl's own limit of speed takes one byte in a second for a transfer that moves, and does not
- * count the header of the answer. */
+/* libcurl's own speed limit accepts one byte per second as progress, and does not count the
+ * response's header. */
 static bool is_too_slow(struct transfer *transfer, uint64_t sent, uint64_t received)
 {
     const uint64_t min_bytes_per_s = transfer->request->min_bytes_per_s;
@@ -388,7 +389,7 @@ static enum err_code make_field_list(const struct http_client_request *request,
         buf_clear(&line);
         if (!field->value)
             buf_printf(&line, "%s:", field->name);
-        /* libcurl writes "Name;" as a field without value; "Name:" would suppress it. */
+        /* libcurl writes "Name;" as a field without value; "Name:" would suppress the field. */
         else
             buf_printf(&line, field->value[0] ? "%s: %s" : "%s;%s", field->name, field->value);
         buf_append_byte(&line, 0);
@@ -420,7 +421,7 @@ static void set_body(CURL *curl, const struct http_client_request *request,
     }
 }
 
-/* A TLS library that takes no bundle from memory takes the file, and the system's folder. */
+/* If the TLS library accepts no bundle from memory, it gets the file and the system's directory. */
 static void set_cas(CURL *curl, const struct http_client *client)
 {
     struct curl_blob blob = {
@@ -457,7 +458,8 @@ static void set_policy(CURL *curl, const struct http_client *client)
         set_cas(curl, client);
 }
 
-/* "https://host:port" of a URL for messages: paths and user information may hold secrets. */
+/* Appends "https://host:port" of a URL for messages: paths and user information may contain
+ * secrets. */
 static void append_origin(struct buf *text, const char *url)
 {
     CURLU *parts = curl_url();
@@ -527,7 +529,7 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
     }
 }
 
-/* Status, Retry-After and whether anything went out, as far as libcurl knows. */
+/* Reads status, Retry-After and whether anything was sent from libcurl. */
 static void read_outcome(CURL *curl, struct http_client_response *answer)
 {
     long status = 0, request_size = 0;
@@ -592,14 +594,14 @@ enum err_code http_client_send(struct http_client *client,
     answer->answer_bytes = 0;
     buf_clear(&answer->fields);
     buf_clear(&answer->body);
-    answer->body.max_size = (size_t)transfer.max_response_bytes + 1; /* 1: the NUL behind it */
+    answer->body.max_size = (size_t)transfer.max_response_bytes + 1; /* 1: the NUL after it */
 
     struct curl_slist *fields = NULL;
     enum err_code code = make_field_list(request, &fields, err);
     if (code)
         return code;
     char detail[CURL_ERROR_SIZE] = "";
-    curl_easy_reset(curl); /* options only: the connection stays open */
+    curl_easy_reset(curl); /* resets options only; the connection stays open */
     set_policy(curl, client);
     set_body(curl, &sized, &transfer);
     curl_easy_setopt(curl, CURLOPT_URL, request->url);

@@ -26,13 +26,13 @@ enum {
 
 struct folder_store {
     struct object_store base;
-    int fd;           /* of the folder */
+    int fd;           /* of the directory */
     int temporary_fd; /* of .tmp in it */
     atomic_uint next_number;
-    /* Inodes of folders whose names are known to be synced, each at its number modulo the size. */
+    /* Inodes of directories whose names are synced, each at its number modulo the size. */
     atomic_ullong durable_folders[DURABLE_SLOTS];
-    pthread_mutex_t direct_mutex; /* guards the piece */
-    uint8_t *direct_memory;       /* of the piece; made with the first use */
+    pthread_mutex_t direct_mutex; /* guards direct_memory */
+    uint8_t *direct_memory;       /* a buffer for direct I/O; allocated at first use */
     bool has_reader;              /* objects are opened as another user */
     uid_t reader_uid;
     gid_t reader_gid;
@@ -67,8 +67,8 @@ static enum err_code open_folder(int directory_fd, const char *name, int *ret_fd
 }
 
 /*
- * Opens the folder name, creating it if need be, and makes sure that its name is durable: another
- * thread may have created it a moment ago and not have synced it yet.
+ * Opens the directory name, creating it if necessary, and makes its name durable: another thread
+ * may have just created it without syncing it yet.
  */
 static enum err_code open_durable_folder(struct folder_store *store, int directory_fd,
                                          const char *name, int *ret_fd, struct err *err)
@@ -79,7 +79,7 @@ static enum err_code open_durable_folder(struct folder_store *store, int directo
     fd_auto fd = -1;
     enum err_code code = open_folder(directory_fd, name, &fd, err);
     if (code) {
-        err->is_unreadable = false; /* nothing is read of it */
+        err->is_unreadable = false; /* nothing was read from it */
         return code;
     }
     if (fstat(fd, &status) != 0)
@@ -96,7 +96,8 @@ static enum err_code open_durable_folder(struct folder_store *store, int directo
 }
 
 /*
- * The folder that holds key's last part, and that part. Handles: ERR_NOT_FOUND unless create.
+ * Opens the directory that contains the last part of key, and returns that part. Handles:
+ * ERR_NOT_FOUND unless create.
  */
 static enum err_code open_parent(struct folder_store *store, const char *key, bool create,
                                  int *ret_fd, const char **ret_name, struct err *err)
@@ -157,7 +158,8 @@ static void folder_writer_abort(struct object_writer *base)
     mem_free(writer);
 }
 
-/* Moves the finished file to its name. Keys are never reused, so nobody races for the same one. */
+/* Moves the finished file to its name. Keys are never reused, so two threads never use the same
+ * name. */
 static enum err_code publish(struct folder_writer *writer, struct err *err)
 {
     struct folder_store *store = folder_of(writer->base.store);
@@ -198,7 +200,7 @@ static enum err_code folder_writer_commit(struct object_writer *base, struct err
     return ERR_NONE;
 }
 
-/* ---- past the page cache ---- */
+/* ---- direct I/O ---- */
 
 static bool set_direct(int fd, bool is_direct)
 {
@@ -214,8 +216,8 @@ static uint8_t *get_piece(struct folder_store *store)
     return (uint8_t *)(start - start % DIRECT_ALIGNMENT);
 }
 
-/* Writes what fills pages, as far as the file system takes it; *ret_written: how many bytes. What
- * does not begin with a page goes through a piece that does. */
+/* Writes whole pages with direct I/O, as far as the file system supports it; *ret_written is the
+ * number of bytes. Data that is not aligned is copied through an aligned buffer. */
 static int write_pages(struct folder_store *store, int fd, struct span bytes, size_t *ret_written)
 {
     uint8_t *piece = (uintptr_t)bytes.data % DIRECT_ALIGNMENT ? get_piece(store) : NULL;
@@ -231,7 +233,7 @@ static int write_pages(struct folder_store *store, int fd, struct span bytes, si
             return -1;
         written += count > 0 ? (size_t)count : 0;
         if (count != (ssize_t)size)
-            break; /* not for this file system, or it is aligned no more */
+            break; /* not supported by this file system, or no longer aligned */
     }
     *ret_written = written;
     return 0;
@@ -247,7 +249,7 @@ static enum err_code write_whole(struct folder_store *store, const struct folder
                                  struct span bytes, struct err *err)
 {
     size_t written = 0;
-    /* One at a time; whoever comes meanwhile does not wait. */
+    /* One at a time; other threads use the page cache instead of waiting. */
     if (bytes.size >= DIRECT_MIN_BYTES && pthread_mutex_trylock(&store->direct_mutex) == 0) {
         int result = 0;
         if (set_direct(writer->fd, true)) {
@@ -278,9 +280,9 @@ static enum err_code folder_put(struct object_store *store, const char *key, str
     return folder_writer_commit(writer, err);
 }
 
-/* Linux keeps the ids for files per thread. Without those of root, a thread of root is subject to
+/* Linux keeps the filesystem ids per thread. Without root's ids, a thread of root is subject to
  * permissions like any other. */
-static void take_reader(const struct folder_store *store)
+static void assume_reader(const struct folder_store *store)
 {
     if (!store->has_reader)
         return;
@@ -329,15 +331,15 @@ static enum err_code folder_open(struct object_store *base, const char *key,
                                  const struct wait_limit *wait_limit, int *ret_fd,
                                  uint64_t *ret_size, struct err *err)
 {
-    (void)wait_limit; /* a disk answers at once, or not at all */
+    (void)wait_limit; /* a disk responds at once, or not at all */
     struct folder_store *store = folder_of(base);
-    take_reader(store);
+    assume_reader(store);
     const enum err_code code = open_object(store, key, ret_fd, ret_size, err);
     leave_reader(store);
     return code;
 }
 
-/* Appends the size bytes at offset; the object is known to have them. */
+/* Appends size bytes at offset; the object is known to have them. */
 static enum err_code read_at(int fd, const char *key, uint64_t offset, uint64_t size,
                              struct buf *buf, struct err *err)
 {
@@ -382,7 +384,8 @@ static enum err_code folder_read_range(struct object_store *store, const char *k
     return read_at(fd, key, offset, size, buf, err);
 }
 
-/* The page that is read is forgotten first: a disk that is gone still has what is in memory. */
+/* Evicts the page from the cache before reading it: a failed disk may still have pages in
+ * memory. */
 static enum err_code folder_probe(struct object_store *store, const char *key,
                                   const struct wait_limit *wait_limit, struct err *err)
 {
@@ -397,7 +400,7 @@ static enum err_code folder_probe(struct object_store *store, const char *key,
                                          : ERR_NONE;
 }
 
-/* Do both keys lie in the same folder? */
+/* Whether both keys are in the same directory. */
 static bool are_neighbours(const char *a, const char *b)
 {
     const char *a_name = strrchr(a, '/'), *b_name = strrchr(b, '/');
@@ -406,7 +409,7 @@ static bool are_neighbours(const char *a, const char *b)
     return a_name - a == b_name - b && memcmp(a, b, (size_t)(a_name - a)) == 0;
 }
 
-/* Deletes those of the first keys that lie in one folder, and says how many that were. */
+/* Deletes the leading keys that are in one directory, and returns their number. */
 static enum err_code delete_neighbours(struct folder_store *store, const char *const *keys,
                                        size_t count, size_t *ret_count, struct err *err)
 {
@@ -423,7 +426,8 @@ static enum err_code delete_neighbours(struct folder_store *store, const char *c
     *ret_count = done;
     if (code)
         return code == ERR_NOT_FOUND ? ERR_NONE : code;
-    /* Also when all were gone already: an earlier try may have ended before this sync. */
+    /* Also needed if all of them were absent: an earlier attempt may have ended before this
+     * sync. */
     if (os_fsync(parent_fd) != 0)
         return err_set_errno(err, ERR_IO, "cannot make the deletion of object %s durable", keys[0]);
     return ERR_NONE;
@@ -443,17 +447,17 @@ static enum err_code folder_delete_many(struct object_store *store, const char *
     return ERR_NONE;
 }
 
-/* A name in a folder whose path can be a key's. */
+/* Size of a name in a directory whose path can be a key. */
 enum { LISTED_BYTES = KEY_BYTES + NAME_MAX + 1 };
 
 struct listing {
     const char *prefix;
-    bool has_foreign; /* visit also names that no object can have */
+    bool has_foreign; /* also visit names that no object can have */
     object_visit *visit;
     void *context;
 };
 
-/* Could something below this key, or the key itself, start with the prefix? */
+/* Whether this key, or a key below it, can start with the prefix. */
 static bool may_match(const char *key, const char *prefix)
 {
     size_t key_bytes = strlen(key), prefix_bytes = strlen(prefix);
@@ -463,8 +467,8 @@ static bool may_match(const char *key, const char *prefix)
 static enum err_code list_folder(const struct listing *listing, int folder_fd, const char *path,
                                  int depth, struct err *err);
 
-/* As `ls -F` has it; "" of a regular file. */
-static const char *mark_of(mode_t mode)
+/* The mark of `ls -F`; "" for a regular file. */
+static const char *type_mark(mode_t mode)
 {
     return S_ISREG(mode)    ? ""
            : S_ISDIR(mode)  ? "/"
@@ -483,7 +487,7 @@ static enum err_code visit_entry(const struct listing *listing, const char *key,
         strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
         return ERR_NONE;
     const int64_t modified_ns = status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
-    snprintf(name, sizeof(name), "%s%s", key, mark_of(status->st_mode));
+    snprintf(name, sizeof(name), "%s%s", key, type_mark(status->st_mode));
     return listing->visit(listing->context, name, (uint64_t)status->st_size, modified_ns, err);
 }
 
@@ -503,16 +507,16 @@ static enum err_code list_entry(const struct listing *listing, int folder_fd, co
     return code ? code : list_folder(listing, inner_fd, key, depth + 1, err);
 }
 
-/* Names that begin with a dot are no objects'; those of the top folder are of unfinished writes. */
-static bool is_passed_over(const struct listing *listing, const char *name, int depth)
+/* Names that begin with a dot are not objects; those in the top directory are unfinished writes. */
+static bool is_skipped(const struct listing *listing, const char *name, int depth)
 {
     if (name[0] == '.')
         return depth == 0 || !listing->has_foreign || strcmp(name, ".") == 0 ||
                strcmp(name, "..") == 0;
-    return depth == 0 && strcmp(name, "lost+found") == 0; /* the top folder is a file system */
+    return depth == 0 && strcmp(name, "lost+found") == 0; /* the top directory is a file system */
 }
 
-/* Takes folder_fd over. */
+/* Lists a directory and closes folder_fd. */
 static enum err_code list_folder(const struct listing *listing, int folder_fd, const char *path,
                                  int depth, struct err *err)
 {
@@ -524,7 +528,7 @@ static enum err_code list_folder(const struct listing *listing, int folder_fd, c
     enum err_code code = ERR_NONE;
     for (struct dirent *entry; !code && (entry = readdir(folder));) {
         char key[LISTED_BYTES];
-        if (is_passed_over(listing, entry->d_name, depth))
+        if (is_skipped(listing, entry->d_name, depth))
             continue;
         int size = snprintf(key, sizeof(key), "%s%s%s", path, *path ? "/" : "", entry->d_name);
         if (size >= 0 && size < LISTED_BYTES)

@@ -12,16 +12,17 @@
 #include <unistd.h>
 
 enum {
-    SINGLE_PUT_MAX_BYTES = 64 << 20, /* above it in parts, each of which is repeated alone */
+    /* larger objects are sent in parts, each of which is retried separately */
+    SINGLE_PUT_MAX_BYTES = 64 << 20,
     DEFAULT_UPLOAD_MAX_AGE_S = 86400,
-    OPENING_RETRY_MS = 3000, /* who starts a server wants to know soon */
+    OPENING_RETRY_MS = 3000, /* an operator who starts a server needs a quick result */
     PROBE_BYTES = 64,
-    CHECK_MS = 1900, /* of object_store_check, with time left for the way there and back */
+    CHECK_MS = 1900, /* of object_store_check, leaving time for the network */
 };
 #define DEFAULT_OPEN_MAX_BYTES (UINT64_C(1) << 30)
 
-/* Messages name the endpoint, the bucket and keys, which are for the operator's log alone. */
-static const char *public_text_of(enum err_code code)
+/* Messages contain the endpoint, the bucket and keys, which are for the operator's log only. */
+static const char *public_text_for(enum err_code code)
 {
     switch ((int)code) {
     case ERR_UNAUTHENTICATED:
@@ -32,7 +33,7 @@ static const char *public_text_of(enum err_code code)
     case ERR_TOO_LARGE:
         return "the object is larger than is allowed here";
     case ERR_CORRUPT:
-        return NULL; /* the code says enough */
+        return NULL; /* the code is specific enough */
     case ERR_CANCELLED:
         return "the object store took too long; try again";
     case ERR_BUSY:
@@ -48,7 +49,7 @@ enum err_code s3_store_outward(const struct s3_store *store, enum err_code code,
 {
     if (!code || store->is_opening)
         return code;
-    err->public_text = public_text_of(code);
+    err->public_text = public_text_for(code);
     switch ((int)code) {
     case ERR_BUSY:
     case ERR_NETWORK:
@@ -67,7 +68,7 @@ enum err_code s3_store_outward(const struct s3_store *store, enum err_code code,
     }
 }
 
-/* Of reading: a right may be missing for one object alone. */
+/* For reads: the permission may be missing for one object only. */
 static enum err_code read_outward(const struct s3_store *store, enum err_code code, struct err *err)
 {
     const bool is_unreadable = code == ERR_FORBIDDEN;
@@ -129,8 +130,8 @@ static enum err_code s3_put(struct object_store *base, const char *key, struct s
     return code;
 }
 
-/* As many bytes as the server said there are: an answer that ends with its connection could have
- * been cut. */
+/* Checks that the body has the length that the server announced: a response that ends with its
+ * connection could be truncated. */
 static enum err_code check_length(void *context, const struct http_client_response *answer,
                                   struct err *err)
 {
@@ -177,8 +178,8 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     return ERR_NONE;
 }
 
-/* A whole object, of which the caller has said how large it may be. The bytes of a range are as
- * many as were requested, so that more of them are a mistake of the server. */
+/* Whether the response is a whole object larger than the caller allows. A range has exactly the
+ * requested bytes, so more of them are an error of the server. */
 static bool is_larger_object(const struct s3_request *request,
                              const struct http_client_response *answer)
 {
@@ -192,7 +193,7 @@ static enum err_code fail_larger_object(const char *key, struct err *err)
     return err_set(err, ERR_TOO_LARGE, "object %s is larger than is allowed here", key);
 }
 
-/* Sends a GET whose answer goes behind what buf has. */
+/* Sends a GET and appends its body to buf. */
 static enum err_code read_into(struct s3_store *store, struct s3_request *request, struct buf *buf,
                                struct err *err)
 {
@@ -221,7 +222,8 @@ static enum err_code s3_read(struct object_store *base, const char *key, struct 
     return read_into(s3_store_of(base), &request, buf, err);
 }
 
-/* "bytes 5-9/100" has to be exactly what was asked for; less means that the object ends before. */
+/* Content-Range, "bytes 5-9/100", must be exactly the requested range; less means that the
+ * object ends before. */
 static enum err_code check_range(void *context, const struct http_client_response *answer,
                                  struct err *err)
 {
@@ -273,7 +275,7 @@ static enum err_code s3_probe(struct object_store *base, const char *key,
     return s3_read_range(base, key, 0, 1, wait_limit, &byte, err);
 }
 
-/* As of the watch's probes: whatever is there is nobody's. */
+/* The key of the watch's probes; no object has it. */
 static const char check_key[] = "perfolio-watch";
 
 static int64_t left_ms(int64_t deadline_ns)
@@ -292,7 +294,7 @@ static enum err_code check_send(struct s3_store *store, struct s3_request *reque
     return s3_client_send(store->client, request, &answer, err);
 }
 
-/* Writes are tried out after one has failed, as with credentials that may only read. */
+/* Tests a write after one has failed, for example because the credentials are read-only. */
 static enum err_code check_write(struct s3_store *store, int64_t deadline_ns, struct err *err)
 {
     struct s3_request request;
@@ -383,8 +385,9 @@ static enum err_code read_probe(struct object_store *store, const char *key, str
     return ERR_NONE;
 }
 
-/* In the order in which what is missing is named best: a listing tells a wrong bucket or region. */
-static enum err_code probe(struct object_store *store, struct err *err)
+/* Tests the operations in the order that gives the best message: a listing shows a wrong bucket
+ * or region. */
+static enum err_code test_store(struct object_store *store, struct err *err)
 {
     uint8_t bytes[PROBE_BYTES];
     char id[DIGEST_ID_BYTES], key[64];
@@ -427,7 +430,7 @@ enum err_code object_s3_open(const struct object_s3_options *options,
     enum err_code code = s3_client_create(options, &store->client, err);
     if (!code) {
         s3_client_set_retry(store->client, OPENING_RETRY_MS);
-        code = probe(&store->base, err);
+        code = test_store(&store->base, err);
     }
     if (code) {
         s3_close(&store->base);

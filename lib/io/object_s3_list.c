@@ -9,14 +9,14 @@ enum { PAGE_ENTRIES = 1000, PAGE_MAX_BYTES = 8 << 20, MARKER_BYTES = 2048 };
 
 struct entry {
     const char *key;       /* without the store's prefix */
-    const char *upload_id; /* of a listing of uploads */
+    const char *upload_id; /* in a listing of uploads */
     uint64_t size;
-    int64_t time_ns; /* modified or initiated */
+    int64_t time_ns; /* time of modification or initiation */
 };
 
-/* One page of a listing, of objects or of uploads; read whole before anything is done with it. */
+/* One page of a listing of objects or uploads; it is read completely before it is processed. */
 struct page {
-    const char *root; /* the name of its XML's outermost element */
+    const char *root; /* name of the root element */
     const char *item; /* "<root>/Contents" or "<root>/Upload" */
     const char *prefix;
     struct arena *arena;
@@ -24,11 +24,11 @@ struct page {
     size_t count;
     struct entry current;
     bool is_truncated, is_whole;
-    char marker[MARKER_BYTES];    /* what the next page is asked with: token, or key */
-    char id_marker[MARKER_BYTES]; /* of uploads: with the key */
+    char marker[MARKER_BYTES];    /* parameter of the next page: token, or key */
+    char id_marker[MARKER_BYTES]; /* for uploads, in addition to the key */
 };
 
-/* The part of path behind start and a slash, or "" */
+/* The part of path after start and a slash, or "". */
 static const char *path_behind(const char *path, const char *start)
 {
     size_t size = strlen(start);
@@ -42,7 +42,7 @@ static enum err_code end_entry(struct page *page, struct err *err)
         return err_set(err, ERR_NETWORK, "the S3 server lists more than was asked for");
     if (page->current.key && strncmp(page->current.key, page->prefix, prefix_bytes) == 0) {
         page->current.key += prefix_bytes;
-        /* Others may keep things in the bucket, too. */
+        /* The bucket may contain other objects, too. */
         if (object_is_key(page->current.key))
             page->entries[page->count++] = page->current;
     }
@@ -92,7 +92,7 @@ static enum err_code read_element(void *context, const char *path, struct span t
     return ERR_NONE;
 }
 
-/* Every try starts with an empty page: the one before may have ended in the middle. */
+/* Every attempt starts with an empty page: the previous one may have ended in the middle. */
 static enum err_code check_page(void *context, const struct http_client_response *answer,
                                 struct err *err)
 {
@@ -215,7 +215,7 @@ static enum err_code fetch_uploads(struct s3_store *store, struct page *page, in
     buf_append_text(&query, "&uploads=");
     buf_append_byte(&query, 0);
     enum err_code code = fetch_page(store, &query, page, &answer, err);
-    if (!code) /* by the server's clock alone; without one nothing is old */
+    if (!code) /* only the server's clock counts; without its time no upload is old */
         *ret_now_ns = http_client_response_date(&answer) * CLOCK_NS_PER_S;
     return code;
 }

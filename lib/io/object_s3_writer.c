@@ -7,7 +7,7 @@
 
 enum {
     PART_BYTES = 8 << 20,
-    MAX_PARTS = 10000, /* S3's own limit */
+    MAX_PARTS = 10000, /* S3's limit */
     UPLOAD_ID_BYTES = 1024,
     PARTS_MAX_BYTES = 4 << 20, /* the list of parts: about 120 bytes each */
 };
@@ -18,8 +18,8 @@ struct s3_writer {
     uint64_t size;
     struct buf part;
     int part_count;
-    struct buf parts_xml;            /* of those sent */
-    char upload_id[UPLOAD_ID_BYTES]; /* "" as long as everything fits into one part */
+    struct buf parts_xml;            /* of the parts that were sent */
+    char upload_id[UPLOAD_ID_BYTES]; /* "" while everything fits into one part */
     bool has_failed;
     char key[OBJECT_KEY_MAX_BYTES + 1];
 };
@@ -52,7 +52,8 @@ static enum err_code read_upload_id(void *context, const char *path, struct span
     return ERR_NONE;
 }
 
-/* The upload's id; an answer without one is worth another try, an upload too many is swept. */
+/* Reads the id of the upload. A response without one is retried; a superfluous upload is swept
+ * later. */
 static enum err_code check_started(void *context, const struct http_client_response *answer,
                                    struct err *err)
 {
@@ -87,7 +88,7 @@ static void write_upload_query(struct buf *query, int part_number, const char *u
 
 static enum err_code check_age(const struct s3_writer *writer, struct err *err)
 {
-    /* Past it, another node's sweep may take the upload for abandoned. */
+    /* After that, another node's sweep may take the upload for abandoned. */
     if (clock_monotonic_ns() - writer->start_ns <
         s3_store_of(writer->base.store)->upload_max_age_ns)
         return ERR_NONE;
@@ -125,7 +126,8 @@ static enum err_code send_part(struct s3_writer *writer, struct err *err)
     return ERR_NONE;
 }
 
-/* A part is sent when the byte behind it comes, so that what fits into one needs one request. */
+/* Sends a part only when a byte after it arrives, so that an object that fits into one part
+ * needs one request. */
 enum err_code s3_writer_append(struct object_writer *base, struct span bytes, struct err *err)
 {
     struct s3_writer *writer = writer_of(base);
@@ -148,7 +150,8 @@ enum err_code s3_writer_append(struct object_writer *base, struct span bytes, st
     return ERR_NONE;
 }
 
-/* An error may come in an answer of 200: S3 begins to answer before it has joined the parts. */
+/* A response with status 200 may contain an error: S3 starts to respond before it has joined the
+ * parts. */
 static enum err_code read_completed(void *context, const char *path, struct span text,
                                     struct err *err)
 {
@@ -188,9 +191,9 @@ static enum err_code check_size(void *context, const struct http_client_response
     return err_set(err, ERR_IO, "a joined object has another size than its parts");
 }
 
-/* Was the upload completed by a try whose answer was lost? Keys are never given twice, so an object
- * of this key and size is this one. */
-static enum err_code look_for_it(struct s3_writer *writer, struct err *err)
+/* Checks whether an attempt whose response was lost has completed the upload. Keys are never
+ * reused, so an object with this key and size is this one. */
+static enum err_code find_completed_object(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
     http_client_response_auto answer;
@@ -225,7 +228,7 @@ static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
     request.check = check_completed;
     request.check_context = &completion;
     enum err_code code = s3_client_send(client, &request, &answer, err);
-    return code == ERR_GONE ? look_for_it(writer, err) : code;
+    return code == ERR_GONE ? find_completed_object(writer, err) : code;
 }
 
 enum err_code s3_writer_commit(struct object_writer *base, struct err *err)
@@ -241,7 +244,7 @@ enum err_code s3_writer_commit(struct object_writer *base, struct err *err)
     if (!code && writer->upload_id[0])
         code = complete_upload(writer, err);
     if (!code)
-        writer->upload_id[0] = '\0'; /* there is none to abort any more */
+        writer->upload_id[0] = '\0'; /* there is no upload to abort any more */
     struct s3_store *store = s3_store_of(base->store);
     s3_writer_abort(base);
     return s3_store_write_outward(store, code, err);
@@ -262,7 +265,7 @@ enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, co
     return code == ERR_GONE || code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 
-/* What cannot be ended now is swept later. */
+/* Aborts the upload; if that fails, it is swept later. */
 static void discard_upload(const struct s3_writer *writer)
 {
     struct err ignored;

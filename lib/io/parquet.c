@@ -28,15 +28,15 @@ enum {
     NONE = -1
 };
 
-/* What the rows of the group in hand have in one column. */
+/* The entries of the current row group in one column. */
 struct pending {
     struct parquet_column column;
     struct arena *texts; /* of entries */
     struct map_bytes by_bytes;
-    struct map_u64 by_number; /* of columns of one number */
+    struct map_u64 by_number; /* for columns of one number */
     struct parquet_value *entries;
     uint32_t *numbers; /* entries of all rows, one after the other */
-    uint32_t *counts;  /* of each row */
+    uint32_t *counts;  /* per row */
     uint32_t entry_count;
     uint32_t entry_capacity;
     uint32_t number_count;
@@ -56,12 +56,12 @@ struct parquet_writer {
     uint32_t leaf_count;
     uint32_t epoch;
     uint32_t group_count;
-    uint64_t row_count; /* of all groups that are written */
+    uint64_t row_count; /* of all groups that were written */
     uint64_t offset;
-    uint64_t number_count; /* of the group in hand */
+    uint64_t number_count; /* of the current group */
     uint64_t value_bytes;
     struct arena *arena; /* the names of columns */
-    struct buf groups;   /* a RowGroup after the other */
+    struct buf groups;   /* one RowGroup after the other */
 };
 
 static bool is_list(enum parquet_shape shape)
@@ -71,7 +71,7 @@ static bool is_list(enum parquet_shape shape)
 
 /* ---- texts ---- */
 
-/* How many bytes of text at at are one character of UTF-8; 0: none is. */
+/* Size of the UTF-8 character at `at`; 0: invalid. */
 static size_t character_size(struct span text, size_t at)
 {
     const size_t left = text.size - at;
@@ -167,7 +167,7 @@ size_t parquet_memory(const struct parquet_writer *writer)
 
 /* ---- entries ---- */
 
-static void *grow(void *array, uint32_t wanted, uint32_t *capacity, size_t size)
+static void *grow_array(void *array, uint32_t wanted, uint32_t *capacity, size_t size)
 {
     if (wanted <= *capacity)
         return array;
@@ -207,8 +207,8 @@ uint32_t parquet_add(struct parquet_writer *writer, uint32_t column,
     const uint32_t entry = find_entry(pending, values);
     if (entry != pending->entry_count)
         return entry;
-    pending->entries = grow(pending->entries, entry + 1, &pending->entry_capacity,
-                            field_count * sizeof(*pending->entries));
+    pending->entries = grow_array(pending->entries, entry + 1, &pending->entry_capacity,
+                                  field_count * sizeof(*pending->entries));
     struct parquet_value *kept = &pending->entries[(size_t)entry * field_count];
     for (uint32_t i = 0; i < field_count; i++) {
         kept[i] = (struct parquet_value){.number = values[i].number};
@@ -226,10 +226,10 @@ void parquet_append(struct parquet_writer *writer, uint32_t column, const uint32
     struct pending *pending = &writer->columns[column];
     assert(is_list(pending->column.shape) ||
            (count <= 1 && (count || pending->column.shape == PARQUET_OPTIONAL)));
-    pending->numbers = grow(pending->numbers, pending->number_count + count,
-                            &pending->number_capacity, sizeof(*pending->numbers));
-    pending->counts = grow(pending->counts, pending->row_count + 1, &pending->row_capacity,
-                           sizeof(*pending->counts));
+    pending->numbers = grow_array(pending->numbers, pending->number_count + count,
+                                  &pending->number_capacity, sizeof(*pending->numbers));
+    pending->counts = grow_array(pending->counts, pending->row_count + 1, &pending->row_capacity,
+                                 sizeof(*pending->counts));
     if (count)
         memcpy(pending->numbers + pending->number_count, entries, count * sizeof(*entries));
     pending->number_count += count;
@@ -239,7 +239,7 @@ void parquet_append(struct parquet_writer *writer, uint32_t column, const uint32
 
 /* ---- a row group ---- */
 
-/* In arena: of each value, null and empty list. */
+/* Computes the levels in arena: one per value, null and empty list. */
 static struct parquet_levels make_levels(const struct pending *pending, struct arena *arena)
 {
     struct parquet_levels levels = {.count = pending->row_count};
@@ -311,7 +311,8 @@ static void describe_chunk(const struct pending *pending, uint32_t field,
     thrift_end(thrift);
 }
 
-static enum err_code append(struct parquet_writer *writer, struct span bytes, struct err *err)
+static enum err_code append_to_sink(struct parquet_writer *writer, struct span bytes,
+                                    struct err *err)
 {
     writer->offset += bytes.size;
     return writer->sink.append(writer->sink.context, bytes, err);
@@ -319,7 +320,7 @@ static enum err_code append(struct parquet_writer *writer, struct span bytes, st
 
 static enum err_code append_page(void *context, struct span bytes, struct err *err)
 {
-    return append(context, bytes, err);
+    return append_to_sink(context, bytes, err);
 }
 
 static enum err_code write_column(struct parquet_writer *writer, const struct pending *pending,
@@ -352,7 +353,7 @@ static enum err_code write_column(struct parquet_writer *writer, const struct pe
 
 static enum err_code begin_file(struct parquet_writer *writer, struct err *err)
 {
-    return writer->offset ? ERR_NONE : append(writer, SPAN_LITERAL("PAR1"), err);
+    return writer->offset ? ERR_NONE : append_to_sink(writer, SPAN_LITERAL("PAR1"), err);
 }
 
 static enum err_code write_group(struct parquet_writer *writer, struct err *err)
@@ -408,7 +409,7 @@ static void begin_element(struct thrift *thrift, int type, int repetition, struc
         thrift_i32(thrift, 6, converted);
 }
 
-/* logicalType: a union, of which one member without anything in it. */
+/* Writes logicalType, a union of which one empty member is set. */
 static void describe_logical(struct thrift *thrift, int16_t kind)
 {
     thrift_begin(thrift, 10);
@@ -424,7 +425,7 @@ static void describe_number(struct thrift *thrift, enum parquet_type type)
     thrift_begin(thrift, 10);
     thrift_begin(thrift, type == PARQUET_TIME_NS ? LOGICAL_TIME : LOGICAL_NUMBER);
     if (type == PARQUET_TIME_NS) {
-        /* Not "adjusted to UTC", though it is: DuckDB would cut it to microseconds. */
+        /* Not "adjusted to UTC", although it is: DuckDB would truncate it to microseconds. */
         thrift_bool(thrift, 1, false);
         thrift_begin(thrift, 2);
         thrift_begin(thrift, UNIT_NS);
@@ -482,7 +483,7 @@ static void describe_column(struct thrift *thrift, const struct parquet_column *
         describe_leaf(thrift, span_text(column->fields[i].name), column->fields[i].type, REQUIRED);
 }
 
-/* SchemaElements of a column. */
+/* The number of SchemaElements of a column. */
 static uint32_t element_count(const struct parquet_column *column)
 {
     static const uint32_t groups[] = {[PARQUET_ONE] = 0,
@@ -515,7 +516,7 @@ static void describe_notes(struct thrift *thrift, const struct parquet_note *not
     }
 }
 
-/* Without it readers may not use the statistics. */
+/* Writes the column orders; without them readers may not use the statistics. */
 static void describe_orders(struct thrift *thrift, uint32_t leaf_count)
 {
     thrift_list(thrift, 7, THRIFT_STRUCT, leaf_count);
@@ -553,5 +554,5 @@ enum err_code parquet_finish(struct parquet_writer *writer, const struct parquet
     if (buf_failed(&footer))
         return err_set(err, ERR_TOO_LARGE, "the end of the file has more than %d bytes",
                        FOOTER_MAX_BYTES);
-    return append(writer, buf_span(&footer), err);
+    return append_to_sink(writer, buf_span(&footer), err);
 }

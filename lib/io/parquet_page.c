@@ -7,14 +7,15 @@
 #include <limits.h>
 
 enum {
-    PAGE_MAX_BYTES = INT32_MAX, /* as its header counts */
-    STATISTIC_MAX_BYTES = 256,  /* longer texts have none: they would be in memory to the end */
+    PAGE_MAX_BYTES = INT32_MAX, /* the type of the size in its header */
+    /* longer texts have no statistics, because these stay in memory to the end */
+    STATISTIC_MAX_BYTES = 256,
     PAGE_DATA = 0,
     PAGE_DICTIONARY = 2,
     ENCODING_PLAIN = 0,
     ENCODING_RLE = 3,
     ENCODING_RLE_DICTIONARY = 8,
-    RUN_MIN = 16 /* equal values: less are packed with their neighbours */
+    RUN_MIN = 16 /* shorter runs are packed with their neighbours */
 };
 
 /* ---- runs and bit-packed groups ---- */
@@ -24,7 +25,7 @@ static uint32_t bits_of(uint32_t largest)
     return largest ? 32 - (uint32_t)__builtin_clz(largest) : 1;
 }
 
-/* Groups of eight; the last is filled up with zeros. */
+/* Packs groups of eight; the last one is padded with zeros. */
 static void append_packed(const uint32_t *values, uint32_t count, uint32_t bits, struct buf *output)
 {
     if (!count)
@@ -53,12 +54,12 @@ static void append_run(uint32_t value, uint32_t count, uint32_t bits, struct buf
 
 static void append_hybrid(const uint32_t *values, uint32_t count, uint32_t bits, struct buf *output)
 {
-    uint32_t from = 0; /* where what is to be packed begins */
+    uint32_t from = 0; /* begin of the values to be packed */
     for (uint32_t i = 0; i < count;) {
         uint32_t end = i + 1;
         while (end < count && values[end] == values[i])
             end++;
-        /* Whole groups stand before a run. */
+        /* Only whole groups may precede a run. */
         const uint32_t first = from + (i - from + 7) / 8 * 8;
         if (end - i < RUN_MIN || first + 8 > end) {
             i = end;
@@ -105,7 +106,7 @@ static int compare(enum parquet_type type, const struct parquet_value *a,
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The leaf's distinct values, and the number of each of its entries among them. */
+/* The distinct values of a leaf, and the index among them for each of its entries. */
 struct distinct {
     const struct parquet_value **values;
     uint32_t *number_of_entry;
@@ -151,17 +152,17 @@ static void find_range(const struct parquet_leaf *leaf, const struct distinct *d
 
 /* ---- pages ---- */
 
-/* A column chunk on its way into the file. */
+/* A column chunk while it is written. */
 struct chunk_writer {
     const struct parquet_leaf *leaf;
     const struct parquet_limits *limits;
     const struct parquet_sink *sink;
     struct distinct distinct;
-    const uint32_t *numbers; /* of the dictionary, per value; NULL: there is none */
+    const uint32_t *numbers; /* dictionary index per value; NULL: no dictionary */
     struct parquet_chunk chunk;
 };
 
-/* page is what it holds before zstd. */
+/* page is the uncompressed content. */
 static enum err_code append_page(struct chunk_writer *writer, const struct buf *page, int kind,
                                  uint32_t value_count, int encoding, struct err *err)
 {
@@ -199,8 +200,8 @@ static uint64_t plain_bytes(enum parquet_type type, const struct parquet_value *
     return type == PARQUET_TEXT ? sizeof(uint32_t) + value->text.size : sizeof(uint64_t);
 }
 
-/* A dictionary pays where most values are not new. It is one page: readers and the format's sizes
- * have limits for it. */
+/* Whether a dictionary saves space: most values must be repeated. It has to fit into one page,
+ * which readers and the format limit. */
 static bool wants_dictionary(const struct chunk_writer *writer)
 {
     const struct distinct *distinct = &writer->distinct;
@@ -227,7 +228,7 @@ static enum err_code write_dictionary(struct chunk_writer *writer, struct arena 
     return append_page(writer, &page, PAGE_DICTIONARY, distinct->count, ENCODING_PLAIN, err);
 }
 
-/* Values and nulls (levels) of a data page, and which of the leaf's values these are. */
+/* The values and nulls (levels) of a data page, and the leaf's values that they refer to. */
 struct page_range {
     uint32_t first_level, level_end;
     uint32_t first_value, value_end;
@@ -239,7 +240,8 @@ static const struct parquet_value *value_at(const struct chunk_writer *writer, u
     return distinct->values[distinct->number_of_entry[writer->leaf->numbers[value]]];
 }
 
-/* A page ends with a row once it is full; one row that is far too large for a page is divided. */
+/* Finds the end of a page: the row that fills it; one row that is far too large for a page is
+ * divided. */
 static void find_page_end(const struct chunk_writer *writer, struct page_range *range)
 {
     enum { ROW_PAGES_MAX = 32 };

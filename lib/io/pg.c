@@ -21,34 +21,34 @@
 
 enum {
     TAKE_TIMEOUT_S = 5,
-    OUTAGE_S = 10, /* away for longer: nobody waits for it any more */
+    OUTAGE_S = 10, /* a longer outage is not waited for */
     RETRY_EVERY_MS = 50,
     RECONNECT_PAUSE_MS = 250,
     STATEMENT_MS = 60000, /* of pools that set none */
     CONNECT_MS = 5000,
-    SHORTEST_CONNECT_S = 2,    /* as libpq has it */
-    WATCHED_SILENCE_MS = 1400, /* so that a request ends within 2 s of a database that hangs */
+    SHORTEST_CONNECT_S = 2,    /* libpq's minimum */
+    WATCHED_SILENCE_MS = 1400, /* so that a request ends within 2 s if the database hangs */
     SHORTEST_SILENCE_MS = 400,
     ADDRESS_BYTES = 64, /* an IPv6 address with its scope */
     SERVER_SIDE_EXTRA_MS = 5000,
-    SUSPECT_MS = 400, /* nearly all statements are quicker */
+    SUSPECT_MS = 400, /* nearly all statements are faster */
     PROBE_MS = 1000,
-    PROBE_CONNECT_MAX_MS = 10000, /* the stop of the process waits for a probe */
+    PROBE_CONNECT_MAX_MS = 10000, /* stopping the process waits for a probe */
     LIMIT_GRACE_MS = 1000,        /* the server itself ends a statement at the limit */
     LATE_RETRY_S = 5,
-    LOOK_MS = 100, /* how often a waiting thread looks whether the breaker has opened */
+    CHECK_MS = 100, /* how often a waiting thread checks the breaker */
     SETTINGS_BYTES = 512,
     MAX_VALUES = 32,
     MAX_QUEUED = 8,                   /* statements of pg_queue that wait to be sent */
     MAX_STEPS = 2 * (MAX_QUEUED + 4), /* each may have to be prepared first */
     NUMBER_TEXT_BYTES = 24,
     STATEMENT_NAME_BYTES = 16,
-    TYPE_BYTEA = 17, /* pg_type.oid, fixed for ever */
+    TYPE_BYTEA = 17, /* pg_type.oid, which never changes */
 };
 
-/* statement_timeout ends on the server what a client has given up. Scripts are exempt. Locks of the
- * server's own transactions are short; one held for 10 s is an operator's (VACUUM FULL, REINDEX).
- */
+/* statement_timeout ends statements on the server that the client has given up. Scripts are
+ * exempt. The server's own transactions hold locks briefly; one held for 10 s is an operator's
+ * (VACUUM FULL, REINDEX). */
 #define SESSION_SETTINGS                                                                           \
     "SET TimeZone = 'UTC'; SET statement_timeout = '%dms'; SET lock_timeout = '10s';"              \
     "SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning';"
@@ -60,9 +60,9 @@ static const char tenant_sql[] = "SELECT set_config('app.tenant', $1, true)";
 
 enum transaction {
     TRANSACTION_NONE,
-    TRANSACTION_WANTED, /* pg_begin was called; BEGIN travels with the first statement */
+    TRANSACTION_WANTED, /* pg_begin was called; BEGIN is sent with the first statement */
     TRANSACTION_OPEN,
-    TRANSACTION_FAILED, /* a statement failed; only a rollback may follow */
+    TRANSACTION_FAILED, /* a statement failed; only a rollback is possible */
 };
 
 struct arguments {
@@ -82,7 +82,7 @@ struct pg_connection {
     struct pg_pool *pool;
     PGconn *handle;
     struct pg_connection *next_idle;
-    struct map_bytes statements; /* sql text to the number in its prepared name */
+    struct map_bytes statements; /* from sql text to the number in its prepared name */
     uint32_t statement_count;
     enum transaction transaction;
     int64_t tenant_id; /* of the transaction */
@@ -90,7 +90,7 @@ struct pg_connection {
     int queued_count;
     int statement_ms;    /* client-side deadline of one round trip */
     int64_t deadline_ns; /* of all statements together; 0: none */
-    bool must_close;     /* broken, or its prepared statements no longer fit the tables */
+    bool must_close;     /* broken, or its prepared statements no longer match the tables */
     bool has_timed_out;
 };
 
@@ -99,14 +99,15 @@ struct pg_pool {
     char *role;
     int max_connections;
     int patience_ms;
-    int connect_ms;         /* for one attempt to connect, whatever it receives */
-    int connect_silence_ms; /* an attempt to connect that receives nothing for so long has failed */
+    int connect_ms; /* for one attempt to connect, whatever it receives */
+    /* an attempt to connect that receives nothing for this long has failed */
+    int connect_silence_ms;
     int statement_ms;
     struct pg_watch *watch;    /* NULL: none */
-    atomic_uint address_index; /* where attempts start among the addresses of the host's name */
+    atomic_uint address_index; /* index of the address at which the next attempt starts */
     _Atomic uint64_t failure_count;
     atomic_bool cannot_connect; /* the last attempt to connect got no reply in time */
-    pthread_mutex_t mutex;      /* guards what follows */
+    pthread_mutex_t mutex;      /* guards the members below */
     int64_t silent_ns;          /* when the last such attempt was given up */
     int64_t may_connect_ns;     /* while cannot_connect: when the next attempt may begin */
     int64_t failing_since_ns;   /* monotonic; 0: the last attempt to connect succeeded */
@@ -116,10 +117,10 @@ struct pg_pool {
     int open_count;
 };
 
-/* A pool of a connection for each request of a probe. */
+/* A pool with one connection for each request of a probe. */
 struct pg_watch {
     atomic_bool has_replied;      /* to any probe of this process */
-    _Atomic int64_t recovered_ns; /* when the breaker last closed; 0: it has not been open */
+    _Atomic int64_t recovered_ns; /* when the breaker last closed; 0: it has never opened */
     struct pg_pool *pool;
     struct breaker *breaker;
     void (*report)(bool is_responding);
@@ -127,7 +128,7 @@ struct pg_watch {
 
 struct pg_result {
     PGresult *handle;
-    struct span *decoded; /* bytea cells, row by row; NULL when no column is bytea */
+    struct span *decoded; /* bytea cells, row by row; NULL if no column is bytea */
     int row_count;
     int column_count;
 };
@@ -140,7 +141,7 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /* https://www.postgresql.org/docs/15/errcodes-appendix.html */
-static enum err_code code_of_sqlstate(const char *state)
+static enum err_code code_from_sqlstate(const char *state)
 {
     static const struct {
         const char *prefix;
@@ -156,8 +157,8 @@ static enum err_code code_of_sqlstate(const char *state)
     return ERR_DATABASE;
 }
 
-/* The messages of PostgreSQL are for the log: they have names of tables, hosts and settings. */
-static const char *public_text_of(enum err_code code)
+/* PostgreSQL's messages are for the log: they contain names of tables, hosts and settings. */
+static const char *public_text_for(enum err_code code)
 {
     static const char *const texts[ERR_CODE_COUNT] = {
         [ERR_INVALID] = "a value of the request is malformed or out of range: correct it, then "
@@ -171,7 +172,7 @@ static const char *public_text_of(enum err_code code)
     return texts[code];
 }
 
-/* Statements prepared before a table changed, or forgotten by the server. */
+/* A statement was prepared before a table changed, or the server no longer has it. */
 static bool needs_new_connection(const char *state)
 {
     return starts_with(state, "0A000") || starts_with(state, "26000") ||
@@ -183,7 +184,7 @@ static enum err_code fail_database(struct err *err, const char *what, const char
     size_t size = strcspn(message, "\n");
     err_set(err, ERR_DATABASE, "%s: %.*s", what, (int)size, message);
     err->retry_after_s = 2;
-    err->public_text = public_text_of(ERR_DATABASE);
+    err->public_text = public_text_for(ERR_DATABASE);
     return ERR_DATABASE;
 }
 
@@ -210,12 +211,12 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     }
     if (needs_new_connection(state))
         connection->must_close = true;
-    enum err_code code = code_of_sqlstate(state);
+    enum err_code code = code_from_sqlstate(state);
     if (code == ERR_QUOTA)
         return err_set(err, code, "%s", message);
     err_set(err, code, "%s (SQLSTATE %s)", message, state);
     err->is_rolled_back = starts_with(state, "40");
-    err->public_text = public_text_of(code);
+    err->public_text = public_text_for(code);
     if (code == ERR_DATABASE || code == ERR_BUSY)
         err->retry_after_s = 2;
     err->is_disconnect = code == ERR_DATABASE && connection->must_close;
@@ -243,12 +244,13 @@ static enum err_code fail_given_up(struct err *err)
     return fail_database(err, "The database does not respond", "waiting for it to come back");
 }
 
-/* One time span that a thread waits for replies on one connection. */
+/* A period in which a thread waits for replies on one connection. */
 struct wait {
     int64_t begin_ns;
     int64_t deadline_ns; /* 0: none, and the breaker is ignored: scripts */
     int64_t moved_ns;    /* when the socket was last ready */
-    int64_t silence_ns;  /* over as well when the socket is not ready for so long; 0: no limit */
+    /* the wait also ends if the socket is not ready for this long; 0: no limit */
+    int64_t silence_ns;
 };
 
 static struct wait begin_wait(int64_t duration_ms)
@@ -267,16 +269,16 @@ static bool is_over(const struct wait *wait, int64_t now_ns)
 
 enum wait_outcome { WAIT_READABLE, WAIT_WRITABLE, WAIT_LONGER, WAIT_OVER };
 
-/* A reply that is there already is taken even after the deadline: this process may have been
- * stopped meanwhile. */
+/* Reads a reply that has arrived even after the deadline: this process may have been stopped
+ * meanwhile. */
 static enum wait_outcome wait_for_socket(const struct pg_connection *connection, struct wait *wait,
                                          short events)
 {
     const struct pg_pool *pool = connection->pool;
     struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = events};
-    const int ready_count = poll(&poll_fd, 1, LOOK_MS);
+    const int ready_count = poll(&poll_fd, 1, CHECK_MS);
     const int64_t now_ns = clock_monotonic_ns();
-    if (ready_count != 0) { /* libpq reports what is wrong with the socket, if anything is */
+    if (ready_count != 0) { /* libpq reports errors of the socket */
         wait->moved_ns = now_ns;
         return poll_fd.revents & POLLIN ? WAIT_READABLE : WAIT_WRITABLE;
     }
@@ -289,7 +291,7 @@ static enum wait_outcome wait_for_socket(const struct pg_connection *connection,
     return WAIT_LONGER;
 }
 
-/* Bytes came over the connection: the database is alive, whatever a probe says. */
+/* Reports received bytes to the breaker: the database works, whatever a probe finds. */
 static void note_reply(const struct pg_pool *pool)
 {
     if (pool->watch)
@@ -297,8 +299,9 @@ static void note_reply(const struct pg_pool *pool)
 }
 
 /*
- * Sends what is queued and receives until PQgetResult does not block. A connection that has not
- * replied in time is closed, never used again: the late reply would be read as the next one's.
+ * Sends queued data and receives until PQgetResult does not block. A connection that has not
+ * replied in time is closed and never used again: its late reply would be read as that of the next
+ * statement.
  */
 static enum err_code wait_for_result(struct pg_connection *connection, struct wait *wait,
                                      struct err *err)
@@ -347,7 +350,7 @@ static void connection_destroy(struct pg_connection *connection)
     mem_free(connection);
 }
 
-/* The error of the first statement that fails counts; the server skips those after it. */
+/* Runs statements; returns the error of the first that fails. The server skips those after it. */
 static enum err_code run_simple(struct pg_connection *connection, const char *sql,
                                 struct wait *wait, struct err *err)
 {
@@ -384,7 +387,7 @@ static enum err_code set_up_session(struct pg_connection *connection, const stru
     return run_simple(connection, sql, wait, err);
 }
 
-/* What a conninfo text says about the server; "" where it says nothing. */
+/* The server that conninfo describes; "" for parts that it does not contain. */
 struct target {
     char host[NI_MAXHOST];
     bool has_several_hosts; /* libpq tries them one after the other */
@@ -414,14 +417,15 @@ static struct target parse_target(const char *conninfo)
     return target;
 }
 
-/* True when this process looks up the host's name and tries its addresses itself. */
+/* Whether this process resolves the host's name and tries its addresses itself. */
 static bool has_name(const struct target *target)
 {
     return !target->has_several_hosts && !target->has_address && target->host[0] &&
            target->host[0] != '/' && target->host[0] != '@';
 }
 
-/* connect_timeout of the URL takes precedence; silence_ms 0: only the whole attempt has a limit. */
+/* Sets the limits of an attempt to connect. connect_timeout of the URL takes precedence;
+ * silence_ms 0 limits only the whole attempt. */
 static void set_connect_limits(struct pg_pool *pool, int silence_ms)
 {
     int timeout_s = parse_target(pool->conninfo).connect_timeout_s;
@@ -481,7 +485,7 @@ static enum err_code finish_connecting(struct pg_connection *connection, int64_t
                : fail_database(err, "Cannot connect to the database", PQerrorMessage(handle));
 }
 
-/* address is NULL where libpq finds it. */
+/* Starts to connect; address is NULL if libpq resolves the name. */
 static PGconn *start_connecting(const struct pg_pool *pool, const char *address, bool is_blocking)
 {
     const char *const values[] = {"2",     "perfoliod", "10",           "5",    "3",
@@ -522,7 +526,8 @@ static enum err_code try_address(struct pg_connection *connection, const struct 
     return finish_connecting(connection, silence_ns, wait, ret_has_connected, err);
 }
 
-/* Starts at the address that worked last, so that one that is dead costs its time only once. */
+/* Tries the addresses, starting with the one that worked last, so that an unreachable address
+ * delays only one attempt. */
 static enum err_code try_addresses(struct pg_connection *connection, const struct addrinfo *list,
                                    struct wait *wait, struct err *err)
 {
@@ -605,8 +610,8 @@ static enum err_code connection_open(struct pg_pool *pool, struct wait *wait,
     note_connecting(pool, connection->has_timed_out);
     if (code) {
         connection_destroy(connection);
-        err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
-        err->public_text = public_text_of(ERR_DATABASE);
+        err->code = ERR_DATABASE; /* a missing role and the like are not for a caller to handle */
+        err->public_text = public_text_for(ERR_DATABASE);
         err->is_disconnect = false;
         return ERR_DATABASE;
     }
@@ -614,8 +619,9 @@ static enum err_code connection_open(struct pg_pool *pool, struct wait *wait,
     return ERR_NONE;
 }
 
-/* An idle connection has nothing to say: what is readable is the server's farewell (or news of a
- * changed setting, for which a new connection is as good). */
+/* Whether an idle connection works. The server sends nothing on it except before closing (or
+ * after a changed setting, for which a new connection is as good), so readable data means that
+ * it is dead. */
 static bool is_alive(struct pg_connection *connection)
 {
     struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = POLLIN};
@@ -641,7 +647,7 @@ enum err_code pg_split_password(const char *conninfo, struct arena *arena,
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &message);
     if (!options) {
-        PQfreemem(message); /* it may hold the password */
+        PQfreemem(message); /* it may contain the password */
         return err_set(err, ERR_INVALID, "the database's URL is not one of PostgreSQL");
     }
     buf_auto plain;
@@ -716,7 +722,8 @@ static void count_failure(struct pg_pool *pool)
     atomic_fetch_add(&pool->failure_count, 1);
 }
 
-/* Takes those that the database has closed out of the list of idle ones. Called locked. */
+/* Removes connections that the database has closed from the idle ones. The caller holds the
+ * mutex. */
 static struct pg_connection *take_dead(struct pg_pool *pool)
 {
     struct pg_connection *dead = NULL;
@@ -765,18 +772,18 @@ static enum err_code fail_overloaded(struct err *err)
     return ERR_BUSY;
 }
 
-/* Called locked. Waits a little for a connection that is given back. */
+/* Waits a short time for a connection to be returned. The caller holds the mutex. */
 static void wait_for_given(struct pg_pool *pool)
 {
-    const int64_t until_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
+    const int64_t until_ns = clock_monotonic_ns() + CHECK_MS * CLOCK_NS_PER_MS;
     const struct timespec until = {.tv_sec = until_ns / CLOCK_NS_PER_S,
                                    .tv_nsec = until_ns % CLOCK_NS_PER_S};
     pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
 }
 
-/* Waits for an idle connection or the right to open one (*ret_connection is NULL). */
-static enum err_code wait_for_place(struct pg_pool *pool, int max_wait_s,
-                                    struct pg_connection **ret_connection, struct err *err)
+/* Waits for an idle connection, or for permission to open one (*ret_connection is NULL). */
+static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
+                                   struct pg_connection **ret_connection, struct err *err)
 {
     const int64_t deadline_ns = clock_monotonic_ns() + max_wait_s * CLOCK_NS_PER_S;
     enum err_code code = ERR_NONE;
@@ -813,7 +820,7 @@ static void give_place(struct pg_pool *pool, struct pg_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* True while the database is away and for long. */
+/* Returns true if the database has been unreachable for a long time. */
 static bool note_attempt(struct pg_pool *pool, bool has_failed)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -824,7 +831,7 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
         pool->failing_since_ns = 0;
     else if (pool->failing_since_ns == 0 ||
              now_ns - pool->failed_last_ns > OUTAGE_S * CLOCK_NS_PER_S)
-        pool->failing_since_ns = now_ns; /* an old failure is of another outage */
+        pool->failing_since_ns = now_ns; /* an old failure belongs to another outage */
     if (has_failed)
         pool->failed_last_ns = now_ns;
     bool is_long = has_failed && now_ns - pool->failing_since_ns > OUTAGE_S * CLOCK_NS_PER_S;
@@ -873,7 +880,7 @@ static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max
     struct pg_connection *connection;
     if (is_given_up(pool))
         return fail_given_up(err);
-    enum err_code code = wait_for_place(pool, place_wait_s, &connection, err);
+    enum err_code code = wait_for_slot(pool, place_wait_s, &connection, err);
     if (code)
         return code;
     if (connection && is_alive(connection)) {
@@ -917,8 +924,8 @@ void pg_give(struct pg_connection *connection)
     give_place(pool, NULL);
 }
 
-/* ---- one pipeline: BEGIN and tenant where needed, what was queued, the statement or COMMIT, then
- * one Sync ---- */
+/* ---- one pipeline: BEGIN and tenant if needed, queued statements, the statement or COMMIT,
+ * Sync ---- */
 
 static enum err_code set_text(struct arguments *arguments, int i, struct span text,
                               struct arena *arena, struct err *err)
@@ -974,7 +981,7 @@ static enum err_code set_arguments(struct arguments *arguments, const struct pg_
     return ERR_NONE;
 }
 
-/* What was sent and whose answers are still to be read, in order. */
+/* The kinds of messages that were sent and whose results are still to be read, in order. */
 enum step { STEP_PREPARE, STEP_SETUP, STEP_STATEMENT };
 
 struct pipeline {
@@ -998,8 +1005,8 @@ static void add_step(struct pipeline *pipeline, enum step step, const char *sql,
     pipeline->numbers[pipeline->step_count++] = number;
 }
 
-/* A name for sql on this connection; the Parse message goes ahead of its first use. It counts as
- * prepared only when its answer says so. */
+/* Sends a statement by its prepared name; on first use a Parse message precedes it. It counts as
+ * prepared only after its result has arrived. */
 static void send_statement(struct pipeline *pipeline, enum step step, struct statement statement)
 {
     static const struct arguments none = {0};
@@ -1020,8 +1027,8 @@ static void send_statement(struct pipeline *pipeline, enum step step, struct sta
                                  arguments->sizes, arguments->formats, 0));
 }
 
-/* A transaction without a tenant takes every statement: the role of background work sees all
- * tenants, and the server's role sees none then. */
+/* Whether the statement may run in the transaction. A transaction without a tenant accepts every
+ * statement: the role of background work sees all tenants, and the server's role sees none. */
 static bool is_tenant_right(const struct pg_connection *connection, int64_t tenant_id)
 {
     return connection->transaction == TRANSACTION_NONE || connection->tenant_id == PG_NO_TENANT ||
@@ -1049,7 +1056,7 @@ static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
         send_setting(pipeline, tenant_sql, tenant_id);
 }
 
-/* As part of the set-up: nobody reads their results. */
+/* Sends queued statements as part of the setup; their results are not kept. */
 static void send_queued(struct pipeline *pipeline)
 {
     struct pg_connection *connection = pipeline->connection;
@@ -1063,8 +1070,7 @@ static bool is_success(ExecStatusType status)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* Reads the answer to one step: its result, kept when it is the statement's, and the NULL after it.
- */
+/* Reads the result of one step, which is kept if it is the statement's, and the NULL after it. */
 static enum err_code read_step(struct pipeline *pipeline, int i, PGresult **ret_result,
                                struct err *err)
 {
@@ -1086,7 +1092,7 @@ static enum err_code read_step(struct pipeline *pipeline, int i, PGresult **ret_
     return code;
 }
 
-/* The NULL after a step's result. */
+/* Reads the NULL after a step's result. */
 static enum err_code finish_step(struct pipeline *pipeline, struct err *err)
 {
     struct pg_connection *connection = pipeline->connection;
@@ -1110,8 +1116,8 @@ static enum err_code read_sync(struct pipeline *pipeline, struct err *err)
                                                              : fail_connection(connection, err);
 }
 
-/* All answers up to the Sync's; the first error is the one that counts, later steps are only
- * skipped. */
+/* Reads all results up to that of Sync. Returns the first error; later steps are only skipped by
+ * the server. */
 static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_result,
                                    struct err *err)
 {
@@ -1138,11 +1144,12 @@ static enum err_code fail_late(struct err *err)
 {
     err_set(err, ERR_BUSY, "no time is left for another statement of this request");
     err->retry_after_s = LATE_RETRY_S;
-    err->public_text = public_text_of(ERR_BUSY);
+    err->public_text = public_text_for(ERR_BUSY);
     return ERR_BUSY;
 }
 
-/* What the connection's deadline leaves to a round trip, at most statement_ms; 0: nothing. */
+/* The time that the connection's deadline leaves for a round trip, at most statement_ms; 0:
+ * none. */
 static int64_t left_ms(const struct pg_connection *connection)
 {
     const int64_t left_ns = connection->deadline_ns - clock_monotonic_ns();
@@ -1189,7 +1196,7 @@ static void clear_result(void *object)
     PQclear(object);
 }
 
-/* bytea arrives as "\\x…"; the text form is kept for all else, so that any type can be read. */
+/* bytea arrives as "\\x…"; other types are kept as text, so that any type can be read. */
 static struct span decode_bytea(struct arena *arena, const char *text, int size)
 {
     if (size < 2 || text[0] != '\\' || text[1] != 'x')
@@ -1228,9 +1235,9 @@ static struct pg_result *wrap_result(PGresult *handle, struct arena *arena)
     return result;
 }
 
-/* May a statement of this tenant run now? */
-static enum err_code check_turn(const struct pg_connection *connection, int64_t tenant_id,
-                                struct err *err)
+/* Checks that a statement of this tenant may run now. */
+static enum err_code check_may_run(const struct pg_connection *connection, int64_t tenant_id,
+                                   struct err *err)
 {
     if (connection->transaction == TRANSACTION_FAILED)
         return err_set(err, ERR_INTERNAL, "a statement follows a failed one in its transaction");
@@ -1244,7 +1251,7 @@ enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, cons
                        struct pg_result **ret_result, struct err *err)
 {
     struct arguments arguments;
-    enum err_code code = check_turn(connection, tenant_id, err);
+    enum err_code code = check_may_run(connection, tenant_id, err);
     if (!code)
         code = set_arguments(&arguments, values, value_count, arena, err);
     if (code)
@@ -1270,7 +1277,7 @@ enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, cons
     if (connection->transaction == TRANSACTION_NONE || connection->queued_count == MAX_QUEUED)
         return pg_query(connection, tenant_id, sql, values, value_count, arena, NULL, err);
     struct arguments *arguments = arena_new(arena, struct arguments, 1);
-    enum err_code code = check_turn(connection, tenant_id, err);
+    enum err_code code = check_may_run(connection, tenant_id, err);
     if (!code)
         code = set_arguments(arguments, values, value_count, arena, err);
     if (code)
@@ -1343,7 +1350,7 @@ enum err_code pg_commit(struct pg_connection *connection, struct err *err)
     enum err_code code = run_pipeline(connection, connection->tenant_id,
                                       (struct statement){commit_sql, NULL}, &handle, err);
     PQclear(handle);
-    /* After a failed COMMIT the session's state says whether anything is left to roll back. */
+    /* After a failed COMMIT the state of the session shows whether a rollback is needed. */
     connection->transaction = code ? TRANSACTION_FAILED : TRANSACTION_NONE;
     return code;
 }
@@ -1365,8 +1372,8 @@ void pg_rollback(struct pg_connection *connection)
 
 enum err_code pg_script(struct pg_connection *connection, const char *sql, struct err *err)
 {
-    /* Many statements in one message are one implicit transaction, but only an explicit one takes
-     * SET LOCAL. */
+    /* Several statements in one message are an implicit transaction, but SET LOCAL requires an
+     * explicit one. */
     struct wait endless = {0};
     enum err_code code =
         run_simple(connection, "BEGIN; SET LOCAL statement_timeout = 0", &endless, err);
@@ -1397,7 +1404,7 @@ void pg_limit_until(struct pg_connection *connection, int64_t deadline_ns)
  * is no evidence before the first reply: the database may be far away, or connect_timeout too
  * short.
  */
-static bool probe(void *context, int index, int64_t deadline_ms)
+static bool send_probe(void *context, int index, int64_t deadline_ms)
 {
     /* Each request has a connection of the pool, whose deadline is PROBE_MS. */
     (void)index, (void)deadline_ms;
@@ -1440,7 +1447,7 @@ enum err_code pg_watch_create(const char *conninfo, void (*report_change)(bool i
     limit_to(&watch->pool->connect_ms, PROBE_CONNECT_MAX_MS);
     limit_to(&watch->pool->connect_silence_ms, PROBE_CONNECT_MAX_MS);
     watch->report = report_change;
-    const enum err_code code = breaker_create(&(struct breaker_options){.probe = probe,
+    const enum err_code code = breaker_create(&(struct breaker_options){.probe = send_probe,
                                                                         .probe_ms = PROBE_MS,
                                                                         .max_probe_ms = PROBE_MS,
                                                                         .report = report,

@@ -22,21 +22,21 @@ enum {
     URL_MAX_BYTES = 16 << 10,
     AUTHORIZATION_MAX_BYTES = 4 << 10,
     ERROR_MAX_BYTES = 64 << 10,     /* an error's body, whatever the caller allows */
-    SLOWEST_BYTES_PER_S = 64 << 10, /* a transfer below it is given up */
-    REPLY_BYTES = 16 << 10,         /* so much of a response shows that the server responds */
+    SLOWEST_BYTES_PER_S = 64 << 10, /* a slower transfer is given up */
+    REPLY_BYTES = 16 << 10,         /* that much of a response proves that the server responds */
     SUSPECT_MS = 400,
     PROBE_MS = 1200,
-    MOST_PROBE_MS = 10000, /* a server that takes longer counts as one that hangs */
+    MOST_PROBE_MS = 10000, /* a slower server counts as one that hangs */
     BUSY_RETRY_S = 5,
 };
 
 struct s3_client {
     struct s3_settings settings;
     int64_t retry_ms;
-    pthread_mutex_t lock; /* guards what follows, but for the breaker */
+    pthread_mutex_t lock; /* guards the members below, except the breaker */
     struct http_client *idle[IDLE_CONNECTIONS];
     size_t idle_count;
-    int64_t failing_since_ns; /* monotonic; since the last request that did not fail */
+    int64_t failing_since_ns; /* monotonic; since the last request that succeeded */
     int64_t failed_last_ns;
     struct breaker *breaker;            /* NULL: not watched */
     atomic_bool is_ending;              /* probes end early */
@@ -110,7 +110,7 @@ static enum err_code take_connection(struct s3_client *client, struct http_clien
         .stall_timeout_s = client->settings.read_timeout_s,
     };
     enum err_code code = http_client_create(&settings, ret_connection, err);
-    if (code) /* a CA file that is not found must not pass for an object that is not */
+    if (code) /* a missing CA file must not be mistaken for a missing object */
         code = err->code = ERR_INVALID;
     return code;
 }
@@ -126,7 +126,7 @@ static void give_connection(struct s3_client *client, struct http_client *connec
     http_client_destroy(connection);
 }
 
-/* All of one try that has to live until it ends. */
+/* The data of one attempt that must live until it ends. */
 struct
 try {
     struct buf url;
@@ -143,11 +143,11 @@ try {
 static void add_field(struct try *try, const char *name, const char *value)
 {
     try->signed_fields[try->signed_count++] = (struct s3_sign_field){name, value};
-    if (strcmp(name, "host") != 0) /* libcurl writes that one, from the URL */
+    if (strcmp(name, "host") != 0) /* libcurl writes that field itself, from the URL */
         try->fields[try->field_count++] = (struct http_client_field){name, value};
 }
 
-/* In the order of their names, as the signature wants it. */
+/* Adds the fields sorted by name, as the signature requires. */
 static void add_fields(struct try *try, const struct s3_client *client,
                        const struct s3_request *request)
 {
@@ -167,7 +167,7 @@ static void add_fields(struct try *try, const struct s3_client *client,
         add_field(try, "x-amz-security-token", settings->session_token);
 }
 
-/* Keys, prefix and bucket are of bytes that need no encoding in a path. */
+/* Builds the URL. Keys, prefix and bucket contain only bytes that need no encoding in a path. */
 static void write_url(struct try *try, const struct s3_client *client,
                       const struct s3_request *request, size_t *ret_path_at)
 {
@@ -182,9 +182,9 @@ static void write_url(struct try *try, const struct s3_client *client,
         buf_append_byte(&try->url, '/');
 }
 
-/* Signs anew for each try, as the time is in the signature. */
-static void prepare(struct try *try, const struct s3_client *client,
-                    const struct s3_request *request)
+/* Prepares an attempt. Each one is signed separately, since the signature includes the time. */
+static void prepare_attempt(struct try *try, const struct s3_client *client,
+                            const struct s3_request *request)
 {
     size_t path_at;
     write_url(try, client, request, &path_at);
@@ -207,7 +207,8 @@ static void prepare(struct try *try, const struct s3_client *client,
     buf_append_byte(&try->authorization, 0);
     try->fields[try->field_count++] =
         (struct http_client_field){"Authorization", (const char *)try->authorization.data};
-    /* Bodies are at most a few MiB: sending one in vain costs less than asking first each time. */
+    /* Bodies are at most a few MiB: sending one in vain costs less than waiting for "100
+     * Continue" each time. */
     try->fields[try->field_count++] = (struct http_client_field){"Expect", NULL};
     if (request->query) {
         try->url.size--;
@@ -222,13 +223,13 @@ enum err_code s3_client_failure(const struct s3_client *client, const struct s3_
     return s3_failure_describe(&client->settings, request, answer, err);
 }
 
-/* One try on its way, as its progress is seen. */
+/* The progress of one attempt. */
 struct transfer_watch {
     const struct s3_client *client;
     const struct s3_request *request;
     uint64_t moved_bytes;
-    uint64_t noted_bytes; /* received, and noted as a reply */
-    int64_t moved_ns;     /* when the last byte did; monotonic */
+    uint64_t noted_bytes; /* received, and reported as a reply */
+    int64_t moved_ns;     /* when a byte last arrived; monotonic */
     bool is_given_up;
     bool is_stalled;
     bool is_too_large;
@@ -255,7 +256,7 @@ static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_
         return true;
     breaker_suspect(watch->client->breaker);
     watch->is_given_up = breaker_is_open(watch->client->breaker);
-    /* libcurl takes the mean of several seconds for the speed, which delays its own limit. */
+    /* libcurl averages the speed over several seconds, which delays its own limit. */
     watch->is_stalled =
         now_ns - watch->moved_ns > watch->client->settings.read_timeout_s * CLOCK_NS_PER_S;
     return !watch->is_given_up && !watch->is_stalled;
@@ -277,8 +278,8 @@ static enum err_code fail_slow(const struct s3_request *request, struct err *err
 }
 
 /*
- * Refuses a response before its body when that would be longer than is allowed, or could be
- * endless. Objects have a length; the responses without one are short and read into memory.
+ * Refuses a response before its body if the body would be longer than allowed, or could be endless.
+ * Objects have a length; responses without one are short and read into memory.
  */
 static bool is_of_bounded_length(void *context, const struct http_client_response *answer,
                                  uint64_t *max_response_bytes)
@@ -297,7 +298,7 @@ static bool is_of_bounded_length(void *context, const struct http_client_respons
     return !watch->is_too_large;
 }
 
-/* Another try would bring the same. */
+/* Not retried: another attempt would give the same result. */
 static enum err_code fail_large(const struct s3_request *request,
                                 struct http_client_response *answer, struct err *err)
 {
@@ -372,7 +373,7 @@ static enum err_code try_once(struct s3_client *client, const struct s3_request 
     buf_init(&try.url, URL_MAX_BYTES);
     buf_init(&try.authorization, AUTHORIZATION_MAX_BYTES);
     snprintf(try.payload_hash, sizeof(try.payload_hash), "%s", payload_hash);
-    prepare(&try, client, request);
+    prepare_attempt(&try, client, request);
     enum err_code code =
         buf_failed(&try.url) || buf_failed(&try.authorization)
             ? err_set(err, ERR_NETWORK, "the S3 server gave a name too long to send back")
@@ -393,7 +394,8 @@ static bool is_worth_another_try(enum err_code code)
     return code == ERR_BUSY || code == ERR_NETWORK || code == ERR_TIMEOUT;
 }
 
-/* Between half of it and all of it, so that the nodes of a store do not come back in step. */
+/* A random pause between half of the full one and all of it, so that the nodes of a store do not
+ * retry in step. */
 static int64_t pause_ms(int tries, const struct http_client_response *answer)
 {
     int64_t full = FIRST_PAUSE_MS;
@@ -409,8 +411,8 @@ static int64_t pause_ms(int tries, const struct http_client_response *answer)
 }
 
 /*
- * True when all tries have failed for longer than one request may repeat them: new ones would wait
- * for as long, and in vain. An old failure is of another outage.
+ * Whether all attempts have failed for longer than one request may retry: a new request would wait
+ * for as long, in vain. An old failure belongs to another outage.
  */
 static bool is_long_away(struct s3_client *client, bool has_failed)
 {
@@ -464,7 +466,7 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
  * a lost SYN or a slow TLS handshake does not matter, and the other one a new connection, since a
  * kept one may be dead.
  */
-static bool probe(void *context, int index, int64_t deadline_ms)
+static bool send_probe(void *context, int index, int64_t deadline_ms)
 {
     struct s3_client *client = context;
     const struct wait_limit wait_limit = {.is_cancelled = &client->is_ending};
@@ -495,7 +497,7 @@ enum err_code s3_client_watch(struct s3_client *client, void (*report)(bool is_r
                               struct err *err)
 {
     client->report = report;
-    return breaker_create(&(struct breaker_options){.probe = probe,
+    return breaker_create(&(struct breaker_options){.probe = send_probe,
                                                     .probe_ms = PROBE_MS,
                                                     .max_probe_ms = MOST_PROBE_MS,
                                                     .report = report_change,

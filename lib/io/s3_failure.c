@@ -14,7 +14,7 @@ struct failure {
     bool is_error;
 };
 
-/* What fits, printable ASCII only: it goes to logs and terminals. */
+/* Copies what fits, printable ASCII only, since it goes to logs and terminals. */
 static void copy_clean(char *text, size_t max, struct span from)
 {
     size_t size = from.size < max - 1 ? from.size : max - 1;
@@ -65,7 +65,7 @@ static const struct known {
     {"SlowDown", ERR_BUSY, ADVICE_NONE},
     {"OperationAborted", ERR_BUSY, ADVICE_NONE},
     {"RequestTimeout", ERR_TIMEOUT, ADVICE_NONE},
-    /* The body did not arrive as it was hashed: damaged on the way, so another try may do. */
+    /* The body does not match its hash: it was damaged in transit, so a retry may succeed. */
     {"XAmzContentSHA256Mismatch", ERR_NETWORK, ADVICE_NONE},
     {"BadDigest", ERR_NETWORK, ADVICE_NONE},
     {"IncompleteBody", ERR_NETWORK, ADVICE_NONE},
@@ -99,12 +99,12 @@ enum err_code s3_failure_code(const char *name)
     return find_known(name)->code;
 }
 
-/* By status alone: answers to HEAD have no body, and proxies write their own. */
+/* Derives a code from the status: responses to HEAD have no body, and proxies write their own. */
 static enum err_code code_of_status(int status, bool is_head)
 {
     switch (status) {
     case 404:
-        /* Whoever answers without S3's body does not say that there is no such object. */
+        /* A response without S3's body does not prove that the object is absent. */
         return is_head ? ERR_NOT_FOUND : ERR_NETWORK;
     case 408:
         return ERR_TIMEOUT;

@@ -26,7 +26,7 @@ static bool is_name_byte(uint8_t byte)
     return byte > ' ' && byte < 0x7f && !memchr("<>&=/\"'", byte, 7);
 }
 
-static void skip(struct reader *reader, size_t size)
+static void skip_bytes(struct reader *reader, size_t size)
 {
     reader->rest.data += size;
     reader->rest.size -= size;
@@ -39,7 +39,7 @@ static bool skip_behind(struct reader *reader, const char *end)
     const uint8_t *found = memmem(reader->rest.data, reader->rest.size, end, size);
     if (!found)
         return false;
-    skip(reader, (size_t)(found - reader->rest.data) + size);
+    skip_bytes(reader, (size_t)(found - reader->rest.data) + size);
     return true;
 }
 
@@ -102,7 +102,7 @@ static enum err_code read_text(struct reader *reader, struct err *err)
         while (size < reader->rest.size && at[size] != '<' && at[size] != '&')
             size++;
         buf_append(&reader->text, at, size);
-        skip(reader, size);
+        skip_bytes(reader, size);
         if (reader->rest.size && reader->rest.data[0] == '&') {
             size_t limit =
                 reader->rest.size < ENTITY_MAX_BYTES ? reader->rest.size : ENTITY_MAX_BYTES;
@@ -110,7 +110,7 @@ static enum err_code read_text(struct reader *reader, struct err *err)
             size = end ? (size_t)(end - reader->rest.data) : 0;
             if (!end || !append_entity(&reader->text, span_of(reader->rest.data + 1, size - 1)))
                 return malformed(err);
-            skip(reader, size + 1);
+            skip_bytes(reader, size + 1);
         }
         if (buf_failed(&reader->text))
             return err_set(err, ERR_TOO_LARGE, "a text of the XML answer is over %d bytes",
@@ -128,7 +128,7 @@ static bool take_name(struct reader *reader, struct span *ret_name)
     while (size < reader->rest.size && is_name_byte(reader->rest.data[size]))
         size++;
     struct span name = span_of(reader->rest.data, size), before, after;
-    skip(reader, size);
+    skip_bytes(reader, size);
     *ret_name = span_split(name, ':', &before, &after) ? after : name;
     return ret_name->size > 0;
 }
@@ -147,7 +147,7 @@ static bool skip_attributes(struct reader *reader, bool *ret_is_empty)
             quote = byte;
         } else if (byte == '>') {
             *ret_is_empty = last == '/';
-            skip(reader, i + 1);
+            skip_bytes(reader, i + 1);
             return true;
         }
         last = byte;
@@ -192,11 +192,11 @@ static enum err_code read_end(struct reader *reader, struct err *err)
     if (reader->depth == 0 || !take_name(reader, &name))
         return malformed(err);
     while (reader->rest.size && is_space(reader->rest.data[0]))
-        skip(reader, 1);
+        skip_bytes(reader, 1);
     const char *open = reader->path + reader->starts[reader->depth - 1];
     if (!reader->rest.size || reader->rest.data[0] != '>' || !span_equal_text(name, open))
         return malformed(err);
-    skip(reader, 1);
+    skip_bytes(reader, 1);
     return end_element(reader, err);
 }
 
@@ -210,7 +210,7 @@ static enum err_code read_markup(struct reader *reader, struct err *err)
     if (span_starts_with(reader->rest, "<!"))
         return err_set(err, ERR_INVALID, "the XML answer has parts that no S3 answer has");
     bool is_end = span_starts_with(reader->rest, "</");
-    skip(reader, is_end ? 2 : 1);
+    skip_bytes(reader, is_end ? 2 : 1);
     return is_end ? read_end(reader, err) : read_start(reader, err);
 }
 
@@ -221,7 +221,7 @@ enum err_code s3_xml_read(struct span xml, s3_xml_visit *visit, void *context, s
     enum err_code code = ERR_NONE;
     buf_init(&reader.text, S3_XML_MAX_TEXT_BYTES);
     if (span_starts_with(reader.rest, "\xef\xbb\xbf"))
-        skip(&reader, 3);
+        skip_bytes(&reader, 3);
     while (!code && reader.rest.size) {
         bool was_outside = reader.depth == 0;
         code = read_text(&reader, err);

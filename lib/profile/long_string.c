@@ -7,7 +7,7 @@
 
 enum { HASH_BYTES = 16, MARK_BYTES = 1 + 2 * HASH_BYTES, UTF8_MORE_BYTES = 3 };
 
-/* At most size bytes of text; the last character of valid UTF-8 is kept whole or left out. */
+/* A prefix of text with at most size bytes, without an incomplete UTF-8 character. */
 static size_t prefix_size(struct span text, size_t size)
 {
     for (size_t back = 0; back <= UTF8_MORE_BYTES; back++) {

@@ -81,7 +81,7 @@ static void *list_take(const struct list *list, struct arena *arena, size_t size
     return copy;
 }
 
-static void fail(struct profile_builder *builder, const char *what, uint64_t limit)
+static void set_limit_failure(struct profile_builder *builder, const char *what, uint64_t limit)
 {
     if (builder->passed_limit)
         return;
@@ -93,7 +93,7 @@ static void charge(struct profile_builder *builder, uint64_t bytes)
 {
     builder->memory_bytes += bytes;
     if (builder->memory_bytes > builder->limits.memory_bytes)
-        fail(builder, "bytes when decoded", builder->limits.memory_bytes);
+        set_limit_failure(builder, "bytes when decoded", builder->limits.memory_bytes);
 }
 
 bool profile_builder_failed(const struct profile_builder *builder)
@@ -112,7 +112,7 @@ static uint32_t table_add_key(struct profile_builder *builder, struct table *tab
                               size_t size)
 {
     if (table->list.count >= PROFILE_NONE - 1)
-        fail(builder, "entries in a table", PROFILE_NONE - 1);
+        set_limit_failure(builder, "entries in a table", PROFILE_NONE - 1);
     charge(builder, 2 * size + sizeof(struct map_bytes_slot));
     if (profile_builder_failed(builder))
         return 0;
@@ -208,7 +208,7 @@ uint32_t profile_builder_string(struct profile_builder *builder, struct span tex
         return index;
     charge(builder, text.size + sizeof(struct span) + sizeof(struct map_bytes_slot));
     if (table->list.count >= PROFILE_NONE - 1)
-        fail(builder, "strings", PROFILE_NONE - 1);
+        set_limit_failure(builder, "strings", PROFILE_NONE - 1);
     if (profile_builder_failed(builder))
         return 0;
     struct span copy = span_of(arena_strndup(builder->arena, text.data, text.size), text.size);
@@ -272,7 +272,7 @@ static uint32_t add_lines(struct profile_builder *builder, const struct profile_
     }
     charge(builder, added * sizeof(struct profile_line));
     if (builder->lines.count >= PROFILE_NONE)
-        fail(builder, "lines", PROFILE_NONE - 1);
+        set_limit_failure(builder, "lines", PROFILE_NONE - 1);
     return added;
 }
 
@@ -409,11 +409,11 @@ static void check_sample(struct profile_builder *builder, size_t depth, size_t l
 {
     const struct profile_limits *limits = &builder->limits;
     if (builder->hashes.count >= limits->sample_count)
-        fail(builder, "samples", limits->sample_count);
+        set_limit_failure(builder, "samples", limits->sample_count);
     if (builder->stack.count + depth > limits->stack_entries)
-        fail(builder, "stack entries", limits->stack_entries);
+        set_limit_failure(builder, "stack entries", limits->stack_entries);
     if (builder->labels.count + label_count >= PROFILE_NONE)
-        fail(builder, "labels", PROFILE_NONE - 1);
+        set_limit_failure(builder, "labels", PROFILE_NONE - 1);
     charge(builder, depth * sizeof(uint32_t) + label_count * sizeof(struct profile_label) + 32 +
                         builder->value_types.count * sizeof(int64_t));
 }
@@ -474,7 +474,7 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
 {
     assert(builder->value_types.count > 0);
     if (depth > builder->limits.stack_depth)
-        fail(builder, "frames in one stack", builder->limits.stack_depth);
+        set_limit_failure(builder, "frames in one stack", builder->limits.stack_depth);
     if (profile_builder_failed(builder))
         return;
     if (label_count == 0) {
@@ -497,7 +497,7 @@ void profile_builder_count_entries(struct profile_builder *builder, uint64_t cou
 {
     builder->followed_entries += count;
     if (builder->followed_entries > builder->limits.stack_entries)
-        fail(builder, "stack entries", builder->limits.stack_entries);
+        set_limit_failure(builder, "stack entries", builder->limits.stack_entries);
 }
 
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment)

@@ -9,12 +9,12 @@ struct matcher {
     const struct profile *profile;
     struct regex *drop;
     struct regex *keep; /* or NULL */
-    uint8_t *known;     /* per string */
+    uint8_t *known;     /* cached results per string */
     bool has_failed;
 };
 enum { KNOWN_NOTHING, KNOWN_STAYS, KNOWN_GOES };
 
-/* The name without what follows its first "(", unless that begins a word of the name itself. */
+/* The name up to its first "(", unless that belongs to the name itself. */
 static struct span simplify_name(struct span name)
 {
     static const char *const reserved[] = {"(anonymous namespace)", "operator()"};

@@ -21,7 +21,7 @@ static struct span last_bytes(struct span path)
 {
     size_t skipped = path.size > RAW_NAME_PATH_BYTES ? path.size - RAW_NAME_PATH_BYTES : 0;
     while (skipped && skipped < path.size && (path.data[skipped] & 0xc0) == 0x80)
-        skipped++; /* no character is cut */
+        skipped++; /* do not cut a character */
     return span_of(path.data + skipped, path.size - skipped);
 }
 
@@ -42,7 +42,7 @@ struct span raw_name_write(const struct profile *profile, const struct profile_l
     if (base.size == 0)
         return span_of(text,
                        (size_t)snprintf(text, RAW_NAME_BYTES, "0x%" PRIx64, location->address));
-    /* Byte by byte: a name may hold what printf would end at. */
+    /* Copied byte by byte, because a name may contain a NUL, where printf would stop. */
     memcpy(text, base.data, base.size);
     const int digits =
         snprintf(text + base.size, RAW_NAME_BYTES - base.size, "+0x%" PRIx64,

@@ -99,7 +99,7 @@ static void *copy_array(struct arena *arena, const void *from, uint32_t count, u
     return to;
 }
 
-static void begin(struct named_tables *named_tables)
+static void begin_tables(struct named_tables *named_tables)
 {
     const struct profile *profile = named_tables->profile;
     named_tables->string_capacity = profile->string_count + 64;
@@ -177,7 +177,7 @@ static void name_location(struct named_tables *named_tables, uint32_t location,
 {
     struct profile *named = named_tables->named;
     if (!named_tables->location)
-        begin(named_tables);
+        begin_tables(named_tables);
     named_tables->location[location].first_line = named->line_count;
     named_tables->location[location].line_count = frames->count;
     named_tables->location[location].is_named_later = true;
@@ -196,7 +196,7 @@ static void name_location(struct named_tables *named_tables, uint32_t location,
     }
 }
 
-static void finish(struct named_tables *named_tables)
+static void finish_tables(struct named_tables *named_tables)
 {
     if (!named_tables->location)
         return;
@@ -304,7 +304,7 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
             end++;
         code = query_mapping(&named_tables, resolver, wanted + i, end - i, counts, err);
     }
-    finish(&named_tables);
+    finish_tables(&named_tables);
     map_bytes_fini(&named_tables.strings);
     map_bytes_fini(&named_tables.functions);
     if (!code)

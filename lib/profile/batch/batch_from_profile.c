@@ -6,21 +6,21 @@
 #include "lib/profile/batch/batch_sample_labels.h"
 #include "lib/profile/unit.h"
 
-/* Times of old agents are in microseconds, which reads as January 1970. */
+/* Times of old agents are in microseconds, which would be in January 1970 as nanoseconds. */
 #define TIME_MIN_NS (INT64_C(365) * 86400 * CLOCK_NS_PER_S)
 
 enum { SIZE_BITS = 1024 };
 
-/* The labels of the series of a group, checked and sorted. */
+/* The labels of the series of a group, validated and sorted. */
 struct group {
     struct batch_text_label *labels;
     size_t label_count;
 };
 
-/* What a type's values are. */
+/* How the values of a type are stored. */
 enum use { LEFT_OUT, DELTA, SNAPSHOT };
 
-struct making {
+struct batch_build {
     const struct batch_source *source;
     const struct profile *profile;
     const struct batch_options *options;
@@ -31,23 +31,24 @@ struct making {
     struct span name;
     bool is_ready;
     struct group *groups;
-    /* Texts that the batch needs beside the profile's own, as strings of its tables. */
+    /* Texts that the batch needs in addition to the profile's, to be strings of its tables. */
     struct map_bytes texts;
     struct span *text_bytes;
     uint32_t *text_strings;
     uint32_t text_capacity;
     const char *notice; /* of the batch, in scratch */
-    enum use *uses;     /* of each value type */
-    int64_t *factors;   /* of each value type, from its unit to that of its series */
+    enum use *uses;     /* per value type */
+    int64_t *factors;   /* per value type, from its unit to that of its series */
     char decimals_unit[UNIT_NAME_BYTES];
-    uint32_t *counts;  /* of samples; by group, then value type */
-    bool *is_in_group; /* per group: some sample is in it; of group 0 also where there are none */
-    bool leaves_idle;  /* deltas without samples are left out */
+    uint32_t *counts; /* number of samples; by group, then value type */
+    /* per group: a sample is in it; also set for group 0 if there are no samples */
+    bool *is_in_group;
+    bool leaves_idle; /* deltas without samples are left out */
 };
 
 /* ---- series ---- */
 
-/* Takes those out that become name; the order of the others stays. */
+/* Removes the labels that become name; the order of the others is kept. */
 static void take_out(struct group *group, struct span name)
 {
     size_t kept = 0;
@@ -58,13 +59,13 @@ static void take_out(struct group *group, struct span name)
     group->label_count = kept;
 }
 
-/* The source's labels and the group's; the latter win. */
-static enum err_code make_group(struct making *making, uint32_t index, struct err *err)
+/* Combines the labels of the source and of the group, which take precedence. */
+static enum err_code make_group(struct batch_build *batch_build, uint32_t index, struct err *err)
 {
-    const struct batch_source *source = making->source;
-    const struct batch_sample_labels *split = &making->sample_labels;
-    struct group *group = &making->groups[index];
-    group->labels = arena_new_raw(making->scratch, struct batch_text_label,
+    const struct batch_source *source = batch_build->source;
+    const struct batch_sample_labels *split = &batch_build->sample_labels;
+    struct group *group = &batch_build->groups[index];
+    group->labels = arena_new_raw(batch_build->scratch, struct batch_text_label,
                                   source->label_count + split->name_count);
     for (size_t i = 0; i < source->label_count; i++)
         group->labels[group->label_count++] = source->labels[i];
@@ -72,21 +73,22 @@ static enum err_code make_group(struct making *making, uint32_t index, struct er
         uint32_t value = split->group_values[(size_t)index * split->name_count + i];
         if (value == 0)
             continue;
-        const struct batch_text_label label = {.name = making->options->series_labels[i],
-                                               .value = profile_string(making->profile, value)};
+        const struct batch_text_label label = {.name = batch_build->options->series_labels[i],
+                                               .value =
+                                                   profile_string(batch_build->profile, value)};
         take_out(group, label.name);
         group->labels[group->label_count++] = label;
     }
-    return batch_labels_check(making->scratch, group->labels, &group->label_count, &making->limits,
-                              &making->notice, err);
+    return batch_labels_check(batch_build->scratch, group->labels, &group->label_count,
+                              &batch_build->limits, &batch_build->notice, err);
 }
 
-static enum err_code make_groups(struct making *making, struct err *err)
+static enum err_code make_groups(struct batch_build *batch_build, struct err *err)
 {
-    uint32_t count = making->sample_labels.group_count;
-    making->groups = arena_new(making->scratch, struct group, count);
+    uint32_t count = batch_build->sample_labels.group_count;
+    batch_build->groups = arena_new(batch_build->scratch, struct group, count);
     for (uint32_t i = 0; i < count; i++) {
-        enum err_code code = make_group(making, i, err);
+        enum err_code code = make_group(batch_build, i, err);
         if (code)
             return code;
     }
@@ -95,126 +97,129 @@ static enum err_code make_groups(struct making *making, struct err *err)
 
 /* ---- strings ---- */
 
-static void want_text(struct making *making, struct span text)
+static void want_text(struct batch_build *batch_build, struct span text)
 {
-    uint32_t next = making->texts.count;
-    if (text.size == 0 || map_bytes_add(&making->texts, text, next) != next)
+    uint32_t next = batch_build->texts.count;
+    if (text.size == 0 || map_bytes_add(&batch_build->texts, text, next) != next)
         return;
-    if (next == making->text_capacity) {
-        making->text_capacity = next ? next * 2 : 32;
-        making->text_bytes =
-            mem_resize(making->text_bytes, making->text_capacity, sizeof(struct span));
+    if (next == batch_build->text_capacity) {
+        batch_build->text_capacity = next ? next * 2 : 32;
+        batch_build->text_bytes =
+            mem_resize(batch_build->text_bytes, batch_build->text_capacity, sizeof(struct span));
     }
-    making->text_bytes[next] = text;
+    batch_build->text_bytes[next] = text;
 }
 
-/* Few are another text than the profile has: the others are not looked for. */
-static bool has_other_part(const struct making *making, uint32_t string, struct span *ret_part)
+/* Whether a part differs from the profile's string; few do, so the others are not looked up. */
+static bool has_other_part(const struct batch_build *batch_build, uint32_t string,
+                           struct span *ret_part)
 {
-    const struct span text = profile_string(making->profile, string);
-    *ret_part = batch_type_part(making->scratch, text);
+    const struct span text = profile_string(batch_build->profile, string);
+    *ret_part = batch_type_part(batch_build->scratch, text);
     return ret_part->data != text.data;
 }
 
-static void want_type(struct making *making, struct profile_value_type type)
+static void want_type(struct batch_build *batch_build, struct profile_value_type type)
 {
     struct span part;
-    if (has_other_part(making, type.type, &part))
-        want_text(making, part);
-    if (has_other_part(making, type.unit, &part))
-        want_text(making, part);
+    if (has_other_part(batch_build, type.type, &part))
+        want_text(batch_build, part);
+    if (has_other_part(batch_build, type.unit, &part))
+        want_text(batch_build, part);
 }
 
-/* Of the value type in its series. */
-static struct span unit_of(const struct making *making, uint32_t value_type)
+/* The unit of the value type in its series. */
+static struct span unit_of(const struct batch_build *batch_build, uint32_t value_type)
 {
-    const struct profile *profile = making->profile;
+    const struct profile *profile = batch_build->profile;
     const struct span unit = profile_string(profile, profile->value_types[value_type].unit);
-    return unit_decimals(unit) ? span_text(making->decimals_unit) : unit;
+    return unit_decimals(unit) ? span_text(batch_build->decimals_unit) : unit;
 }
 
-static void want_texts(struct making *making)
+static void want_texts(struct batch_build *batch_build)
 {
-    want_type(making, making->profile->period_type);
-    for (uint32_t i = 0; i < making->profile->value_type_count; i++)
-        want_text(making, batch_type_name(making->profile, making->name, i));
-    for (uint32_t i = 0; i < making->profile->value_type_count; i++)
-        want_type(making, making->profile->value_types[i]);
-    for (uint32_t i = 0; i < making->profile->value_type_count; i++) {
-        if (making->factors[i] > 1)
-            want_text(making, unit_of(making, i));
+    want_type(batch_build, batch_build->profile->period_type);
+    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++)
+        want_text(batch_build, batch_type_name(batch_build->profile, batch_build->name, i));
+    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++)
+        want_type(batch_build, batch_build->profile->value_types[i]);
+    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
+        if (batch_build->factors[i] > 1)
+            want_text(batch_build, unit_of(batch_build, i));
     }
-    for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
-        const struct group *group = &making->groups[i];
+    for (uint32_t i = 0; i < batch_build->sample_labels.group_count; i++) {
+        const struct group *group = &batch_build->groups[i];
         for (size_t j = 0; j < group->label_count; j++) {
-            want_text(making, group->labels[j].name);
-            want_text(making, group->labels[j].value);
+            want_text(batch_build, group->labels[j].name);
+            want_text(batch_build, group->labels[j].value);
         }
     }
 }
 
-/* Which of them the profile has already. Only strings of a size that is wanted are hashed. */
-static void find_texts(struct making *making)
+/* Finds the texts that the profile has already. Only strings of a size that occurs among them
+ * are hashed. */
+static void find_texts(struct batch_build *batch_build)
 {
     bool has_size[SIZE_BITS] = {false};
-    for (uint32_t i = 0; i < making->texts.count; i++)
-        has_size[making->text_bytes[i].size % SIZE_BITS] = true;
-    for (uint32_t i = 1; i < making->profile->string_count; i++) {
-        struct span string = making->profile->strings[i];
+    for (uint32_t i = 0; i < batch_build->texts.count; i++)
+        has_size[batch_build->text_bytes[i].size % SIZE_BITS] = true;
+    for (uint32_t i = 1; i < batch_build->profile->string_count; i++) {
+        struct span string = batch_build->profile->strings[i];
         if (!has_size[string.size % SIZE_BITS])
             continue;
-        uint32_t text = map_bytes_find(&making->texts, string);
+        uint32_t text = map_bytes_find(&batch_build->texts, string);
         if (text != MAP_ABSENT)
-            making->text_strings[text] = i;
+            batch_build->text_strings[text] = i;
     }
 }
 
-static const struct span *make_strings(struct making *making, uint32_t *ret_count)
+static const struct span *make_strings(struct batch_build *batch_build, uint32_t *ret_count)
 {
-    struct arena *arena = making->profile->arena;
-    uint32_t count = making->profile->string_count;
-    struct span *strings = arena_new_raw(arena, struct span, (size_t)count + making->texts.count);
-    memcpy(strings, making->profile->strings, count * sizeof(*strings));
-    for (uint32_t i = 0; i < making->texts.count; i++) {
-        if (making->text_strings[i])
+    struct arena *arena = batch_build->profile->arena;
+    uint32_t count = batch_build->profile->string_count;
+    struct span *strings =
+        arena_new_raw(arena, struct span, (size_t)count + batch_build->texts.count);
+    memcpy(strings, batch_build->profile->strings, count * sizeof(*strings));
+    for (uint32_t i = 0; i < batch_build->texts.count; i++) {
+        if (batch_build->text_strings[i])
             continue;
-        struct span text = making->text_bytes[i];
-        making->text_strings[i] = count;
+        struct span text = batch_build->text_bytes[i];
+        batch_build->text_strings[i] = count;
         strings[count++] = span_of(arena_strndup(arena, text.data, text.size), text.size);
     }
     *ret_count = count;
     return strings;
 }
 
-static uint32_t string_of(const struct making *making, struct span text)
+static uint32_t string_of(const struct batch_build *batch_build, struct span text)
 {
-    uint32_t found = text.size ? map_bytes_find(&making->texts, text) : MAP_ABSENT;
-    return found == MAP_ABSENT ? 0 : making->text_strings[found];
+    uint32_t found = text.size ? map_bytes_find(&batch_build->texts, text) : MAP_ABSENT;
+    return found == MAP_ABSENT ? 0 : batch_build->text_strings[found];
 }
 
-static void make_tables(struct making *making)
+static void make_tables(struct batch_build *batch_build)
 {
-    want_texts(making);
-    making->text_strings = arena_new(making->scratch, uint32_t, making->texts.count);
-    find_texts(making);
-    struct profile *tables = arena_new(making->profile->arena, struct profile, 1);
-    *tables = *making->profile;
-    tables->strings = make_strings(making, &tables->string_count);
+    want_texts(batch_build);
+    batch_build->text_strings = arena_new(batch_build->scratch, uint32_t, batch_build->texts.count);
+    find_texts(batch_build);
+    struct profile *tables = arena_new(batch_build->profile->arena, struct profile, 1);
+    *tables = *batch_build->profile;
+    tables->strings = make_strings(batch_build, &tables->string_count);
     tables->sample_count = 0;
     tables->stack_start = NULL;
     tables->stack = NULL;
     tables->values = NULL;
     tables->label_start = NULL;
     tables->labels = NULL;
-    making->batch->tables = tables;
+    batch_build->batch->tables = tables;
 }
 
 /* ---- samples ---- */
 
-static void make_stacks(struct making *making)
+static void make_stacks(struct batch_build *batch_build)
 {
-    const struct profile *profile = making->profile;
-    struct batch *batch = making->batch;
+    const struct profile *profile = batch_build->profile;
+    struct batch *batch = batch_build->batch;
     uint64_t *start = arena_new_raw(batch->arena, uint64_t, (size_t)profile->sample_count + 2);
     start[0] = start[1] = 0;
     if (profile->sample_count)
@@ -225,111 +230,114 @@ static void make_stacks(struct making *making)
     batch->stack = profile->stack;
 }
 
-/* Of snapshots all samples are of group 0: one that has no sample of some label is a snapshot of 0
- * there, which nobody could tell if the label made a series. */
-static uint32_t group_of(const struct making *making, uint32_t sample, uint32_t value_type)
+/* The group of a sample. Snapshots have only group 0: a label value without samples is a
+ * snapshot of 0, which could not be expressed if the label made a series. */
+static uint32_t group_of(const struct batch_build *batch_build, uint32_t sample,
+                         uint32_t value_type)
 {
-    const uint32_t *groups = making->sample_labels.group_of_sample;
-    return groups && making->uses[value_type] == DELTA ? groups[sample] : 0;
+    const uint32_t *groups = batch_build->sample_labels.group_of_sample;
+    return groups && batch_build->uses[value_type] == DELTA ? groups[sample] : 0;
 }
 
-static uint32_t set_of(const struct making *making, uint32_t sample, uint32_t value_type)
+static uint32_t set_of(const struct batch_build *batch_build, uint32_t sample, uint32_t value_type)
 {
-    const struct batch_sample_labels *labels = &making->sample_labels;
-    const uint32_t *sets =
-        making->uses[value_type] == DELTA ? labels->set_of_sample : labels->whole_set_of_sample;
+    const struct batch_sample_labels *labels = &batch_build->sample_labels;
+    const uint32_t *sets = batch_build->uses[value_type] == DELTA ? labels->set_of_sample
+                                                                  : labels->whole_set_of_sample;
     return sets ? sets[sample] : 0;
 }
 
-/* A profile in which all is 0 says so. */
-static bool is_idle(const struct making *making, uint32_t group, uint32_t value_type)
+/* Whether all values are 0; the batch then records an idle time. */
+static bool is_idle(const struct batch_build *batch_build, uint32_t group, uint32_t value_type)
 {
-    const uint32_t type_count = making->profile->value_type_count;
-    if (making->counts[(size_t)group * type_count + value_type])
+    const uint32_t type_count = batch_build->profile->value_type_count;
+    if (batch_build->counts[(size_t)group * type_count + value_type])
         return false;
-    if (making->uses[value_type] == SNAPSHOT)
+    if (batch_build->uses[value_type] == SNAPSHOT)
         return group == 0;
-    return making->uses[value_type] == DELTA && making->is_in_group[group] && !making->leaves_idle;
+    return batch_build->uses[value_type] == DELTA && batch_build->is_in_group[group] &&
+           !batch_build->leaves_idle;
 }
 
-static bool makes_series(const struct making *making, uint32_t group, uint32_t value_type)
+static bool makes_series(const struct batch_build *batch_build, uint32_t group, uint32_t value_type)
 {
-    const uint32_t type_count = making->profile->value_type_count;
-    return making->counts[(size_t)group * type_count + value_type] ||
-           is_idle(making, group, value_type);
+    const uint32_t type_count = batch_build->profile->value_type_count;
+    return batch_build->counts[(size_t)group * type_count + value_type] ||
+           is_idle(batch_build, group, value_type);
 }
 
-static bool is_repeated(const struct making *making, uint32_t value_type)
+static bool is_repeated(const struct batch_build *batch_build, uint32_t value_type)
 {
-    const struct profile_value_type *types = making->profile->value_types;
+    const struct profile_value_type *types = batch_build->profile->value_types;
     for (uint32_t i = 0; i < value_type; i++) {
         if (types[i].type == types[value_type].type &&
-            span_equal(unit_of(making, i), unit_of(making, value_type)))
+            span_equal(unit_of(batch_build, i), unit_of(batch_build, value_type)))
             return true;
     }
     return false;
 }
 
-static bool is_delta(const struct making *making, struct span name, uint32_t value_type)
+static bool is_delta(const struct batch_build *batch_build, struct span name, uint32_t value_type)
 {
     enum batch_kind kind = BATCH_KIND_BY_RULE;
-    if (making->source->kinds)
-        kind = making->source->kinds[value_type];
+    if (batch_build->source->kinds)
+        kind = batch_build->source->kinds[value_type];
     if (kind == BATCH_KIND_BY_RULE)
-        kind = batch_type_kind(making->profile, name, value_type, making->is_ready);
+        kind = batch_type_kind(batch_build->profile, name, value_type, batch_build->is_ready);
     return kind == BATCH_KIND_DELTA;
 }
 
-static void find_uses(struct making *making)
+static void find_uses(struct batch_build *batch_build)
 {
-    const struct profile *profile = making->profile;
-    making->uses = arena_new(making->scratch, enum use, profile->value_type_count);
-    making->factors = arena_new(making->scratch, int64_t, profile->value_type_count);
-    unit_print_decimals(UNIT_DECIMALS_MAX, making->decimals_unit);
+    const struct profile *profile = batch_build->profile;
+    batch_build->uses = arena_new(batch_build->scratch, enum use, profile->value_type_count);
+    batch_build->factors = arena_new(batch_build->scratch, int64_t, profile->value_type_count);
+    unit_print_decimals(UNIT_DECIMALS_MAX, batch_build->decimals_unit);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
-        const struct span name = batch_type_name(profile, making->name, i);
-        if (!is_repeated(making, i))
-            making->uses[i] = is_delta(making, name, i) ? DELTA : SNAPSHOT;
-        making->factors[i] =
-            unit_factor(profile_string(profile, profile->value_types[i].unit), unit_of(making, i));
+        const struct span name = batch_type_name(profile, batch_build->name, i);
+        if (!is_repeated(batch_build, i))
+            batch_build->uses[i] = is_delta(batch_build, name, i) ? DELTA : SNAPSHOT;
+        batch_build->factors[i] = unit_factor(profile_string(profile, profile->value_types[i].unit),
+                                              unit_of(batch_build, i));
     }
 }
 
-static bool has_use(const struct making *making, enum use use)
+static bool has_use(const struct batch_build *batch_build, enum use use)
 {
-    for (uint32_t i = 0; i < making->profile->value_type_count; i++) {
-        if (making->uses[i] == use)
+    for (uint32_t i = 0; i < batch_build->profile->value_type_count; i++) {
+        if (batch_build->uses[i] == use)
             return true;
     }
     return false;
 }
 
-/* Group 0 is there for lists that have none of the names, which need not be a sample's. */
-static void find_groups(struct making *making)
+/* Finds the groups. Group 0 is for label lists without any of the names; it may have no samples. */
+static void find_groups(struct batch_build *batch_build)
 {
-    const uint32_t *groups = making->sample_labels.group_of_sample;
-    const uint32_t group_count = making->sample_labels.group_count;
-    making->is_in_group = arena_new(making->scratch, bool, group_count);
+    const uint32_t *groups = batch_build->sample_labels.group_of_sample;
+    const uint32_t group_count = batch_build->sample_labels.group_count;
+    batch_build->is_in_group = arena_new(batch_build->scratch, bool, group_count);
     for (uint32_t i = groups ? 1 : 0; i < group_count; i++)
-        making->is_in_group[i] = true;
-    for (uint32_t i = 0; groups && i < making->profile->sample_count; i++)
-        making->is_in_group[0] |= groups[i] == 0;
+        batch_build->is_in_group[i] = true;
+    for (uint32_t i = 0; groups && i < batch_build->profile->sample_count; i++)
+        batch_build->is_in_group[0] |= groups[i] == 0;
 }
 
-static uint64_t count_series(const struct making *making)
+static uint64_t count_series(const struct batch_build *batch_build)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
-        for (uint32_t j = 0; j < making->profile->value_type_count; j++)
-            count += makes_series(making, i, j);
+    for (uint32_t i = 0; i < batch_build->sample_labels.group_count; i++) {
+        for (uint32_t j = 0; j < batch_build->profile->value_type_count; j++)
+            count += makes_series(batch_build, i, j);
     }
     return count;
 }
 
-static enum err_code check_values(const struct making *making, uint32_t value_type, struct err *err)
+static enum err_code check_values(const struct batch_build *batch_build, uint32_t value_type,
+                                  struct err *err)
 {
-    const struct profile *profile = making->profile;
-    const int64_t factor = making->factors[value_type];
+    const struct profile *profile = batch_build->profile;
+    const int64_t factor = batch_build->factors[value_type];
     int64_t value;
     for (uint32_t i = 0; factor > 1 && i < profile->sample_count; i++) {
         size_t at = (size_t)i * profile->value_type_count + value_type;
@@ -341,47 +349,48 @@ static enum err_code check_values(const struct making *making, uint32_t value_ty
     return ERR_NONE;
 }
 
-/* How many samples each group has of each type; 0 for types that do not count. */
-static enum err_code count_samples(struct making *making, struct err *err)
+/* Counts the samples per group and type; 0 for types that are not stored. */
+static enum err_code count_samples(struct batch_build *batch_build, struct err *err)
 {
-    const struct profile *profile = making->profile;
+    const struct profile *profile = batch_build->profile;
     const uint32_t type_count = profile->value_type_count;
-    const size_t place_count = (size_t)making->sample_labels.group_count * type_count;
-    uint32_t *counts = arena_new(making->scratch, uint32_t, place_count);
+    const size_t place_count = (size_t)batch_build->sample_labels.group_count * type_count;
+    uint32_t *counts = arena_new(batch_build->scratch, uint32_t, place_count);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
         for (uint32_t j = 0; j < type_count; j++)
-            counts[(size_t)group_of(making, i, j) * type_count + j] +=
-                values[j] != 0 && making->uses[j] != LEFT_OUT;
+            counts[(size_t)group_of(batch_build, i, j) * type_count + j] +=
+                values[j] != 0 && batch_build->uses[j] != LEFT_OUT;
     }
-    making->counts = counts;
-    find_groups(making);
-    uint64_t sample_count = 0, series_count = count_series(making);
+    batch_build->counts = counts;
+    find_groups(batch_build);
+    uint64_t sample_count = 0, series_count = count_series(batch_build);
     for (size_t i = 0; i < place_count; i++)
         sample_count += counts[i];
-    if (series_count > making->limits.series) {
-        making->leaves_idle = true;
-        series_count = count_series(making);
+    if (series_count > batch_build->limits.series) {
+        batch_build->leaves_idle = true;
+        series_count = count_series(batch_build);
     }
-    if (series_count > making->limits.series)
+    if (series_count > batch_build->limits.series)
         return err_set(err, ERR_TOO_LARGE, "%llu series in one profile; the limit is %u",
-                       (unsigned long long)series_count, making->limits.series);
+                       (unsigned long long)series_count, batch_build->limits.series);
     if (sample_count > UINT32_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than 2^32 values in one profile");
-    making->batch->sample_count = (uint32_t)sample_count;
-    making->batch->series_count = making->batch->profile_count = (uint32_t)series_count;
+    batch_build->batch->sample_count = (uint32_t)sample_count;
+    batch_build->batch->series_count = batch_build->batch->profile_count = (uint32_t)series_count;
     return ERR_NONE;
 }
 
-/* Turns counts into the places where samples go. Places of types left out are never used. */
-static void fill_samples(struct making *making)
+/* Turns counts into positions and copies the samples. Positions of types that are not stored are
+ * unused. */
+static void fill_samples(struct batch_build *batch_build)
 {
-    const struct profile *profile = making->profile;
+    const struct profile *profile = batch_build->profile;
     const uint32_t type_count = profile->value_type_count;
-    struct batch_sample *samples =
-        arena_new_raw(making->batch->arena, struct batch_sample, making->batch->sample_count);
-    uint32_t *places = making->counts, next = 0;
-    for (size_t i = 0; i < (size_t)making->sample_labels.group_count * type_count; i++) {
+    struct batch_sample *samples = arena_new_raw(batch_build->batch->arena, struct batch_sample,
+                                                 batch_build->batch->sample_count);
+    uint32_t *places = batch_build->counts, next = 0;
+    for (size_t i = 0; i < (size_t)batch_build->sample_labels.group_count * type_count; i++) {
         uint32_t count = places[i];
         places[i] = next;
         next += count;
@@ -389,39 +398,41 @@ static void fill_samples(struct making *making)
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
         for (uint32_t j = 0; j < type_count; j++) {
-            if (values[j] == 0 || making->uses[j] == LEFT_OUT)
+            if (values[j] == 0 || batch_build->uses[j] == LEFT_OUT)
                 continue;
-            uint32_t *place = &places[(size_t)group_of(making, i, j) * type_count + j];
-            samples[(*place)++] = (struct batch_sample){.value = values[j] * making->factors[j],
-                                                        .stack = i + 1,
-                                                        .label_set = set_of(making, i, j)};
+            uint32_t *place = &places[(size_t)group_of(batch_build, i, j) * type_count + j];
+            samples[(*place)++] =
+                (struct batch_sample){.value = values[j] * batch_build->factors[j],
+                                      .stack = i + 1,
+                                      .label_set = set_of(batch_build, i, j)};
         }
     }
-    making->batch->samples = samples;
+    batch_build->batch->samples = samples;
 }
 
 /* ---- rows ---- */
 
-static struct profile_value_type clean_type(const struct making *making,
+static struct profile_value_type clean_type(const struct batch_build *batch_build,
                                             struct profile_value_type type)
 {
     struct span part;
-    if (has_other_part(making, type.type, &part))
-        type.type = string_of(making, part);
-    if (has_other_part(making, type.unit, &part))
-        type.unit = string_of(making, part);
+    if (has_other_part(batch_build, type.type, &part))
+        type.type = string_of(batch_build, part);
+    if (has_other_part(batch_build, type.unit, &part))
+        type.unit = string_of(batch_build, part);
     return type;
 }
 
-static void set_type(const struct making *making, uint32_t value_type, struct batch_type *type)
+static void set_type(const struct batch_build *batch_build, uint32_t value_type,
+                     struct batch_type *type)
 {
-    struct span name = batch_type_name(making->profile, making->name, value_type);
-    type->name = string_of(making, name);
-    type->sample_type = clean_type(making, making->profile->value_types[value_type]);
-    if (making->factors[value_type] > 1)
-        type->sample_type.unit = string_of(making, unit_of(making, value_type));
-    type->period_type = clean_type(making, making->profile->period_type);
-    type->is_delta = making->uses[value_type] == DELTA;
+    struct span name = batch_type_name(batch_build->profile, batch_build->name, value_type);
+    type->name = string_of(batch_build, name);
+    type->sample_type = clean_type(batch_build, batch_build->profile->value_types[value_type]);
+    if (batch_build->factors[value_type] > 1)
+        type->sample_type.unit = string_of(batch_build, unit_of(batch_build, value_type));
+    type->period_type = clean_type(batch_build, batch_build->profile->period_type);
+    type->is_delta = batch_build->uses[value_type] == DELTA;
 }
 
 int64_t batch_own_time_ns(const struct profile *profile)
@@ -429,63 +440,63 @@ int64_t batch_own_time_ns(const struct profile *profile)
     return profile->time_ns < TIME_MIN_NS ? 0 : profile->time_ns;
 }
 
-static int64_t time_of(const struct making *making)
+static int64_t time_of(const struct batch_build *batch_build)
 {
-    const int64_t time_ns = batch_own_time_ns(making->profile);
-    return time_ns ? time_ns : making->source->time_ns;
+    const int64_t time_ns = batch_own_time_ns(batch_build->profile);
+    return time_ns ? time_ns : batch_build->source->time_ns;
 }
 
-static void set_profile(const struct making *making, struct batch_profile *row)
+static void set_profile(const struct batch_build *batch_build, struct batch_profile *row)
 {
-    const struct profile *profile = making->profile;
-    row->time_ns = time_of(making);
+    const struct profile *profile = batch_build->profile;
+    row->time_ns = time_of(batch_build);
     row->duration_ns =
-        profile->duration_ns > 0 ? profile->duration_ns : making->source->duration_ns;
+        profile->duration_ns > 0 ? profile->duration_ns : batch_build->source->duration_ns;
     row->period = profile->period;
 }
 
-/* Labels of all groups; series of one group share theirs. */
-static uint32_t *make_labels(struct making *making)
+/* Copies the labels of all groups; series of one group share them. */
+static uint32_t *make_labels(struct batch_build *batch_build)
 {
-    uint32_t group_count = making->sample_labels.group_count;
-    uint32_t *starts = arena_new(making->scratch, uint32_t, group_count);
+    uint32_t group_count = batch_build->sample_labels.group_count;
+    uint32_t *starts = arena_new(batch_build->scratch, uint32_t, group_count);
     size_t label_count = 0;
     for (uint32_t i = 0; i < group_count; i++) {
         starts[i] = (uint32_t)label_count;
-        label_count += making->groups[i].label_count;
+        label_count += batch_build->groups[i].label_count;
     }
     struct batch_label *labels =
-        arena_new_raw(making->batch->arena, struct batch_label, label_count);
+        arena_new_raw(batch_build->batch->arena, struct batch_label, label_count);
     for (uint32_t i = 0; i < group_count; i++) {
-        const struct group *group = &making->groups[i];
+        const struct group *group = &batch_build->groups[i];
         for (size_t j = 0; j < group->label_count; j++)
             labels[starts[i] + j] =
-                (struct batch_label){.name = string_of(making, group->labels[j].name),
-                                     .value = string_of(making, group->labels[j].value)};
+                (struct batch_label){.name = string_of(batch_build, group->labels[j].name),
+                                     .value = string_of(batch_build, group->labels[j].value)};
     }
-    making->batch->series_labels = labels;
-    making->batch->series_label_count = (uint32_t)label_count;
+    batch_build->batch->series_labels = labels;
+    batch_build->batch->series_label_count = (uint32_t)label_count;
     return starts;
 }
 
-static void make_rows(struct making *making)
+static void make_rows(struct batch_build *batch_build)
 {
-    struct batch *batch = making->batch;
-    const uint32_t type_count = making->profile->value_type_count;
-    const uint32_t *label_starts = make_labels(making);
+    struct batch *batch = batch_build->batch;
+    const uint32_t type_count = batch_build->profile->value_type_count;
+    const uint32_t *label_starts = make_labels(batch_build);
     struct batch_series *series = arena_new(batch->arena, struct batch_series, batch->series_count);
     struct batch_profile *profiles =
         arena_new(batch->arena, struct batch_profile, batch->profile_count);
     uint32_t row = 0, first_sample = 0;
-    for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
+    for (uint32_t i = 0; i < batch_build->sample_labels.group_count; i++) {
         for (uint32_t j = 0; j < type_count; j++) {
-            uint32_t count = making->counts[(size_t)i * type_count + j];
-            if (!makes_series(making, i, j))
+            uint32_t count = batch_build->counts[(size_t)i * type_count + j];
+            if (!makes_series(batch_build, i, j))
                 continue;
             series[row].first_label = label_starts[i];
-            series[row].label_count = (uint32_t)making->groups[i].label_count;
-            set_type(making, j, &series[row].type);
-            set_profile(making, &profiles[row]);
+            series[row].label_count = (uint32_t)batch_build->groups[i].label_count;
+            set_type(batch_build, j, &series[row].type);
+            set_profile(batch_build, &profiles[row]);
             profiles[row].series = row;
             profiles[row].first_sample = first_sample;
             profiles[row].sample_count = count;
@@ -497,58 +508,58 @@ static void make_rows(struct making *making)
     batch->profiles = profiles;
 }
 
-static enum err_code make(struct making *making, struct err *err)
+static enum err_code make_batch(struct batch_build *batch_build, struct err *err)
 {
-    const struct batch_options *options = making->options;
-    const struct profile *profile = making->profile;
-    if (profile->value_type_count > making->limits.types)
+    const struct batch_options *options = batch_build->options;
+    const struct profile *profile = batch_build->profile;
+    if (profile->value_type_count > batch_build->limits.types)
         return err_set(err, ERR_TOO_LARGE, "%u types of values in one profile; the limit is %u",
-                       profile->value_type_count, making->limits.types);
-    find_uses(making);
+                       profile->value_type_count, batch_build->limits.types);
+    find_uses(batch_build);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
-        enum err_code code = check_values(making, i, err);
+        enum err_code code = check_values(batch_build, i, err);
         if (code)
             return code;
     }
-    const uint32_t name_count = has_use(making, DELTA) ? options->series_label_count : 0;
+    const uint32_t name_count = has_use(batch_build, DELTA) ? options->series_label_count : 0;
     enum err_code code = batch_sample_labels_collect(
-        profile, options->series_labels, name_count, has_use(making, SNAPSHOT),
-        making->limits.series, &making->sample_labels, err);
+        profile, options->series_labels, name_count, has_use(batch_build, SNAPSHOT),
+        batch_build->limits.series, &batch_build->sample_labels, err);
     if (!code)
-        code = make_groups(making, err);
+        code = make_groups(batch_build, err);
     if (!code)
-        code = count_samples(making, err);
+        code = count_samples(batch_build, err);
     if (code)
         return code;
-    if (making->notice)
-        making->batch->notice = arena_strdup(making->batch->arena, making->notice);
-    make_tables(making);
-    make_stacks(making);
-    make_rows(making);
-    fill_samples(making);
-    making->batch->label_sets = making->sample_labels.sets;
-    making->batch->label_set_count = making->sample_labels.set_count;
-    making->batch->sample_labels = making->sample_labels.labels;
-    making->batch->sample_label_count = making->sample_labels.label_count;
+    if (batch_build->notice)
+        batch_build->batch->notice = arena_strdup(batch_build->batch->arena, batch_build->notice);
+    make_tables(batch_build);
+    make_stacks(batch_build);
+    make_rows(batch_build);
+    fill_samples(batch_build);
+    batch_build->batch->label_sets = batch_build->sample_labels.sets;
+    batch_build->batch->label_set_count = batch_build->sample_labels.set_count;
+    batch_build->batch->sample_labels = batch_build->sample_labels.labels;
+    batch_build->batch->sample_label_count = batch_build->sample_labels.label_count;
     return ERR_NONE;
 }
 
-/* It is a part of "name:type:unit:…" wherever series are named. */
-static enum err_code check_name(const struct making *making, struct err *err)
+/* The name is a part of "name:type:unit:…" in all series names. */
+static enum err_code check_name(const struct batch_build *batch_build, struct err *err)
 {
-    struct span name = making->source->name;
+    struct span name = batch_build->source->name;
     bool is_wrong = !span_is_utf8(name) || (name.size && memchr(name.data, ':', name.size));
-    if (!is_wrong && name.size <= making->limits.name_bytes)
+    if (!is_wrong && name.size <= batch_build->limits.name_bytes)
         return ERR_NONE;
     return err_set(err, is_wrong ? ERR_INVALID : ERR_TOO_LARGE,
                    "'%.*s' is no name of a profile: UTF-8 without ':', at most %u bytes",
                    name.size > 100 ? 100 : (int)name.size, (const char *)name.data,
-                   making->limits.name_bytes);
+                   batch_build->limits.name_bytes);
 }
 
-static enum err_code check_time(const struct making *making, struct err *err)
+static enum err_code check_time(const struct batch_build *batch_build, struct err *err)
 {
-    const int64_t time_ns = time_of(making);
+    const int64_t time_ns = time_of(batch_build);
     if (time_ns >= BATCH_TIME_BEGIN_NS && time_ns < BATCH_TIME_END_NS)
         return ERR_NONE;
     return err_set(err, ERR_INVALID, "the profile's time is before 1677-09-22 or after 2262-04-10");
@@ -560,28 +571,28 @@ enum err_code batch_from_profile(const struct batch_source *source,
 {
     static const struct batch_options no_options = {0};
     arena_auto scratch = arena_create();
-    struct making making = {.source = source,
-                            .profile = source->profile,
-                            .options = options ? options : &no_options,
-                            .scratch = scratch,
-                            .name = source->name,
-                            .is_ready = source->is_ready};
-    making.limits = batch_limits_resolve(making.options->limits);
-    if (batch_type_take_delta_prefix(&making.name))
-        making.is_ready = true;
-    if (making.name.size == 0)
-        making.name = batch_type_derive_name(making.profile, NULL);
-    making.name = batch_type_part(scratch, making.name);
-    making.batch = arena_new(making.profile->arena, struct batch, 1);
-    making.batch->arena = making.profile->arena;
-    enum err_code code = check_name(&making, err);
+    struct batch_build batch_build = {.source = source,
+                                      .profile = source->profile,
+                                      .options = options ? options : &no_options,
+                                      .scratch = scratch,
+                                      .name = source->name,
+                                      .is_ready = source->is_ready};
+    batch_build.limits = batch_limits_resolve(batch_build.options->limits);
+    if (batch_type_take_delta_prefix(&batch_build.name))
+        batch_build.is_ready = true;
+    if (batch_build.name.size == 0)
+        batch_build.name = batch_type_derive_name(batch_build.profile, NULL);
+    batch_build.name = batch_type_part(scratch, batch_build.name);
+    batch_build.batch = arena_new(batch_build.profile->arena, struct batch, 1);
+    batch_build.batch->arena = batch_build.profile->arena;
+    enum err_code code = check_name(&batch_build, err);
     if (!code)
-        code = check_time(&making, err);
+        code = check_time(&batch_build, err);
     if (!code)
-        code = make(&making, err);
-    map_bytes_fini(&making.texts);
-    mem_free(making.text_bytes);
+        code = make_batch(&batch_build, err);
+    map_bytes_fini(&batch_build.texts);
+    mem_free(batch_build.text_bytes);
     if (!code)
-        *ret_batch = making.batch;
+        *ret_batch = batch_build.batch;
     return code;
 }

@@ -78,7 +78,7 @@ bool batch_labels_is_service(struct span name)
     return name.size == service.size && batch_labels_becomes(name, service);
 }
 
-/* No character is cut in two. */
+/* The size of a name in a message, without cutting a character. */
 static int quoted_size(struct span name)
 {
     size_t size = name.size > QUOTED_BYTES ? QUOTED_BYTES : name.size;
@@ -116,7 +116,7 @@ const char *batch_labels_lost_notice(struct arena *arena, struct span lost, stru
         quoted_size(lost), (const char *)lost.data, quoted_size(kept), (const char *)kept.data);
 }
 
-/* A label on its way to a series. */
+/* A label with its normalized name. */
 struct named {
     struct batch_text_label label;
     struct span clean;
@@ -143,7 +143,7 @@ static enum err_code refuse_twice(struct span name, struct err *err)
                    (const char *)name.data);
 }
 
-/* named is in order. Of those with one clean name the first is kept. */
+/* Keeps the first label of each normalized name; named is sorted. */
 static enum err_code keep_first(struct arena *arena, const struct named *named, size_t count,
                                 struct batch_text_label *labels, size_t *ret_kept,
                                 const char **notice, struct err *err)

@@ -11,16 +11,16 @@
 
 enum { SLOTS_MIN = 64 };
 
-/* A list of labels as samples have it, and what became of it. */
+/* A list of labels of samples, and what it was converted to. */
 struct list {
     uint32_t first; /* in the profile's labels */
     uint32_t count;
     uint32_t set;
-    uint32_t whole_set; /* with labels that can become a series' */
+    uint32_t whole_set; /* including labels that may become labels of series */
     uint32_t group;
 };
 
-/* What of a label makes it equal to another; struct profile_label has padding. */
+/* The members of a label that are compared; struct profile_label has padding. */
 struct label_key {
     uint64_t words;
     int64_t number;
@@ -30,14 +30,15 @@ struct label_key {
 struct collector {
     const struct profile *profile;
     struct arena *scratch;
-    /* Lists by hash; 0 is the empty one and in no slot. */
+    /* Lists by hash; 0 is the empty list, which has no slot. */
     struct list *lists;
     uint32_t list_count;
     uint32_t list_capacity;
-    uint32_t *slots; /* PROFILE_NONE is free */
+    uint32_t *slots; /* PROFILE_NONE is a free slot */
     uint32_t slot_count;
     uint64_t seed;
-    uint32_t *names; /* strings of the names that become labels of series; PROFILE_NONE: not here */
+    /* strings of the names that become labels of series; PROFILE_NONE: not in this profile */
+    uint32_t *names;
     uint32_t name_count;
     uint32_t span_id; /* strings, or PROFILE_NONE */
     uint32_t trace_id;
@@ -141,7 +142,7 @@ static void find_lists(struct collector *collector, uint32_t *list_of_sample)
 
 /* ---- what they become ---- */
 
-/* Group 0 is that of no value. */
+/* Finds or adds a group; group 0 has no values. */
 static enum err_code find_group(struct collector *collector, const uint32_t *values,
                                 uint32_t *ret_group, struct err *err)
 {
@@ -165,8 +166,8 @@ static enum err_code find_group(struct collector *collector, const uint32_t *val
     return ERR_NONE;
 }
 
-/* Takes label as one of a series (into values, where they are not NULL), or as part of the link;
- * false where it stays with the samples. */
+/* Handles a label that belongs to a series (stored in values, unless that is NULL) or to the
+ * link; returns false if it stays with the samples. */
 static bool take_label(const struct collector *collector, const struct profile_label *label,
                        uint32_t *values, struct batch_link *link)
 {
@@ -186,7 +187,7 @@ static bool take_label(const struct collector *collector, const struct profile_l
     return false;
 }
 
-/* What stays of a list with its samples, as a set. */
+/* Adds a set of the labels that stay with the samples. */
 static uint32_t add_set(struct collector *collector, const struct list *list, uint32_t *values,
                         struct batch_sample_labels *result)
 {
@@ -268,7 +269,7 @@ static enum err_code collect(struct collector *collector, bool has_snapshots,
     size_t label_count = 0;
     for (uint32_t i = 0; i < collector->list_count; i++)
         label_count += collector->lists[i].count;
-    const size_t most = has_snapshots && collector->name_count ? 2 : 1; /* sets of a list */
+    const size_t most = has_snapshots && collector->name_count ? 2 : 1; /* sets per list */
     collector->sets =
         arena_new_raw(profile->arena, struct batch_label_set, most * collector->list_count);
     collector->labels = arena_new_raw(profile->arena, struct profile_label, most * label_count);

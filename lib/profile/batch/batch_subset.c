@@ -12,7 +12,7 @@ struct subset {
     uint64_t *timestamp_start; /* NULL: none */
     int64_t *timestamps;
     struct batch_series *series;
-    uint32_t *numbers; /* of series of from, UINT32_MAX: not yet */
+    uint32_t *numbers; /* new numbers of the series of from; UINT32_MAX: none yet */
 };
 
 static uint32_t number_series(struct subset *subset, uint32_t series)

@@ -2,7 +2,7 @@
 
 #include "lib/base/mem.h"
 
-/* A rule's text may be the whole of a type, or stand anywhere in it, or at its start. */
+/* A rule's text must be equal to a type, a part of it, or its start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };
 
 struct rule {
@@ -44,7 +44,7 @@ static const struct rule kind_rules[] = {
     {.text = "threadcreate", .match = MATCH_WHOLE, .kind = BATCH_KIND_CUMULATIVE},
 };
 
-/* Does rule stand at type's start? '-' is '_'. */
+/* Whether type starts with rule; '-' counts as '_'. */
 static bool starts_with(struct span type, const char *rule)
 {
     size_t size = strlen(rule);
@@ -114,7 +114,7 @@ bool batch_type_take_delta_prefix(struct span *name)
     return true;
 }
 
-/* Bytes of the character at the start that may stand in a part; 0: it may not. */
+/* Size of the first character if it is allowed in a part; 0: it is not. */
 static size_t part_character(struct span rest)
 {
     return memchr(": {}", rest.data[0], 4) ? 0 : span_utf8_size(rest);

@@ -1,14 +1,14 @@
 /*
- * foreign_file: files of other tools that are no profiles here and no text either, detected by
- * their first bytes or, for JSON, by the members of the top-level object. Text has a module of its
- * own, foreign_text.
+ * foreign_file: detects binary and JSON files of other tools that are not supported profiles, by
+ * their first bytes or, for JSON, by the members of the top-level object. foreign_text detects text
+ * files.
  *
  *   gperftools        CPU profile, docs/cpuprofile-fileformat.html
  *   .NET              "Nettrace", PerfView's NetTraceFormat.md; "!FastSerialization.1"
  *   Java              JFR "FLR\0", HPROF "JAVA PROFILE 1.0"
  *   Go                execution trace "go 1.N trace", internal/trace
  *   Perfetto          protobuf of TracePackets
- *   OTLP              ExportProfilesServiceRequest, which only the OTLP endpoint takes
+ *   OTLP              ExportProfilesServiceRequest, which only the OTLP endpoint accepts
  *   Xcode             `xctrace export`
  *   Python            cProfile (marshal), memray, Austin's MOJO; pyinstrument, Scalene (JSON)
  *   Ruby              stackprof (marshal and JSON)
@@ -16,19 +16,19 @@
  *   V8, Chrome        traces, heap profiles and snapshots, `node --prof-process --preprocess`
  *   valgrind          DHAT
  *
- * The browser has the same rules (web/src/local/refusal.ts); both are tested with the files in
- * tests/data/foreign. Threads: any.
+ * The browser has the same rules (web/src/local/refusal.ts); the files in tests/data/foreign test
+ * both. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_FOREIGN_FILE_H
 #define LIB_PROFILE_FORMATS_FOREIGN_FILE_H
 
 #include "lib/base/buf.h"
 
-/* Which tool wrote bytes, and how to get a profile from that tool: a literal; NULL: none of them.
- */
+/* Returns a literal that names the tool that wrote bytes and how to get a profile from it; NULL:
+ * unknown. */
 const char *foreign_file_find(struct span bytes);
 
-/* The same for binary files that begin as pprof does, with a field 1 of protobuf. */
+/* The same for binary files that begin like pprof, with field 1 of protobuf. */
 const char *foreign_file_find_protobuf(struct span bytes);
 
 /* The same for JSON whose top level is an object. Takes one pass over text. */

@@ -1,6 +1,6 @@
 /*
- * foreign_text: text files of other tools that are no profiles here, detected by what they start
- * with. Many lines of them end in a number, so that they would pass for folded stacks.
+ * foreign_text: detects text files of other tools that are not supported profiles, by their first
+ * lines. Many of their lines end in a number, so they could be mistaken for folded stacks.
  *
  *   Xdebug, callgrind   valgrind.org/docs/manual/cl-format.html; xdebug.org/docs/profiler
  *   tcmalloc            gperftools, docs/heapprofile.html
@@ -13,15 +13,16 @@
  *   node --prof, py-spy dump, Blackfire, bpftrace, macOS sample, Instruments, GHC, jstack
  *   perf report, pprof -top, gprof
  *
- * The browser has the same rules (web/src/local/foreign_text.ts); both are tested with the files in
- * tests/data/foreign. Threads: any.
+ * The browser has the same rules (web/src/local/foreign_text.ts); the files in tests/data/foreign
+ * test both. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
 #define LIB_PROFILE_FORMATS_FOREIGN_TEXT_H
 
 #include "lib/base/buf.h"
 
-/* Which tool wrote text, and how to get a profile from that tool: a literal; NULL: none of them. */
+/* Returns a literal that names the tool that wrote text and how to get a profile from it; NULL:
+ * unknown. */
 const char *foreign_text_find(struct span text);
 
 #endif

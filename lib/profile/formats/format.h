@@ -1,8 +1,8 @@
 /*
- * format: any of the profile formats understood here, told apart by content and decoded.
+ * format: detects the format of a profile by its content, and decodes it.
  *
- * The bytes may be raw, gzip or zstd (one layer). File names and content types are never trusted:
- * what decides is what the bytes start with and whether they parse to the end.
+ * The bytes may be raw, gzip or zstd (one layer). File names and content types are never used: the
+ * format is determined by the first bytes and by whether the bytes parse to the end.
  *
  *   pprof       protobuf, github.com/google/pprof proto/profile.proto
  *   folded      "a;b;c 12" lines, github.com/brendangregg/FlameGraph stackcollapse
@@ -31,24 +31,23 @@ enum format {
 };
 
 /*
- * Decodes bytes, which need to live only for the call. The caller destroys *ret_profile.
- * limits may be NULL for the defaults; ret_format may be NULL.
- * Handles: ERR_INVALID (malformed; the message names the place), ERR_UNSUPPORTED (none of the
- * formats; the message lists them), ERR_TOO_LARGE (a limit; the message names it).
+ * Decodes bytes, which are needed only during the call. The caller destroys *ret_profile. limits
+ * may be NULL for the defaults; ret_format may be NULL. Handles: ERR_INVALID (malformed; the
+ * message contains the position), ERR_UNSUPPORTED (no supported format; the message lists them),
+ * ERR_TOO_LARGE (a limit; the message names it).
  */
 enum err_code format_decode(struct span bytes, const struct profile_limits *limits,
                             enum format *ret_format, struct profile **ret_profile,
                             struct err *err) MUST_USE;
 
-/* The stable short name that the API shows: "pprof", "folded", "perf-script", "cpuprofile",
+/* The stable short name in the API: "pprof", "folded", "perf-script", "cpuprofile",
  * "speedscope". */
 const char *format_name(enum format format);
-/* False when no format has that name. */
+/* Finds a format by its name; false when there is none. */
 bool format_find(struct span name, enum format *ret_format);
-/* Of the expanded bytes: "application/json" and the like. */
+/* Content type of the expanded bytes: "application/json" and the like. */
 const char *format_content_type(enum format format);
-/* For a file name, with the dot: ".pb", ".folded", ".perf.txt", ".cpuprofile", ".speedscope.json".
- */
+/* Extension of file names: ".pb", ".folded", ".perf.txt", ".cpuprofile", ".speedscope.json". */
 const char *format_extension(enum format format);
 
 #endif

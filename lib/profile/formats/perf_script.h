@@ -1,5 +1,5 @@
 /*
- * perf_script: the text that `perf script` prints (tools/perf/builtin-script.c in Linux).
+ * perf_script: the text output of `perf script` (tools/perf/builtin-script.c in Linux).
  *
  *   # hostname : build-7                                     header, with perf script --header
  *   comm  123/124 [002] 203265.377019:  1001001 cpu-clock:   one event; fields may be missing
@@ -7,15 +7,15 @@
  *           789 main (/apps/forks)
  *                                                            an empty line ends it
  *
- * Each event name is a sample type of its own; the value is the period where perf printed one, else
- * 1. The periods of cpu-clock and task-clock are nanoseconds, others are counts. comm, pid and tid
- * become labels. An address with "[unknown]" stays a location without function, the file in
- * parentheses becomes the mapping, "(inlined)" frames become inlined lines of the frame below, and
- * "file:line" lines (-F +srcline) give the frame above its place. Stacks on the event's own line
- * (perf script of a record without -g) are one frame. PERF_RECORD_ lines (--show-mmap-events and
- * the like) are passed over. Lines that fit nothing are skipped, and a comment and the profile's
- * warning count them; some header lines are kept as comments. duration_ns is from the first to
- * the last event. Threads: any.
+ * Each event name is a sample type; the value is the period if perf printed one, else 1. The
+ * periods of cpu-clock and task-clock are nanoseconds, others are counts. comm, pid and tid become
+ * labels. An address with "[unknown]" stays a location without function, the file in parentheses
+ * becomes the mapping, "(inlined)" frames become inlined lines of the frame below, and "file:line"
+ * lines (-F +srcline) are the source position of the frame above. A stack on the event's own line
+ * (perf script of a record without -g) is one frame. PERF_RECORD_ lines (--show-mmap-events and the
+ * like) are ignored. Lines that match nothing are skipped and counted in a comment and in the
+ * profile's warning; some header lines are kept as comments. duration_ns is from the first to the
+ * last event. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_PERF_SCRIPT_H
 #define LIB_PROFILE_FORMATS_PERF_SCRIPT_H
@@ -28,11 +28,11 @@ struct profile_limits;
 
 enum { PERF_SCRIPT_EVENTS_MAX = 32 };
 
-/* Does the first line that is no comment look like an event? */
+/* Whether the first line that is not a comment looks like an event. */
 bool perf_script_sniff(struct span text);
 
 /*
- * text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
+ * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
  * Handles: ERR_INVALID (no event), ERR_TOO_LARGE (a limit, or more than PERF_SCRIPT_EVENTS_MAX
  * different events).
  */

@@ -1,6 +1,6 @@
 /*
- * perf_script_line: one line of `perf script` output taken apart; no state. See perf_script.h.
- * All spans point into the line. Threads: any.
+ * perf_script_line: parses one line of `perf script` output; no state. See perf_script.h. All spans
+ * point into the line. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_PERF_SCRIPT_LINE_H
 #define LIB_PROFILE_FORMATS_PERF_SCRIPT_LINE_H
@@ -10,22 +10,23 @@
 struct perf_script_event {
     struct span comm;
     int64_t pid;      /* -1: not printed */
-    int64_t tid;      /* -1: not printed; a number alone is this, as perf prints by default */
-    int64_t time_ns;  /* of perf's clock; -1: not printed */
+    int64_t tid;      /* -1: not printed; a single number is the tid, as perf prints by default */
+    int64_t time_ns;  /* on perf's clock; -1: not printed */
     struct span name; /* of the event; empty: not printed */
-    int64_t period;   /* 1 and !has_period where not printed; at most INT64_MAX */
+    int64_t period;   /* 1 and !has_period if not printed; at most INT64_MAX */
     bool has_period;
-    struct span rest; /* behind the event's name: a frame, a tracepoint's fields, or nothing */
+    struct span rest; /* after the event's name: a frame, a tracepoint's fields, or nothing */
 };
 
 /*
- * An event's line. Sure when it has a time or an event name ("comm 12 1.5: cycles:"); a line of
- * only "comm 12" counts when is_lenient.
+ * Parses the line of an event. It must have a time or an event name ("comm 12 1.5: cycles:"); with
+ * is_lenient, a line "comm 12" is enough.
  */
 bool perf_script_parse_event(struct span line, bool is_lenient,
                              struct perf_script_event *ret_event);
 
-/* "comm 12 1.5: PERF_RECORD_MMAP2 …" of perf script --show-mmap-events and the like: no sample. */
+/* Whether the line is "comm 12 1.5: PERF_RECORD_MMAP2 …" of perf script --show-mmap-events and
+ * the like, which is not a sample. */
 bool perf_script_is_record(struct span line);
 
 struct perf_script_frame {
@@ -35,11 +36,11 @@ struct perf_script_frame {
     bool is_inlined;
 };
 
-/* "6f1 beta+0x12 (/apps/forks)", also "(/apps/forks+0x6f1)" of -F +dsoff; blanks around it do not
- * matter. */
+/* Parses "6f1 beta+0x12 (/apps/forks)", also "(/apps/forks+0x6f1)" of -F +dsoff; blanks around
+ * it are ignored. */
 bool perf_script_parse_frame(struct span line, struct perf_script_frame *ret_frame);
 
-/* "main.c:12" of -F +srcline. */
+/* Parses "main.c:12" of -F +srcline. */
 bool perf_script_parse_source(struct span line, struct span *ret_file, int64_t *ret_line);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * stack_lines: one stack per line, "root;…;leaf", each of which counts 1: what Pyroscope's agents
- * call the format "lines". Empty lines are passed over; lines end in LF or CR LF. The sample type
- * is "samples" ("count"). Threads: any.
+ * stack_lines: one stack per line, "root;…;leaf", each with the value 1: the format "lines" of
+ * Pyroscope's agents. Empty lines are ignored; lines end in LF or CR LF. The sample type is
+ * "samples" ("count"). Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_STACK_LINES_H
 #define LIB_PROFILE_FORMATS_STACK_LINES_H
@@ -12,7 +12,7 @@
 struct profile;
 struct profile_limits;
 
-/* text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
+/* text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
  * Handles: ERR_INVALID (no line), ERR_TOO_LARGE (a limit). */
 enum err_code stack_lines_decode(struct span text, const struct profile_limits *limits,
                                  struct profile **ret_profile, struct err *err) MUST_USE;

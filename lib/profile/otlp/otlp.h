@@ -1,39 +1,40 @@
 /*
- * otlp: what OpenTelemetry senders post to /v1development/profiles, as a batch, and the answers.
+ * otlp: decodes OpenTelemetry requests to /v1development/profiles to a batch, and encodes the
+ * responses.
  *
- * An ExportProfilesServiceRequest (github.com/open-telemetry/opentelemetry-proto, package
- * opentelemetry.proto.profiles.v1development), in protobuf or JSON. Two layouts are in use that
- * number the fields of Sample differently, 1.8 and 1.9 against 1.10 and 1.11; a request does not
- * say which one it has. In JSON the names tell; in protobuf the wire types do, once for the whole
- * request: field 4 as bytes is 1.10's values; field 3 as bytes is 1.9's
- * attributes; what only 1.8 has (a profile id in field 8, a temporality) tells, too. Where
- * nothing does, as in requests of senders that pack no lists (async-profiler 4.6), the layout is
- * taken in which all indexes are of existing entries and all samples have values or timestamps; if
- * both are possible, 1.9 where packed field 2 comes with field 4, else 1.10.
+ * A request is an ExportProfilesServiceRequest (github.com/open-telemetry/opentelemetry-proto,
+ * package opentelemetry.proto.profiles.v1development), in protobuf or JSON. Two layouts are in use
+ * that number the fields of Sample differently: 1.8 and 1.9 against 1.10 and 1.11. A request does
+ * not state its layout. In JSON the names of the members show it. In protobuf the wire types show
+ * it, once for the whole request: field 4 as bytes is 1.10's values; field 3 as bytes is 1.9's
+ * attributes; fields that only 1.8 has (a profile id in field 8, a temporality) show it, too. If
+ * nothing does, as in requests of senders that pack no lists (async-profiler 4.6), the decoder uses
+ * the layout in which all indexes refer to existing entries and all samples have values or
+ * timestamps; if both are possible, 1.9 if packed field 2 comes with field 4, else 1.10.
  *
  * Series: labels are the attributes of resource and scope (text, integers, booleans and doubles,
- * not bytes or lists) and, of a sample's, those that the options name (text and booleans). Of one
- * attribute that several give, the sample's is taken before the profile's, the resource's and the
- * scope's. Labels have the names of lib/profile/batch/batch_labels.h, and go by its rule where one
- * resource, scope or sample has several that come to one name; names are cut at their limit,
- * values too: then they end in "#" and 16 digits of their SHA-256, so that those that begin alike
- * differ. Senders are not told of a value that is cut: a long command line is in every request of
- * its process, nobody can send it otherwise, and no series becomes another's. service_name is
- * always there, and no other attribute takes its place: the sample's service.name, else the
- * resource's, else "unknown_service", with ":" and the resource's process.executable.name where it
- * has one. All other attributes of samples stay with them.
+ * not bytes or lists), and the attributes of samples that the options name (text and booleans). If
+ * several sources give one attribute, the sample's takes precedence over the profile's, the
+ * resource's and the scope's. Labels are named by lib/profile/batch/batch_labels.h, whose rule also
+ * applies if one resource, scope or sample has several attributes with the same label name. Names
+ * and values are truncated at their limit; a truncated value ends in "#" and 16 digits of its
+ * SHA-256, so that different values stay different. Truncated values are not reported: a long
+ * command line is in every request of its process, the sender cannot change it, and no series
+ * becomes another's. service_name is always present, and no other attribute replaces it: the
+ * sample's service.name, else the resource's, else "unknown_service", with ":" and the resource's
+ * process.executable.name if it has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the
- * name is off_cpu for "off_cpu:nanoseconds", else by the rules of lib/profile/batch/batch_type.h,
- * and so is what may be added up over time. Values of one sample are added, and where there are
- * none each timestamp counts 1. Samples whose value is 0 are left out.
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type. The
+ * name is off_cpu for "off_cpu:nanoseconds"; all other names, and the kind of values, follow
+ * lib/profile/batch/batch_type.h. The values of one sample are added; without values each timestamp
+ * counts 1. Samples whose value is 0 are dropped.
  *
- * A profile that is wrong in itself (an index to nothing, a message cut short, sums past 2^63, a
- * label's name or value that is no UTF-8, an attribute that is given twice) is dropped, counted and
- * named in the result, and so is one that uses a wrong entry of the dictionary; the others stay.
- * Decoding is two passes over the bytes, of which the first counts, so that arrays have their size
- * before they are filled. Threads: any; see tests/bench/bench_otlp.c for what it costs.
+ * A profile with an error of its own (an index out of range, a truncated message, sums past 2^63, a
+ * label name or value that is not UTF-8, an attribute that is given twice) is dropped, counted and
+ * named in the result, and so is one that uses an invalid entry of the dictionary; the others are
+ * kept. Decoding takes two passes over the bytes; the first counts, so that arrays are allocated
+ * once. Threads: any; tests/bench/bench_otlp.c measures the cost.
  */
 #ifndef LIB_PROFILE_OTLP_OTLP_H
 #define LIB_PROFILE_OTLP_OTLP_H
@@ -44,13 +45,14 @@
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
 
 struct otlp_options {
-    /* Attributes of samples that become labels of series, besides service.name; numbers never do,
-     * nor those of levels and counters. Clean names (lib/profile/batch/batch_labels.h). */
+    /* Attributes of samples that become labels of series, besides service.name. Numbers never
+     * do, nor do attributes of gauges and counters. Clean names
+     * (lib/profile/batch/batch_labels.h). */
     const struct span *series_attributes;
     size_t series_attribute_count;
     const struct profile_limits *limits;      /* NULL: all defaults */
-    const struct batch_limits *series_limits; /* as above; its types and profiles are not used */
-    int64_t now_ns;                           /* profiles that have no time ended then */
+    const struct batch_limits *series_limits; /* likewise; its types and profiles are not used */
+    int64_t now_ns;                           /* end of profiles that have no time */
     bool is_raw_kept; /* raw in protobuf lives as long as the batch, which borrows its strings */
 };
 
@@ -61,14 +63,14 @@ enum {
     OTLP_REASON_BYTES = 512
 };
 
-/* A service of which profiles were dropped; both texts may be cut short. */
+/* A service of which profiles were dropped; both texts may be truncated. */
 struct otlp_rejected_service {
     char name[OTLP_SERVICE_BYTES];
     char reason[OTLP_REASON_BYTES]; /* of the first of them */
 };
 
 struct otlp_result {
-    uint32_t profile_count; /* that were taken */
+    uint32_t profile_count; /* accepted profiles */
     uint32_t rejected_profiles;
     char message[OTLP_MESSAGE_BYTES]; /* what was dropped or left out, and why; "": nothing */
     /* The first ones. */
@@ -77,9 +79,10 @@ struct otlp_result {
 };
 
 /*
- * raw is needed until the return only, unless the options say that it is kept. options may be NULL.
- * The batch may be empty, when the request is or when all of it was dropped. *ret_result is set on
- * success only. Handles: ERR_INVALID (no such message), ERR_TOO_LARGE (limits; nothing was taken).
+ * Decodes a request. raw is needed only during the call, unless is_raw_kept is set. options may be
+ * NULL. The batch may be empty, if the request is or if all profiles were dropped. *ret_result is
+ * set on success only. Handles: ERR_INVALID (not such a message), ERR_TOO_LARGE (limits; nothing
+ * was accepted).
  */
 enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,
                           const struct otlp_options *options, struct batch **ret_batch,
@@ -93,8 +96,8 @@ void otlp_write_response(enum otlp_encoding encoding, const struct otlp_result *
 void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const char *message,
                        struct buf *body);
 
-/* For senders: what a response or a Status in protobuf says. message has OTLP_MESSAGE_BYTES bytes
- * and is cut where it is longer. False when they are malformed. */
+/* For senders: parse a response or a Status in protobuf. message has OTLP_MESSAGE_BYTES bytes;
+ * longer texts are truncated. They return false when the body is malformed. */
 bool otlp_read_response(struct span body, uint64_t *ret_rejected, char *ret_message);
 bool otlp_read_status(struct span body, char *ret_message);
 

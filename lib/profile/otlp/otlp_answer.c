@@ -1,4 +1,4 @@
-/* Answers, in the encoding of the request. */
+/* Encodes responses in the encoding of the request. */
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/wire.h"
 
@@ -131,7 +131,7 @@ void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const ch
     buf_append_text(body, "}");
 }
 
-/* The last field of that number and type; one of zeros where there is none. */
+/* The last field with that number and type; all zeros if there is none. */
 static bool find_field(struct span message, uint32_t id, enum wire_type type,
                        struct wire_field *ret_field)
 {

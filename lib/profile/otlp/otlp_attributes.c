@@ -1,4 +1,5 @@
-/* Attributes: values of any kind, lists of numbers, and the dictionary's table of attributes. */
+/* Reads attributes: values of any kind, lists of numbers, and the dictionary's table of
+ * attributes. */
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
@@ -30,7 +31,7 @@ bool otlp_list_add(struct span *list, struct buf *joined, const struct wire_fiel
     }
     if (field->type != type)
         return false;
-    /* As it would be in a packed list. */
+    /* The bytes as in a packed list. */
     const bool is_varint = type == WIRE_VARINT;
     uint8_t bytes[WIRE_VARINT_BYTES_MAX];
     size_t size = 0;
@@ -54,7 +55,7 @@ static void set_number(struct otlp_decoder *decoder, struct otlp_attribute *attr
     attribute->text = otlp_intern(decoder, span_of(text, (size_t)size));
 }
 
-/* The shortest of two texts that is read back as the same number. */
+/* Formats a number as the shorter of two texts that parse to the same number. */
 static void set_double(struct otlp_decoder *decoder, struct otlp_attribute *attribute,
                        uint64_t bits)
 {
@@ -102,7 +103,7 @@ static bool set_value(struct otlp_decoder *decoder, struct otlp_attribute *attri
         set_double(decoder, attribute, field->number);
         return true;
     case ANY_STRING_STRINDEX:
-        /* Where a text came with it, that one counts. */
+        /* If there is a text too, the text is used. */
         if (attribute->kind == OTLP_TEXT && attribute->text != 0)
             return true;
         attribute->kind = OTLP_TEXT;

@@ -1,4 +1,4 @@
-/* The first pass: what there is, where it lies, and which layout it has. */
+/* The first pass: counts, positions, and the layout. */
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
@@ -52,7 +52,7 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
     return true;
 }
 
-/* One of the fields beside samples; false when it has the wrong type. */
+/* Reads a field of a profile other than its samples; false when it has the wrong type. */
 static bool read_header(const struct wire_field *field, struct otlp_profile *profile,
                         struct otlp_votes *votes)
 {
@@ -110,7 +110,7 @@ static bool read_profile(struct span bytes, struct otlp_profile *profile, struct
     return true;
 }
 
-/* What a profile that is malformed says is not counted. */
+/* The contents of a malformed profile are not counted. */
 static void count_profile(struct otlp_decoder *decoder, struct span bytes)
 {
     struct otlp_profile *profile = &decoder->profiles[decoder->profile_count];
@@ -137,7 +137,7 @@ static enum err_code malformed(struct otlp_decoder *decoder, const char *what, u
                    what, (unsigned long long)index);
 }
 
-/* Both walks go through here: the first, with profiles NULL, only counts them. */
+/* Both scans call this function; in the first one profiles is NULL, and it only counts them. */
 static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
@@ -220,7 +220,7 @@ static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret
 
 /* ---- the dictionary ---- */
 
-/* How many numbers or messages of that field there are, up to where it is malformed. */
+/* The number of values or messages of that field, up to the first malformed byte. */
 static uint64_t count_inner(struct span bytes, uint32_t id)
 {
     const uint8_t *at = bytes.data, *end = otlp_end(bytes);
@@ -272,7 +272,7 @@ static enum err_code check_count(struct otlp_decoder *decoder, const char *what,
                    (unsigned long long)count, what, (unsigned long long)limit);
 }
 
-/* What the arrays will take; each count is at most the number of bytes, so nothing overflows. */
+/* The size of all arrays. Each count is at most the number of bytes, so the sum cannot overflow. */
 static uint64_t memory_needed(const struct otlp_decoder *decoder)
 {
     const struct otlp_counts *counts = &decoder->counts;
@@ -330,7 +330,7 @@ struct layout_check {
     bool is_second_unpacked;
 };
 
-/* Index 0 means none, whether the table has it or not. */
+/* Index 0 means none, whether or not the table has an entry 0. */
 static bool is_index(const struct layout_check *check, enum otlp_table table, uint64_t index)
 {
     return index == 0 || index < check->tables[table];
@@ -379,7 +379,7 @@ static void check_sample(struct layout_check *check, struct span bytes)
     check->is_new_wrong |= counts[2] && !counts[4] && !counts[5];
 }
 
-/* Where both layouts are possible, a link behind packed values is likelier than packed attributes
+/* If both layouts are possible, a link after packed values is more likely than packed attributes
  * before values that are not packed. */
 static bool is_probably_old(const struct otlp_decoder *decoder)
 {
@@ -396,7 +396,7 @@ static bool is_probably_old(const struct otlp_decoder *decoder)
     return check.has_fourth && !check.is_second_unpacked;
 }
 
-/* See otlp.h. The dictionary is counted. */
+/* Chooses the layout as described in otlp.h. The dictionary has been counted. */
 static void choose_layout(struct otlp_decoder *decoder)
 {
     static const uint8_t old_fields[SAMPLE_FIELD_COUNT] = {SAMPLE_NONE,   SAMPLE_STACK,
@@ -420,7 +420,7 @@ enum err_code otlp_count(struct otlp_decoder *decoder)
     enum err_code code = walk_request(decoder, &dictionary);
     if (code)
         return code;
-    /* Before memory is taken for them. */
+    /* Checked before the memory is allocated. */
     code = check_count(decoder, "bytes when decoded", memory_needed(decoder),
                        decoder->limits.memory_bytes);
     if (code)

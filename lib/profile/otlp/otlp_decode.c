@@ -1,4 +1,4 @@
-/* Runs the steps. What each costs: tests/bench/bench_otlp.c. */
+/* Runs the passes; tests/bench/bench_otlp.c measures them. */
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
@@ -10,10 +10,10 @@ static void start(struct otlp_decoder *decoder)
     decoder->tables = arena_new(decoder->arena, struct profile, 1);
     decoder->batch->arena = decoder->tables->arena = decoder->arena;
     decoder->batch->tables = decoder->tables;
-    /* Without randomness the tables still work, an attacker could only make them slower. */
+    /* Without randomness the tables still work; an attacker could only make them slower. */
     if (getrandom(&decoder->seed, sizeof(decoder->seed), 0) != sizeof(decoder->seed))
         decoder->seed = (uint64_t)(uintptr_t)decoder->arena;
-    /* A number of two bytes on the wire takes ten when it is put together with others at worst. */
+    /* A number of two bytes in the request takes at most ten in a concatenated list. */
     for (size_t i = 0; i < sizeof(decoder->joined) / sizeof(decoder->joined[0]); i++)
         buf_init(&decoder->joined[i], decoder->raw.size * 5 + 64);
 }
@@ -42,7 +42,7 @@ static void finish_profiles(struct otlp_decoder *decoder)
     batch->series_labels =
         otlp_array_keep(decoder->arena, &decoder->series_labels, sizeof(struct batch_label));
     batch->series_label_count = decoder->series_labels.count;
-    /* A profile has a type; tables without samples have an empty one. */
+    /* A profile must have a value type; tables without samples have an empty one. */
     decoder->tables->value_types = type;
     decoder->tables->value_type_count = 1;
 }

@@ -8,8 +8,8 @@ enum { PIECE_MAX_BYTES = 1 << 30, SCOPE_NAME = 1 };
 
 enum { SAMPLE_FIELD_STACK = 1, SAMPLE_FIELD_ATTRIBUTES = 2, SAMPLE_FIELD_VALUES = 4 };
 
-/* What runs a frame, as OpenTelemetry's conventions call it (profile.frame.type). Told by the
- * mapping: those of interpreters have their type as their name, in brackets. */
+/* The runtime of a frame, named as in OpenTelemetry's conventions (profile.frame.type). It is
+ * derived from the mapping: mappings of interpreters are named by their type, in brackets. */
 enum frame_type {
     FRAME_TYPE_NATIVE,
     FRAME_TYPE_KERNEL,
@@ -20,7 +20,7 @@ enum frame_type {
 
 static const struct {
     const char *name;
-    const char *mapping; /* as its file name begins */
+    const char *mapping; /* prefix of its file name */
 } frame_types[FRAME_TYPE_COUNT] = {
     [FRAME_TYPE_NATIVE] = {"native", "/"},
     [FRAME_TYPE_KERNEL] = {"kernel", "[kernel"},
@@ -28,21 +28,22 @@ static const struct {
     [FRAME_TYPE_RUBY] = {"ruby", "[ruby]"},
 };
 
-/* Tables of the dictionary that are not the profile's own; index 0 of each is the zero value. */
+/* The tables of the dictionary that the profile does not have; index 0 of each is the zero
+ * value. */
 struct encoder {
     const struct profile *profile;
     struct arena *arena;
     struct span *strings; /* the profile's, as UTF-8 */
     struct buf dictionary;
-    struct map_bytes attributes; /* struct profile_label as bytes */
-    struct map_bytes stacks;     /* locations as bytes */
+    struct map_bytes attributes; /* key: struct profile_label as bytes */
+    struct map_bytes stacks;     /* key: locations as bytes */
     uint32_t attribute_count;
     uint32_t stack_count;
     uint32_t build_id_key; /* string */
     uint32_t resource_key; /* the label's, or PROFILE_NONE */
     uint32_t frame_type_key;
-    uint32_t frame_type_attributes[FRAME_TYPE_COUNT]; /* 0: not there yet */
-    struct buf piece[3]; /* messages being written, one inside of the other */
+    uint32_t frame_type_attributes[FRAME_TYPE_COUNT]; /* 0: not added yet */
+    struct buf piece[3];                              /* nested messages that are being written */
 };
 
 /* ---- the wire ---- */
@@ -75,7 +76,7 @@ static void put_fixed64(struct buf *to, uint32_t field, uint64_t number)
     buf_append_u64(to, number);
 }
 
-/* Writes what was put into piece, and empties it. */
+/* Writes the contents of piece as a field, and empties it. */
 static void put_piece(struct buf *to, uint32_t field, struct buf *piece)
 {
     put_bytes(to, field, buf_span(piece));
@@ -174,13 +175,13 @@ static void put_functions(struct encoder *encoder)
     }
 }
 
-/* Of nothing it is 0: tables of the dictionary begin with that. */
+/* The index in a table of the dictionary, whose entry 0 means none. */
 static uint32_t table_index(uint32_t index)
 {
     return index == PROFILE_NONE ? 0 : index + 1;
 }
 
-/* The attribute that says what runs the frames of a mapping; 0: nobody knows. */
+/* The attribute for the runtime of a mapping's frames; 0: unknown. */
 static uint32_t frame_type_attribute(struct encoder *encoder, uint32_t mapping)
 {
     const struct profile *profile = encoder->profile;
@@ -378,7 +379,7 @@ static void put_resource_profiles(struct encoder *encoder, const struct otlp_res
     buf_fini(&profile);
 }
 
-/* The resource of a sample; PROFILE_NONE: it names none. */
+/* The resource of a sample; PROFILE_NONE: it has none. */
 static int64_t resource_of(const struct encoder *encoder, uint32_t sample)
 {
     const struct profile *profile = encoder->profile;
@@ -389,7 +390,7 @@ static int64_t resource_of(const struct encoder *encoder, uint32_t sample)
     return PROFILE_NONE;
 }
 
-/* Samples by resource: order[starts[r] .. starts[r + 1]) are those of resource r. */
+/* Sorts samples by resource: order[starts[r] .. starts[r + 1]) are those of resource r. */
 static enum err_code sort_samples(struct encoder *encoder, uint32_t resource_count,
                                   uint32_t *starts, uint32_t *order, struct err *err)
 {

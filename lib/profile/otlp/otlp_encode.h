@@ -1,14 +1,14 @@
 /*
- * otlp_encode: a profile as an ExportProfilesServiceRequest of OpenTelemetry, layout 1.10, for
- * senders. lib/profile/otlp/otlp.h has the sources of the format.
+ * otlp_encode: encodes a profile as an OpenTelemetry ExportProfilesServiceRequest, layout 1.10, for
+ * senders. lib/profile/otlp/otlp.h lists the sources of the format.
  *
- * One profile may be of many resources: each sample names its own by a numeric label of the name
- * OTLP_RESOURCE_LABEL, an index of the resources given, and is sent below that; the dictionary is
- * one for all. Each value type of the profile is one of OTLP's profiles, with the samples that have
- * a value of it; the period is that of the first. Other labels become attributes of samples, build
- * ids the attribute process.executable.build_id.gnu of mappings, and what runs a location's frames
- * its attribute profile.frame.type, where its mapping tells. Strings are made UTF-8, as one byte
- * that is not has the whole batch refused; those of resources are the caller's to be. Threads: any.
+ * One profile may cover many resources: the numeric label OTLP_RESOURCE_LABEL of a sample is the
+ * index of its resource; the dictionary is shared. Each value type of the profile becomes a profile
+ * of OTLP, with the samples that have a value of it; the first one has the period. Other labels
+ * become attributes of samples, build ids the attribute process.executable.build_id.gnu of
+ * mappings, and the runtime of a location's frames its attribute profile.frame.type, if its mapping
+ * identifies it. Strings of the profile are converted to UTF-8, since one invalid byte would make a
+ * receiver refuse the whole batch; the caller is responsible for those of resources. Threads: any.
  */
 #ifndef LIB_PROFILE_OTLP_OTLP_ENCODE_H
 #define LIB_PROFILE_OTLP_OTLP_ENCODE_H
@@ -19,19 +19,19 @@
 #define OTLP_RESOURCE_LABEL "perfolio.resource"
 
 struct otlp_resource {
-    const struct batch_text_label *attributes; /* names of OpenTelemetry's */
+    const struct batch_text_label *attributes; /* names of OpenTelemetry */
     size_t attribute_count;
-    /* So that the receiver can tell idle time from time in which nobody looked, profiles without
-     * samples: of each value type with a bit here, where no sample of the resource has a value of
-     * it; and of all types for a time before, where idle_duration_ns is above 0. */
+    /* Profiles without samples, so that the receiver can distinguish idle time from time without
+     * sampling: for each value type whose bit is set, if no sample of the resource has a value
+     * of it; and, if idle_duration_ns is above 0, for all types for an earlier time. */
     uint32_t idle_types;
     int64_t idle_time_ns;
     int64_t idle_duration_ns;
 };
 
 /*
- * Appends the message. Samples without the label are left out, and so are resources of which there
- * is no profile. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label names no
+ * Appends the message. Samples without the label are left out, and so are resources without a
+ * profile. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label is not the index of a
  * resource).
  */
 enum err_code otlp_encode(const struct profile *profile, const struct otlp_resource *resources,

@@ -37,8 +37,9 @@ uint32_t *otlp_indexes_read_portable(struct span bytes, uint32_t *entry, uint64_
     return is_wrong ? NULL : entry;
 }
 
-/* Bit i of mask: byte i goes on in the next one. */
-static void describe(struct otlp_indexes *table, unsigned mask)
+/* Fills the entry of mask, in which bit i is set if the number in byte i continues in the next
+ * byte. */
+static void fill_entry(struct otlp_indexes *table, unsigned mask)
 {
     uint8_t *shuffle = table->shuffles[mask];
     unsigned at = 0, count = 0;
@@ -46,7 +47,7 @@ static void describe(struct otlp_indexes *table, unsigned mask)
     while (at < 8) {
         const bool has_second = mask >> at & 1;
         if (has_second && (at + 1 == 8 || mask >> (at + 1) & 1))
-            break; /* it ends behind these eight, or has a third */
+            break; /* the number extends beyond these eight bytes, or has a third byte */
         shuffle[2 * count] = (uint8_t)at;
         if (has_second)
             shuffle[2 * count + 1] = (uint8_t)(at + 1);
@@ -60,7 +61,7 @@ static void describe(struct otlp_indexes *table, unsigned mask)
 void otlp_indexes_init(struct otlp_indexes *table)
 {
     for (unsigned mask = 0; mask < 256; mask++)
-        describe(table, mask);
+        fill_entry(table, mask);
 }
 
 #ifdef __x86_64__
@@ -103,7 +104,7 @@ __attribute__((target("sse4.1"))) uint32_t *otlp_indexes_read(const struct otlp_
         at += table->sizes[mask];
         if (table->counts[mask])
             continue;
-        uint64_t number; /* of three bytes and more */
+        uint64_t number; /* three bytes or more */
         at = wire_read_varint(at, end, &number);
         if (!at)
             return NULL;

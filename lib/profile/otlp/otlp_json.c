@@ -19,10 +19,10 @@ struct json_field {
     uint32_t number;
     enum json_kind kind;
     bool is_repeated;
-    const struct json_field *message; /* its fields; of AS_MESSAGE */
+    const struct json_field *message; /* its fields; for AS_MESSAGE */
 };
 
-/* Lists end with a name that is NULL. */
+/* A list ends with a NULL name. */
 static const struct json_field any_fields[] = {
     {"stringValue", "string_value", ANY_STRING, AS_TEXT, false, NULL},
     {"boolValue", "bool_value", ANY_BOOL, AS_BOOL, false, NULL},
@@ -45,7 +45,7 @@ static const struct json_field scope_fields[] = {
     {"attributes", "attributes", SCOPE_ATTRIBUTES, AS_MESSAGE, true, key_value_fields},
     {NULL, NULL, 0, AS_MARK, false, NULL}};
 
-/* As 1.10 numbers them; the names were the same before, but for two. */
+/* Numbered as in 1.10; the names are older, except for two. */
 static const struct json_field sample_fields[] = {
     {"stackIndex", "stack_index", 1, AS_NUMBER, false, NULL},
     {"attributeIndices", "attribute_indices", 2, AS_NUMBER, true, NULL},
@@ -146,7 +146,8 @@ static void write_tag(struct buf *raw, const struct json_field *field, enum wire
     write_varint(raw, (uint64_t)field->number << 3 | type);
 }
 
-/* A size of always five bytes is put in when it is known. Returns where the content begins. */
+/* Begins a message whose size, always five bytes, is filled in later. Returns where the content
+ * begins. */
 static size_t begin_bytes(struct buf *raw, const struct json_field *field)
 {
     static const uint8_t room[SIZE_BYTES] = {0};
@@ -172,7 +173,7 @@ static enum err_code wrong(const struct json_field *field, const char *expected,
     return err_set(err, ERR_INVALID, "OTLP in JSON: \"%s\" is not %s", field->name, expected);
 }
 
-/* Whole numbers are numbers or text, and those of 64 bits may have no sign. */
+/* Whole numbers are numbers or texts; those of 64 bits may be unsigned. */
 static bool read_number(const json_t *value, uint64_t *ret_number)
 {
     int64_t number;
@@ -233,7 +234,7 @@ static bool write_hex(const json_t *value, struct buf *raw)
     return true;
 }
 
-/* The number alone, as in a packed list. */
+/* Writes the number without its field, as in a packed list. */
 static enum err_code write_number(const struct json_field *field, const json_t *value,
                                   struct buf *raw, struct err *err)
 {
@@ -321,7 +322,7 @@ static enum err_code write_list(const struct json_field *field, const json_t *li
     return code;
 }
 
-/* The schema has no cycles, so that the depth of calls is that of the schema. */
+/* The schema has no cycles, so the recursion is as deep as the schema. */
 static enum err_code write_fields(const struct json_field *fields, const json_t *object,
                                   struct buf *raw, struct err *err)
 {

@@ -190,7 +190,7 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
         return code;
     wanted->label_set = add_label_set(decoder, &collected, wanted->link);
     wanted->variant = add_variant(decoder, &collected);
-    /* What was put together is overwritten by the next sample. */
+    /* The concatenated list will be overwritten by the next sample, so it is copied. */
     if (wanted->attributes.size && wanted->attributes.data == decoder->joined[0].data)
         wanted->attributes.data =
             memcpy(arena_alloc_raw(decoder->scratch, wanted->attributes.size, 1),

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A sample as it is on the wire. */
+/* A sample in the request. */
 struct sample {
     uint64_t stack;
     uint64_t link;
@@ -14,7 +14,7 @@ struct sample {
     struct span timestamps;
 };
 
-/* The profile at hand. */
+/* The current profile. */
 struct filling {
     const struct otlp_profile *profile;
     struct batch_type type;
@@ -25,7 +25,7 @@ struct filling {
     uint32_t first_sample;
     uint32_t first_variant;
     bool has_variant;  /* of the first sample */
-    bool has_variants; /* its samples are of several */
+    bool has_variants; /* its samples have several variants */
 };
 
 static enum err_code malformed(struct otlp_decoder *decoder)
@@ -203,7 +203,7 @@ static int compare_places(const void *a, const void *b)
     return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-/* Brings the samples of each variant together. */
+/* Groups the samples of each variant. */
 static void sort_samples(struct otlp_decoder *decoder, const struct filling *filling)
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
@@ -249,7 +249,7 @@ static enum err_code add_profile(struct otlp_decoder *decoder, const struct fill
     return ERR_NONE;
 }
 
-/* Profiles are sent when they end: one that says nothing of its time began its duration ago. */
+/* Senders send a profile when it ends, so a profile without a time began its duration ago. */
 static int64_t begin_of(const struct otlp_decoder *decoder, const struct filling *filling)
 {
     const int64_t now_ns = decoder->options->now_ns;
@@ -261,8 +261,8 @@ static int64_t begin_of(const struct otlp_decoder *decoder, const struct filling
     return duration_ns < now_ns ? now_ns - duration_ns : now_ns;
 }
 
-/* One profile of the batch for each variant. Without a sample a level or counter is a snapshot of
- * 0, and a delta says that nothing happened in its time. */
+/* Adds one profile to the batch for each variant. Without samples, a gauge or counter is a
+ * snapshot of 0, and a delta records an idle time. */
 static enum err_code add_profiles(struct otlp_decoder *decoder, const struct filling *filling)
 {
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
@@ -354,7 +354,8 @@ static void note_rejection(struct otlp_decoder *decoder, uint32_t index)
                    decoder->profiles[index].resource, decoder->problem->message);
 }
 
-/* Where not all were named; and what was left out of those that were taken. */
+/* Ends the message: the number of profiles that it does not name, and what was left out of
+ * accepted ones. */
 static void end_message(struct otlp_result *result, uint32_t named, const char *notice)
 {
     size_t used = strlen(result->message);

@@ -1,4 +1,4 @@
-/* Series: labels of resource, scope and the samples' own, and types. */
+/* Derives series: labels of resource, scope and samples, and types. */
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch_type.h"
@@ -43,7 +43,8 @@ static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t 
     return NULL;
 }
 
-/* As lib/profile/batch/batch_labels.h has it; names that are too long are cut. */
+/* The label name according to lib/profile/batch/batch_labels.h; names that are too long are
+ * truncated. */
 static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
 {
     const struct span text = decoder->strings[key];
@@ -56,8 +57,8 @@ static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
     return otlp_intern(decoder, span_of(name, size));
 }
 
-/* The value; of one that is too long, such as a command line, its begin and what tells it from
- * others that begin alike. */
+/* The value. One that is too long, such as a command line, is truncated and gets a hash, so that
+ * it differs from others with the same prefix. */
 static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
 {
     enum { HASH_BYTES = 8, MARK_BYTES = 1 + 2 * HASH_BYTES };
@@ -79,12 +80,12 @@ static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
     return otlp_intern(decoder, span_of(cut, size + MARK_BYTES));
 }
 
-/* The attributes of a resource or scope on their way to its context. */
+/* Collects the attributes of a resource or scope for its context. */
 struct attribute_list {
     struct otlp_context *context;
-    struct otlp_pair *pairs; /* the context's: those of the resource before those of the scope */
-    uint32_t first;          /* of this list's own */
-    bool has_service;        /* it has one of its own */
+    struct otlp_pair *pairs; /* the context's: those of the resource precede those of the scope */
+    uint32_t first;          /* first attribute of this list */
+    bool has_service;        /* this list contains one */
 };
 
 static void refuse_twice(struct otlp_decoder *decoder, struct otlp_context *context, uint32_t key)
@@ -176,7 +177,7 @@ struct labels {
     uint32_t count;
 };
 
-/* By name; then as lib/profile/batch/batch_labels.h has it. */
+/* By name, then by the rule of lib/profile/batch/batch_labels.h. */
 static int compare_pairs(const void *a, const void *b, void *context)
 {
     const struct otlp_decoder *decoder = context;
@@ -186,11 +187,11 @@ static int compare_pairs(const void *a, const void *b, void *context)
     return batch_labels_compare(decoder->strings[x->key], decoder->strings[y->key]);
 }
 
-/* Of those that have one name the first stays; what is lost by that is told once. */
+/* Keeps the first of the labels with equal names, and reports a dropped one once. */
 static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
 {
     struct otlp_pair *pairs = labels->pairs;
-    uint32_t kept = 1; /* the service's is always there */
+    uint32_t kept = 1; /* the service's is always present */
     qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
     for (uint32_t i = 1; i < labels->count; i++) {
         const struct otlp_pair *last = &pairs[kept - 1];
@@ -322,7 +323,7 @@ struct span otlp_service_of(struct otlp_decoder *decoder, const struct otlp_prof
 
 /* ---- types ---- */
 
-/* As batch_type has it; of one type at a time, since OTLP has no more in a profile. */
+/* Names the type as in batch_type.h; an OTLP profile has one type. */
 static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
                       struct batch_type *type)
 {

@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { STRINGS_MADE = 256 }; /* room for so many at the start */
+enum { STRINGS_MADE = 256 }; /* initial capacity for added strings */
 
 static void size_slots(struct otlp_decoder *decoder)
 {
@@ -22,7 +22,7 @@ static void size_slots(struct otlp_decoder *decoder)
     decoder->slot_mask = capacity - 1;
 }
 
-static void grow(struct otlp_decoder *decoder)
+static void grow_slots(struct otlp_decoder *decoder)
 {
     const uint32_t count = decoder->string_count;
     struct span *strings = arena_new_raw(decoder->scratch, struct span, (size_t)count * 2);
@@ -41,7 +41,7 @@ static void grow(struct otlp_decoder *decoder)
     }
 }
 
-/* The slot of text, or the free one where it belongs. */
+/* The slot of text, or the free slot where it belongs. */
 static uint32_t *find_slot(const struct otlp_decoder *decoder, struct span text, uint32_t hash)
 {
     uint32_t at = hash & decoder->slot_mask;
@@ -82,7 +82,7 @@ uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
     if (*slot != PROFILE_NONE)
         return *slot;
     if (decoder->string_count == decoder->string_capacity) {
-        grow(decoder);
+        grow_slots(decoder);
         slot = find_slot(decoder, text, hash);
     }
     const char *copy = arena_strndup(decoder->arena, text.data, text.size);
@@ -98,7 +98,7 @@ static struct otlp_range copy_range(struct arena *arena, struct otlp_range range
     return (struct otlp_range){.start = copy, .end = copy + size};
 }
 
-/* The table's strings, as spans of what lives as long as the batch. */
+/* Lists the strings of the table as spans of memory that lives as long as the batch. */
 static struct span *list_strings(struct otlp_decoder *decoder)
 {
     struct otlp_range range = decoder->ranges[TABLE_STRING];

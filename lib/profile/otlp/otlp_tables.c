@@ -118,7 +118,7 @@ static void fill_functions(struct otlp_decoder *decoder)
 
 /* ---- locations ---- */
 
-/* Index 0 is none; anything else has to be there. */
+/* Index 0 means none; every other index must exist. */
 WIRE_INLINE bool find_entry(const struct otlp_decoder *decoder, enum otlp_table table,
                             uint64_t index, uint32_t *ret_entry)
 {
@@ -162,7 +162,7 @@ WIRE_INLINE bool fill_location(struct otlp_decoder *decoder, struct span bytes,
         if (!at)
             return false;
         if (field.id == LOCATION_LINES) {
-            /* Counted before it is known to be right, as in the first pass. */
+            /* Counted before it is validated, as in the first pass. */
             struct profile_line *line = &lines[location->line_count++];
             is_good &= field.type == WIRE_BYTES && fill_line(decoder, field.bytes, line);
             if (field.type != WIRE_BYTES)
@@ -250,7 +250,7 @@ static bool is_any_wrong(const struct otlp_decoder *decoder, const uint32_t *ent
     return is_wrong;
 }
 
-/* Behind the stack's last entry, or NULL. */
+/* Fills in a stack. Returns the position after its last entry, or NULL. */
 static uint32_t *fill_stack(const struct otlp_decoder *decoder, const struct otlp_indexes *indexes,
                             struct span bytes, uint32_t *entry)
 {
@@ -277,8 +277,8 @@ static uint32_t *fill_stack(const struct otlp_decoder *decoder, const struct otl
     return entry;
 }
 
-/* Whether the first entry is the empty stack, as it has to be: senders of the time before that rule
- * use it as any other. */
+/* Whether the first entry is the empty stack, as the specification requires; older senders use
+ * it like any other. */
 static bool is_first_empty(const struct otlp_decoder *decoder)
 {
     struct otlp_range range = decoder->ranges[TABLE_STACK];
@@ -286,7 +286,7 @@ static bool is_first_empty(const struct otlp_decoder *decoder)
     return otlp_next_entry(&range, TABLE_STACK, &bytes) && bytes.size == 0;
 }
 
-/* NULL: the portable way is the better one. */
+/* NULL: the portable implementation is faster here. */
 static const struct otlp_indexes *make_indexes(const struct otlp_decoder *decoder)
 {
     if (decoder->counts.stack_entries < OTLP_INDEXES_WORTH_IT || !otlp_indexes_can())

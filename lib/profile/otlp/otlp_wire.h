@@ -1,6 +1,6 @@
 /*
- * otlp_wire: the numbers of the messages' fields (opentelemetry/proto/profiles/v1development,
- * common/v1, resource/v1). Private to the files lib/profile/otlp_*.
+ * otlp_wire: the field numbers of the messages (opentelemetry/proto/profiles/v1development,
+ * common/v1, resource/v1). Private to lib/profile/otlp/.
  */
 #ifndef LIB_PROFILE_OTLP_OTLP_WIRE_H
 #define LIB_PROFILE_OTLP_OTLP_WIRE_H
@@ -40,14 +40,14 @@ enum {
     PROFILE_DURATION = 4,
     PROFILE_PERIOD_TYPE = 5,
     PROFILE_PERIOD = 6,
-    PROFILE_OLDEST_ID = 8,      /* of 1.8, bytes; since 1.9 the number of dropped attributes */
-    PROFILE_OLDEST_DROPPED = 9, /* of 1.8, a number; since 1.9 the payload's format */
-    PROFILE_ATTRIBUTES = 11,    /* of 1.8, the payload */
+    PROFILE_OLDEST_ID = 8,      /* 1.8: bytes; since 1.9 the number of dropped attributes */
+    PROFILE_OLDEST_DROPPED = 9, /* 1.8: a number; since 1.9 the format of the payload */
+    PROFILE_ATTRIBUTES = 11,    /* 1.8: the payload */
     PROFILE_OLDEST_ATTRIBUTES = 12,
 
     VALUE_TYPE_TYPE = 1,
     VALUE_TYPE_UNIT = 2,
-    VALUE_TYPE_TEMPORALITY = 3, /* of 1.8 */
+    VALUE_TYPE_TEMPORALITY = 3, /* only 1.8 */
     TEMPORALITY_CUMULATIVE = 2,
 
     SAMPLE_FIELD_COUNT = 6,
@@ -82,7 +82,7 @@ enum {
     ATTRIBUTE_UNIT = 3
 };
 
-/* The dictionary's fields. */
+/* The fields of the dictionary. */
 enum otlp_table {
     TABLE_MAPPING = 1,
     TABLE_LOCATION = 2,

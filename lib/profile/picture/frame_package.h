@@ -1,7 +1,7 @@
 /*
- * frame_package: the package, name space, crate or module that a function's name begins with, which
- * is what its colour stands for; as the page has it (packageOf in web/src/model/frame_colours.ts;
- * tests/frame_packages.txt holds for both). Threads: any.
+ * frame_package: the package, name space, crate or module at the start of a function's name, which
+ * determines its colour. Equal to packageOf in web/src/model/frame_colours.ts;
+ * tests/frame_packages.txt tests both. Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_FRAME_PACKAGE_H
 #define LIB_PROFILE_PICTURE_FRAME_PACKAGE_H
@@ -10,11 +10,11 @@
 
 struct frame;
 
-/* Else the name of its binary, else the folder of its source, else empty. A part of the frame's
- * texts. */
+/* The package, else the name of the binary, else the directory of the source, else empty. The
+ * result is a part of the frame's texts. */
 struct span frame_package(const struct frame *frame);
 
-/* A path's last part. */
+/* The last part of a path. */
 struct span frame_base_name(struct span path);
 
 #endif

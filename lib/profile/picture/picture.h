@@ -1,15 +1,15 @@
 /*
- * picture: a flame graph as a still picture: SVG to look at and embed, PNG for link previews.
+ * picture: draws a flame graph as a still picture: SVG to view and embed, PNG for link previews.
  *
- * Both show the icicle, root at the top, or turned round; width is the value, children by
- * descending value. Colours are the page's (picture_theme.h, picture_fills.h). In a diff, orange
- * grew, blue shrank, grey is equal. Nodes narrower than a pixel are not drawn one by one but as a
- * run that has the colour of its widest, so that cost and size depend on the picture, not on the
- * graph; the SVG leaves out runs of less than a quarter of a pixel and says of how many frames.
+ * Both show the icicle, root at the top, or turned upside down; width is the value, children are in
+ * order of descending value. Colours are the page's (picture_theme.h, picture_colours.h). In a
+ * diff, orange grew, blue shrank, grey is equal. Nodes narrower than a pixel are drawn as runs in
+ * the colour of the widest node, so that cost and size depend on the picture, not on the graph; the
+ * SVG leaves out runs narrower than a quarter of a pixel and states how many frames they have.
  *
- * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, no
- * style sheet, no font file, no link; every frame has a <title> that browsers show on hover.
- * Threads: any. The only file that includes libpng and freetype.
+ * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, style
+ * sheet, font file or link; every frame has a <title> that browsers show on hover. Threads: any.
+ * Only picture.c includes libpng and freetype.
  */
 #ifndef LIB_PROFILE_PICTURE_PICTURE_H
 #define LIB_PROFILE_PICTURE_PICTURE_H
@@ -23,7 +23,7 @@ struct flame;
 
 enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91:1 */
 
-/* The part of the root's width that is drawn, as wide as the picture; 0 and 0 is all of it. */
+/* The part of the root's width that fills the picture; 0 and 0 is all of it. */
 struct picture_window {
     double from;
     double to;
@@ -36,16 +36,17 @@ static inline bool picture_window_is_part(const struct picture_window *window)
 
 struct picture_options {
     struct span title;    /* UTF-8; may be empty */
-    struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
-    struct span note;     /* may be empty: what was asked for and is not shown; for the foot */
-    const uint8_t *marks; /* per frame of the graph: where one is 0 it is pale; NULL: none is */
-    /* Per frame of the graph, of picture_fills.h; NULL: by package. Of a comparison none counts. */
+    struct span subtitle; /* the compared profiles, or the filter; may be empty */
+    struct span note;     /* requested parts that are not shown, for the foot; may be empty */
+    const uint8_t *marks; /* per frame of the graph: 0 makes it pale; NULL: no frame is pale */
+    /* Per frame of the graph, from picture_colours.h; NULL: by package. Ignored in a comparison. */
     const uint8_t *fills;
     bool is_dark;
     bool is_upright; /* the root is at the bottom: a flame graph */
     struct picture_window window;
-    uint32_t svg_width; /* pixels; 0 is 1200 */
-    uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */
+    uint32_t svg_width; /* pixels; 0 means 1200 */
+    /* maximum number of levels; 0 means 64; the picture states what is cut off */
+    uint32_t svg_depth;
 };
 
 /* Appends an SVG document. options may be NULL. Handles: ERR_TOO_LARGE. */
@@ -53,24 +54,24 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
                           struct buf *output, struct err *err) MUST_USE;
 
 /*
- * Appends a PNG of 1200 x 630. options may be NULL. font is a TrueType file (DejaVu Sans travels in
+ * Appends a PNG of 1200 x 630. options may be NULL. font is a TrueType file (DejaVu Sans is part of
  * the server). Handles: ERR_TOO_LARGE, ERR_INVALID (the font).
  */
 enum err_code picture_png(const struct flame *flame, const struct picture_options *options,
                           struct span font, struct buf *output, struct err *err) MUST_USE;
 
-/* How wide text is in font at that size, in pixels, as a browser lays it out: without hinting.
- * Handles: ERR_INVALID (the font). */
+/* The width of text in font at that size, in pixels, as in a browser: without hinting. Handles:
+ * ERR_INVALID (the font). */
 enum err_code picture_text_width(struct span font, int size, struct span text, double *ret_pixels,
                                  struct err *err) MUST_USE;
 
 /*
- * Writes value in the largest unit that fits, as people read it: "1.28 s", "3.4 MiB", "12,345".
- * unit is pprof's ("nanoseconds", "bytes", "count", …). text is always NUL-terminated.
+ * Writes value in the largest unit that fits: "1.28 s", "3.4 MiB", "12,345". unit is pprof's
+ * ("nanoseconds", "bytes", "count", …). text is always NUL-terminated.
  */
 enum { PICTURE_VALUE_BYTES = 48 };
 const char *picture_value(double value, struct span unit, char text[PICTURE_VALUE_BYTES]);
-/* "56.3 %", with as many digits as the page has (formatPercent of web/src/model/units.ts). */
+/* "56.3 %", with as many digits as the page shows (formatPercent of web/src/model/units.ts). */
 const char *picture_percent(double percent, char text[PICTURE_VALUE_BYTES]);
 
 #endif

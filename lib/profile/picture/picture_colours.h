@@ -1,5 +1,5 @@
 /*
- * picture_fills: which colour each frame has in a picture, as the page has it
+ * picture_colours: the colour of each frame in a picture, the same as on the page
  * (web/src/model/frame_colours.ts). Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_PICTURE_COLOURS_H
@@ -10,19 +10,19 @@
 struct arena;
 struct flame;
 
-/* What colours tell apart. */
+/* What determines a colour. */
 enum picture_colouring {
     PICTURE_BY_PACKAGE, /* frame_package.h */
     PICTURE_BY_BINARY,
-    PICTURE_BY_VALUE /* how much of everything each function holds itself */
+    PICTURE_BY_VALUE /* a function's own part of the total */
 };
 
 /*
- * Per frame of the graph, an index into the fills of picture_theme.h. A package or binary has the
- * hue that its name hashes to, so that it looks the same everywhere, unless a heavier one has it
- * already; then the next free one; the shade is of the function's name. What a function holds
- * itself is of all frames of its name, as a share of all samples, also of those that a filter left
- * out. In arena.
+ * Returns for each frame of the graph an index into the fills of picture_theme.h. A package or
+ * binary has the hue that its name hashes to, so that it looks the same everywhere; if a heavier
+ * one has that hue already, it gets the next free one. The shade depends on the function's name. A
+ * function's own value is that of all frames with its name, as a share of all samples, including
+ * those that a filter removed. In arena.
  */
 const uint8_t *picture_fills(struct arena *arena, const struct flame *flame,
                              enum picture_colouring colouring);

@@ -1,9 +1,9 @@
 /*
- * picture_layout: where the nodes of a flame graph go in a picture, in which colour
- * (picture_theme.h), with what text; shared by the SVG and the PNG of picture.h.
+ * picture_layout: the position, colour (picture_theme.h) and text of each node of a flame graph in
+ * a picture; shared by the SVG and the PNG of picture.h.
  *
- * Widths are by weight: the absolute values of both sides, summed up from the leaves, so that
- * children always fit into their parent, in diffs and with negative values too. Threads: any.
+ * Widths are proportional to weights: the absolute values of both sides, summed from the leaves, so
+ * that children always fit into their parent, also in diffs and with negative values. Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_PICTURE_LAYOUT_H
 #define LIB_PROFILE_PICTURE_PICTURE_LAYOUT_H
@@ -19,52 +19,54 @@
 struct flame;
 
 struct picture_box {
-    uint32_t node; /* of a run the widest */
-    bool is_run;   /* stands for nodes that are narrower than narrow_width each */
+    uint32_t node; /* of a run: the widest node */
+    bool is_run;   /* a run of nodes that are each narrower than narrow_width */
     uint32_t depth;
-    double left; /* pixels from the left edge of the root, or of the window, and within it */
+    /* pixels from the left edge of the root, or of the window; clipped to the window */
+    double left;
     double right;
 };
 
 struct picture_layout {
     const struct flame *flame;
-    double width; /* of the root, or of the window into it, pixels */
+    double width; /* of the root, or of the window into it, in pixels */
     struct picture_window window;
     double narrow_width; /* nodes narrower than this are drawn as runs */
-    double run_width;    /* a run that is wider ends, so that its colour says what is there */
+    double run_width;    /* maximum width of a run, so that its colour represents its nodes */
     double least_width;  /* runs narrower than this are not drawn */
-    uint32_t max_depth;  /* levels drawn, the root included */
+    uint32_t max_depth;  /* levels drawn, including the root */
     void (*draw)(const struct picture_box *box, void *context);
     void *context;
 };
 
-/* What of the graph there is, and what of it no box shows. */
+/* The size of the graph, and the nodes that no box shows. */
 struct picture_extent {
-    uint32_t level_count;   /* the root included; those beyond max_depth were not drawn */
-    uint32_t undrawn_count; /* nodes of the levels drawn that are too narrow to be in any box */
+    uint32_t level_count;   /* including the root; levels beyond max_depth were not drawn */
+    uint32_t undrawn_count; /* nodes of the drawn levels that are too narrow for any box */
 };
 
 /* Calls draw for every box, parents before children. */
 struct picture_extent picture_layout_run(const struct picture_layout *layout);
 
-/* The number of levels among nodes at least as wide as that part of the root. */
+/* The number of levels that have a node at least as wide as that part of the root. */
 uint32_t picture_layout_depth(const struct flame *flame, double least_part);
 
-/* Of each node its width before it is scaled; weight has room for all. */
+/* Computes the unscaled width of each node; weight has space for all. */
 void picture_weigh(const struct flame *flame, double *weight);
 
-/* Index into the theme's fills; marks and fills as in picture_options, fills not NULL. */
+/* Returns an index into the theme's fills. marks and fills are as in picture_options; fills is
+ * not NULL. */
 uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *fills,
                         uint32_t node);
 
-/* What is written into the node's box: the root is "all", as in the page. */
+/* The text of the node's box; the root is "all", as on the page. */
 struct span picture_name(const struct flame *flame, uint32_t node);
 
-/* Its shorter forms, for a box that is too narrow; none of the value of a label, which is no
- * function. */
+/* Shorter forms of the text, for narrow boxes; the value of a label, which is not a function,
+ * has none. */
 void picture_shorten(const struct flame *flame, uint32_t node, struct short_name *ret_short);
 
-/* "cpu: 12.3 s" and, where a filter left something out, how much of what; into text. */
+/* Appends "cpu: 12.3 s" and, if a filter removed something, the part that is left. */
 void picture_summary(const struct flame *flame, struct buf *text);
 
 #endif

@@ -63,7 +63,7 @@ static enum err_code count_field(struct decoder *decoder, const struct wire_fiel
             return pprof_malformed(decoder, "location", index);
         break;
     case PROFILE_STRING:
-        /* Longer strings are cut, and their copies are not among these bytes. */
+        /* Longer strings are truncated, and their copies are counted separately. */
         if (field->bytes.size <= decoder->limits.string_bytes)
             counts->string_bytes += field->bytes.size;
         else
@@ -115,7 +115,7 @@ static enum err_code check_count(struct decoder *decoder, const char *what, uint
                    (unsigned long long)count, what, (unsigned long long)limit);
 }
 
-/* What the arrays will take; each count is at most the number of bytes, so nothing overflows. */
+/* The size of all arrays. Each count is at most the number of bytes, so the sum cannot overflow. */
 static uint64_t memory_needed(const struct counts *counts)
 {
     const uint64_t *messages = counts->messages;
@@ -142,7 +142,7 @@ static enum err_code check_counts(struct decoder *decoder)
     if (!code)
         code =
             check_count(decoder, "bytes when decoded", memory_needed(counts), limits->memory_bytes);
-    /* Indexes are 32 bits wide, and PROFILE_NONE is not one of them. */
+    /* Indexes are 32 bits wide, and PROFILE_NONE is reserved. */
     const uint64_t tables[] = {counts->messages[PROFILE_STRING], counts->lines, counts->labels,
                                counts->messages[PROFILE_LOCATION]};
     for (size_t i = 0; !code && i < sizeof(tables) / sizeof(tables[0]); i++)

@@ -1,5 +1,5 @@
 /*
- * pprof_decoder: what the files that decode pprof share: pprof_count.c (first pass), pprof_tables.c
+ * pprof_decoder: the state of the decoder, shared by pprof_count.c (first pass), pprof_tables.c
  * (second pass: strings, types, mappings, functions, locations), pprof_samples.c (second pass:
  * samples) and pprof_decode.c, which runs them. Private to these.
  */
@@ -9,16 +9,16 @@
 #include "lib/profile/pprof/pprof_wire.h"
 #include "lib/profile/profile.h"
 
-/* Where the fields of one number lie: from the first one's start to the last one's end. */
+/* The bytes of the fields with one number: from the start of the first to the end of the last. */
 struct range {
     const uint8_t *start;
     const uint8_t *end;
 };
 
 struct counts {
-    uint64_t messages[PROFILE_FIELD_COUNT]; /* top-level fields; comments count their numbers */
-    uint64_t string_bytes;                  /* of strings that are not cut */
-    uint64_t cut_string_bytes;              /* bound of the others */
+    uint64_t messages[PROFILE_FIELD_COUNT]; /* per top-level field; comments count their numbers */
+    uint64_t string_bytes;                  /* of strings that are not truncated */
+    uint64_t cut_string_bytes;              /* upper bound of the others */
     uint64_t stack_entries;
     uint64_t values;
     uint64_t labels;
@@ -26,19 +26,19 @@ struct counts {
 };
 
 /*
- * Ids to indexes. Nearly every writer numbers from 1 in order; others are looked up in an open hash
- * table whose multiplier is random, so that a file cannot be made to collide.
+ * Maps ids to indexes. Nearly every writer numbers from 1 in order; other ids are looked up in an
+ * open hash table with a random multiplier, so that a file cannot be constructed to collide.
  */
 struct id_table {
     const char *name;
     const uint64_t *ids; /* by index */
     uint32_t count;
     bool is_in_order; /* ids[i] == i + 1 */
-    /* Some writers, as .NET's, count from 0, which pprof's own reader refuses. That is unambiguous
-     * for functions and locations, which whatever refers to them must have; a location without a
-     * mapping has the mapping 0. */
+    /* Some writers, such as .NET's, count from 0, which pprof's own reader refuses. That is
+     * unambiguous for functions and locations, because references to them are mandatory; but a
+     * location without a mapping has the mapping 0. */
     bool may_have_zero;
-    uint32_t *slots; /* indexes or PROFILE_NONE; NULL when in order */
+    uint32_t *slots; /* indexes or PROFILE_NONE; NULL if ids are in order */
     uint64_t multiplier;
     unsigned shift;
     uint64_t mask;
@@ -49,12 +49,12 @@ struct decoder {
     struct profile_limits limits;
     struct profile *profile;
     struct arena *arena;   /* the profile's */
-    struct arena *scratch; /* until the end of decoding */
+    struct arena *scratch; /* freed at the end of decoding */
     struct counts counts;
     struct range ranges[PROFILE_FIELD_COUNT];
     int64_t scalars[PROFILE_FIELD_COUNT];
     uint64_t seed;
-    const uint32_t *canonical; /* string index to canonical one; NULL: all are */
+    const uint32_t *canonical; /* from string index to canonical index; NULL: all are canonical */
     uint32_t string_count;     /* of the file */
     struct id_table mapping_ids;
     struct id_table function_ids;
@@ -68,23 +68,24 @@ struct decoder {
     struct profile_label *labels;
 };
 
-/* ---- what went wrong; all return ERR_INVALID ---- */
+/* ---- errors; all return ERR_INVALID ---- */
 
-/* A message of that kind does not end where it should. */
+/* A message of that kind is truncated or malformed. */
 enum err_code pprof_malformed(struct decoder *decoder, const char *what, uint64_t index);
 enum err_code pprof_wrong_type(struct decoder *decoder, const char *what, uint32_t field);
 enum err_code pprof_wrong_string(struct decoder *decoder, const char *what, int64_t index);
 
 /* ---- steps; each expects those before it ---- */
 
-/* Counts, finds the ranges and takes the single numbers. Handles: ERR_TOO_LARGE (a limit). */
+/* Counts, finds the ranges and reads the single numbers. Handles: ERR_TOO_LARGE (a limit). */
 enum err_code pprof_count(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_tables(struct decoder *decoder) MUST_USE;
 enum err_code pprof_fill_samples(struct decoder *decoder) MUST_USE;
 
-/* ---- look-ups, inline because the loops live from them ---- */
+/* ---- lookups, inline for the hot loops ---- */
 
-/* Steps to the next field with that number; false at the end. The first pass has checked it. */
+/* Advances to the next field with that number; false at the end. The first pass has checked the
+ * bytes. */
 WIRE_INLINE bool pprof_next_field(struct range *range, uint32_t id, struct wire_field *field)
 {
     while (range->start < range->end) {

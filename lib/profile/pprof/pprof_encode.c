@@ -29,7 +29,7 @@ static void put_number(struct buf *buf, uint32_t id, uint64_t number)
     put_varint(buf, number);
 }
 
-/* 0 is the default of every number and is left out. */
+/* Writes a number unless it is 0, the default of every field. */
 static void put_optional(struct buf *buf, uint32_t id, uint64_t number)
 {
     if (number)
@@ -43,7 +43,7 @@ static void put_bytes(struct buf *buf, uint32_t id, struct span bytes)
     buf_append_span(buf, bytes);
 }
 
-/* Appends inner as a field of outer and empties it. */
+/* Appends inner as a field of outer and empties inner. */
 static void put_message(struct buf *outer, uint32_t id, struct buf *inner)
 {
     put_bytes(outer, id, buf_span(inner));

@@ -26,7 +26,7 @@ static enum err_code fill_label(struct decoder *decoder, struct span bytes, uint
         else
             code = pprof_set_string(decoder, "label", number, &label->unit);
     }
-    /* Which kind of label it is follows the official reader: text wins. */
+    /* The kind of the label is determined as in the official reader: a text takes precedence. */
     label->is_numeric = label->text == 0;
     if (!label->is_numeric) {
         label->number = 0;
@@ -35,7 +35,7 @@ static enum err_code fill_label(struct decoder *decoder, struct span bytes, uint
     return code;
 }
 
-/* Ids that are no plain sequence, or the last few bytes of the file. */
+/* Reads ids that are not a plain sequence, or the last few bytes of the file. */
 static bool read_other_ids(struct decoder *decoder, const uint8_t *at, const uint8_t *end)
 {
     while (at < end) {

@@ -1,6 +1,5 @@
 /*
- * pprof_wire: the numbers of the messages' fields in profile.proto. Private to the files
- * lib/profile/pprof_*.
+ * pprof_wire: the field numbers of the messages in profile.proto. Private to lib/profile/pprof/.
  */
 #ifndef LIB_PROFILE_PPROF_PPROF_WIRE_H
 #define LIB_PROFILE_PPROF_PPROF_WIRE_H

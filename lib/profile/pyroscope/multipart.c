@@ -126,12 +126,13 @@ enum err_code multipart_init(struct multipart *multipart, struct span content_ty
 
 /* ---- parts ---- */
 
-static enum err_code refuse(const struct multipart *multipart, const char *what, struct err *err)
+static enum err_code set_malformed(const struct multipart *multipart, const char *what,
+                                   struct err *err)
 {
     return err_set(err, ERR_INVALID, "part %u of the form %s", multipart->part_count + 1, what);
 }
 
-static void skip(struct multipart *multipart, size_t size)
+static void skip_bytes(struct multipart *multipart, size_t size)
 {
     multipart->rest = span_of(multipart->rest.data + size, multipart->rest.size - size);
 }
@@ -145,7 +146,7 @@ static bool take_line_end(struct multipart *multipart, bool *ret_is_end)
     skip_blanks(&multipart->rest);
     if (!span_starts_with(multipart->rest, "\r\n"))
         return false;
-    skip(multipart, 2);
+    skip_bytes(multipart, 2);
     return true;
 }
 
@@ -155,7 +156,7 @@ static bool is_delimiter(const struct multipart *multipart, struct span at)
     struct multipart copy = *multipart;
     bool is_end;
     copy.rest = at;
-    skip(&copy, copy.delimiter_size);
+    skip_bytes(&copy, copy.delimiter_size);
     return take_line_end(&copy, &is_end);
 }
 
@@ -176,7 +177,7 @@ static bool take_content(struct multipart *multipart, struct span *ret_content)
     }
     *ret_content = span_of(multipart->rest.data, (size_t)(rest.data - multipart->rest.data));
     multipart->rest = rest;
-    skip(multipart, multipart->delimiter_size);
+    skip_bytes(multipart, multipart->delimiter_size);
     return true;
 }
 
@@ -188,7 +189,7 @@ static bool start(struct multipart *multipart)
     size_t size = multipart->delimiter_size - 2;
     if (body.size >= size && memcmp(body.data, multipart->delimiter + 2, size) == 0) {
         bool is_end;
-        skip(multipart, size);
+        skip_bytes(multipart, size);
         struct multipart copy = *multipart;
         if (take_line_end(&copy, &is_end))
             return true;
@@ -215,13 +216,13 @@ static enum err_code read_disposition(const struct multipart *multipart, struct 
 {
     struct span type, name;
     if (!find_parameter(value, "name", &type, &name) || !equals_ignoring_case(type, "form-data"))
-        return refuse(multipart, "has no Content-Disposition of form-data with a name", err);
+        return set_malformed(multipart, "has no Content-Disposition of form-data with a name", err);
     if (part->name_size)
-        return refuse(multipart, "has two names", err);
+        return set_malformed(multipart, "has two names", err);
     if (!set_name(part, name))
         return err_set(err, ERR_TOO_LARGE, "part %u of the form has a name of more than %d bytes",
                        multipart->part_count + 1, MULTIPART_NAME_MAX);
-    return part->name_size ? ERR_NONE : refuse(multipart, "has an empty name", err);
+    return part->name_size ? ERR_NONE : set_malformed(multipart, "has an empty name", err);
 }
 
 static enum err_code read_header(const struct multipart *multipart, struct span line,
@@ -229,7 +230,7 @@ static enum err_code read_header(const struct multipart *multipart, struct span 
 {
     struct span name, value;
     if (!span_split(line, ':', &name, &value) || name.size == 0)
-        return refuse(multipart, "has a header line without a name", err);
+        return set_malformed(multipart, "has a header line without a name", err);
     value = span_trim(value);
     if (equals_ignoring_case(name, "content-disposition"))
         return read_disposition(multipart, value, part, err);
@@ -259,12 +260,12 @@ static enum err_code read_headers(struct multipart *multipart, struct multipart_
                            "part %u of the form has more than %d bytes of header lines",
                            multipart->part_count + 1, MULTIPART_HEADER_MAX);
         if (!end)
-            return refuse(multipart, "is cut short", err);
+            return set_malformed(multipart, "is cut short", err);
         struct span line = span_of(start_of_line, (size_t)(end - start_of_line));
         if (line.size == 0)
             return ERR_NONE; /* the line's end stays: it may belong to a delimiter */
         header_bytes += line.size + 2;
-        skip(multipart, line.size + 2);
+        skip_bytes(multipart, line.size + 2);
         enum err_code code = read_header(multipart, line, part, err);
         if (code)
             return code;
@@ -278,7 +279,7 @@ enum err_code multipart_next(struct multipart *multipart, struct multipart_part 
     if (!multipart->is_started && !start(multipart))
         return err_set(err, ERR_INVALID, "the form has no part: its boundary is nowhere");
     if (!take_line_end(multipart, ret_is_end))
-        return refuse(multipart, "begins on its boundary's line", err);
+        return set_malformed(multipart, "begins on its boundary's line", err);
     if (*ret_is_end)
         return ERR_NONE;
     if (multipart->part_count == MULTIPART_PARTS_MAX)
@@ -287,11 +288,11 @@ enum err_code multipart_next(struct multipart *multipart, struct multipart_part 
     if (code)
         return code;
     if (part.name_size == 0)
-        return refuse(multipart, "has no Content-Disposition of form-data with a name", err);
+        return set_malformed(multipart, "has no Content-Disposition of form-data with a name", err);
     /* From the empty line on: where there is no body, its end is that of the delimiter, too. */
     struct span content;
     if (!take_content(multipart, &content))
-        return refuse(multipart, "is cut short", err);
+        return set_malformed(multipart, "is cut short", err);
     part.body = content.size ? span_of(content.data + 2, content.size - 2) : content;
     multipart->part_count++;
     *ret_part = part;

@@ -1,11 +1,10 @@
 /*
- * multipart: the parts of a multipart/form-data body (RFC 7578, RFC 2046), read strictly and
- * without copying.
+ * multipart: parses a multipart/form-data body (RFC 7578, RFC 2046) strictly and without copying.
  *
  * Lines end in CR LF, every part has a Content-Disposition "form-data" with a name, and the body
- * ends with its closing boundary; what stands before the first and behind the last one is passed
- * over. A Content-Transfer-Encoding other than 7bit, 8bit and binary is refused: nobody sends one.
- * Names are taken as they stand between the quotes, but for "\" before a character. Threads: any.
+ * ends with its closing boundary; text before the first and after the last boundary is skipped. A
+ * Content-Transfer-Encoding other than 7bit, 8bit and binary is refused; no client sends one. Names
+ * are the text between the quotes, where "\" escapes a character. Threads: any.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_MULTIPART_H
 #define LIB_PROFILE_PYROSCOPE_MULTIPART_H
@@ -31,21 +30,20 @@ struct multipart {
 struct multipart_part {
     char name[MULTIPART_NAME_MAX + 1];
     size_t name_size;
-    struct span content_type; /* borrowed from the body; empty where there is none */
+    struct span content_type; /* borrowed from the body; empty if absent */
     struct span body;         /* borrowed */
 };
 
-/* Is it "multipart/form-data", whatever its parameters? */
+/* Whether it is "multipart/form-data", ignoring parameters. */
 bool multipart_is_form(struct span content_type);
 
-/* body is borrowed. Handles: ERR_INVALID (no form, or no boundary that may be one). */
+/* Starts parsing; body is borrowed. Handles: ERR_INVALID (not a form, or no valid boundary). */
 enum err_code multipart_init(struct multipart *multipart, struct span content_type,
                              struct span body, struct err *err) MUST_USE;
 
 /*
- * The next part; *ret_is_end instead when there is none. Handles: ERR_INVALID (malformed; the
- * message counts parts from 1), ERR_UNSUPPORTED (a transfer encoding), ERR_TOO_LARGE (limits
- * above).
+ * Returns the next part, or sets *ret_is_end. Handles: ERR_INVALID (malformed; the message counts
+ * parts from 1), ERR_UNSUPPORTED (a transfer encoding), ERR_TOO_LARGE (limits above).
  */
 enum err_code multipart_next(struct multipart *multipart, struct multipart_part *ret_part,
                              bool *ret_is_end, struct err *err) MUST_USE;

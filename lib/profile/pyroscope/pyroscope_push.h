@@ -1,21 +1,20 @@
 /*
- * pyroscope_push: push.v1.PushRequest, which Pyroscope's SDKs (Rust, Python, Ruby, .NET), Alloy and
- * profilecli post to /push.v1.PusherService/Push, in protobuf or JSON.
+ * pyroscope_push: parses push.v1.PushRequest, which Pyroscope's SDKs (Rust, Python, Ruby, .NET),
+ * Alloy and profilecli post to /push.v1.PusherService/Push, in protobuf or JSON.
  *
  *   PushRequest { series = 1 }      RawProfileSeries { labels = 1, samples = 2 }
  *   LabelPair { name = 1, value = 2 }       RawSample { raw_profile = 1, ID = 2 }
  *
- * In JSON names are lowerCamelCase ("rawProfile") or as above, bytes base64 (both alphabets, with
- * or without padding). Unknown fields are skipped. Profiles are whatever
- * lib/profile/formats/format.h knows, compressed or not; they are not looked at here.
+ * In JSON names are lowerCamelCase ("rawProfile") or as above, bytes are base64 (both alphabets,
+ * with or without padding). Unknown fields are skipped. Profiles are in any format of
+ * lib/profile/formats/format.h, compressed or not; they are not decoded here.
  *
- * Labels that begin with "__" are words to the server, not labels of the series. "__name__" names
- * the profile's type; "__delta__" = "false" says that values need no subtraction: they are of the
- * profile's time alone; "__session_id__" keeps agents apart where a server adds profiles up in
- * memory, and what else Pyroscope knows ("__otel__", "__order__", "__sampled__", "__type__", …)
- * it derives itself: all these are dropped. A series without "service_name" gets
- * "unknown_service". The ID is the sender's and is passed on.
- * Threads: any.
+ * Labels that begin with "__" control the server and are not labels of the series. "__name__" names
+ * the profile's type; "__delta__" = "false" states that values need no subtraction, because they
+ * count for the profile's time only. The others are dropped: "__session_id__" distinguishes agents
+ * where a server adds profiles up in memory, and the rest ("__otel__", "__order__", "__sampled__",
+ * "__type__", …) Pyroscope derives itself. A series without "service_name" gets "unknown_service".
+ * The ID is the sender's and is passed on. Threads: any.
  */
 #ifndef LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
 #define LIB_PROFILE_PYROSCOPE_PYROSCOPE_PUSH_H
@@ -27,7 +26,7 @@ struct arena;
 struct profile_limits;
 
 struct pyroscope_push_series {
-    const struct batch_text_label *labels; /* unchecked: batch_from_profile does that */
+    const struct batch_text_label *labels; /* unchecked: batch_from_profile checks them */
     size_t label_count;
     struct span name; /* "__name__"; may be empty */
     bool is_ready;    /* "__delta__" = "false" */
@@ -47,9 +46,9 @@ struct pyroscope_push {
 };
 
 /*
- * *ret_push lies in arena; with protobuf it borrows from body, too. Samples without bytes are left
- * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Handles:
- * ERR_INVALID (no such message; it says what is wrong), ERR_TOO_LARGE (limits).
+ * *ret_push is in arena; with protobuf it also borrows from body. Samples without bytes are left
+ * out, so it may be empty. limits and profile_limits (json_bytes) may be NULL. Handles: ERR_INVALID
+ * (not such a message; the error message states why), ERR_TOO_LARGE (limits).
  */
 enum err_code
 pyroscope_push_parse(struct arena *arena, struct span body, enum connect_encoding encoding,

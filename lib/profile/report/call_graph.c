@@ -8,9 +8,12 @@
 
 #define NOT_DRAWN UINT32_MAX
 
-enum { EDGES_PER_NODE = 3, LEAST_SHARE = 1000 /* of the heaviest function, an edge */ };
+enum {
+    EDGES_PER_NODE = 3,
+    LEAST_SHARE = 1000 /* LEAST_SHARE: the smallest edge, as a part of the heaviest function */
+};
 
-/* Divided by how many functions are wanted: the share of what the largest holds. */
+/* The smallest node, as a part of the largest, times the number of requested functions. */
 static const double LEAST_NODE_SHARE = 0.3;
 
 struct build {
@@ -18,9 +21,9 @@ struct build {
     struct call_graph_node *nodes;
     uint32_t node_count;
     uint32_t *place; /* per frame: its node, or NOT_DRAWN */
-    /* From node to node, node_count * node_count: */
+    /* One entry per pair of nodes, node_count * node_count: */
     struct call_graph_edge *edges;
-    uint32_t *last_stack; /* that counted for the sum, and for what is direct, plus 1 */
+    uint32_t *last_stack; /* the last stack counted in the sum, and in the direct part, plus 1 */
     uint32_t *last_direct;
 };
 
@@ -48,7 +51,7 @@ static bool is_enough(int64_t value, int64_t largest, uint32_t max_nodes)
     return (double)magnitude(value) * max_nodes >= (double)magnitude(largest) * LEAST_NODE_SHARE;
 }
 
-/* Rows of top are by |flat|. */
+/* Chooses nodes; the rows of top are sorted by |flat|. */
 static void choose_nodes(struct arena *arena, struct build *build, const struct top *top,
                          uint32_t max_nodes)
 {
@@ -132,7 +135,7 @@ static int compare_edges(const void *a, const void *b)
     return (x->to > y->to) - (x->to < y->to);
 }
 
-/* Those that are there move to the front, in order. */
+/* Moves the existing edges to the front and sorts them. */
 static uint32_t sort_edges(struct build *build)
 {
     const size_t pairs = (size_t)build->node_count * build->node_count;
@@ -151,7 +154,8 @@ static uint32_t sort_edges(struct build *build)
 
 /* ---- which edges ---- */
 
-/* Can `to` be reached over the edges that are kept? Rounds over all of them: they are few. */
+/* Whether `to` can be reached over the kept edges. Repeated passes over all of them suffice:
+ * they are few. */
 static bool is_reached(const struct call_graph_edge *edges, uint32_t count, const bool *is_kept,
                        uint32_t from, uint32_t to, bool *is_seen, uint32_t node_count)
 {

@@ -8,7 +8,7 @@ struct build {
     const struct view *view;
     struct callers *callers;
     struct callers_row *by_frame[2]; /* callers, callees: one row per frame of the view */
-    uint32_t *last_stack[2];         /* the last stack that counted for it, plus 1 */
+    uint32_t *last_stack[2];         /* the last stack that was counted, plus 1 */
 };
 enum { CALLERS, CALLEES };
 
@@ -67,7 +67,7 @@ static void add_stack(struct build *build, uint32_t stack)
         callers->flat[side] = view_add(callers->flat[side], view->values[stack]);
 }
 
-/* Edges that add up to 0 stay: they still say who calls whom. */
+/* Edges whose values sum to 0 are kept, because the calls exist. */
 static struct callers_row *sorted_rows(struct arena *arena, const struct build *build, int which,
                                        uint32_t *ret_count)
 {

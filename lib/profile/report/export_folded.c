@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What sorting needs: frames by the order of their names, so that stacks compare as numbers. */
+/* Data for sorting: ranks of frames by name, so that stacks are compared as numbers. */
 struct order {
     const struct view *view;
     uint32_t *rank; /* per frame; equal names have equal ranks */
-    uint64_t steps; /* since the clock was looked at */
+    uint64_t steps; /* since the deadline was last checked */
     bool is_late;   /* whatever is compared from then on is equal: what remains is over soon, and
                        its result is not used */
     struct err err; /* of the deadline */
@@ -100,7 +100,7 @@ static void append_name(struct buf *output, struct span name)
     }
 }
 
-/* What append_name writes of a name that is not empty. */
+/* The number of bytes that append_name writes for a name that is not empty. */
 static uint64_t count_name_bytes(struct span name)
 {
     uint64_t bytes = name.size;
@@ -113,7 +113,7 @@ static uint64_t count_name_bytes(struct span name)
     return bytes;
 }
 
-/* With the decimals that the unit stands for; a line of folded stacks has no unit to say so. */
+/* Writes a value with the decimals of its unit, because a line of folded stacks has no unit. */
 static void append_value(struct buf *output, int64_t value, unsigned decimals)
 {
     uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value, divisor = 1;
@@ -129,7 +129,7 @@ static void append_value(struct buf *output, int64_t value, unsigned decimals)
 
 /* One line of the output. */
 struct line {
-    uint32_t stack; /* the first of those with these frames */
+    uint32_t stack; /* the first of the stacks with these frames */
     int64_t sums[VIEW_SIDE_COUNT];
 };
 
@@ -148,7 +148,7 @@ static void append_line(const struct view *view, const struct line *line, unsign
     buf_append_byte(output, '\n');
 }
 
-/* The least that a line takes, with a value of one digit. */
+/* The minimum size of a line, with a value of one digit. */
 static uint64_t count_line_bytes(struct order *order, uint32_t stack)
 {
     const struct view *view = order->view;
@@ -160,8 +160,8 @@ static uint64_t count_line_bytes(struct order *order, uint32_t stack)
     return bytes;
 }
 
-/* Sums equal stacks, which are neighbours in sorted. Returns how many lines there are, and in
- * *ret_bytes what they take at least. */
+/* Sums equal stacks, which are adjacent in sorted. Returns the number of lines, and in
+ * *ret_bytes their minimum size. */
 static uint32_t make_lines(struct order *order, const uint32_t *sorted, uint32_t count,
                            struct line *lines, uint64_t *ret_bytes)
 {

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* The part of a node that its frame decides is written once per frame and copied. */
+/* The part of a node that depends on its frame is written once per frame and copied. */
 struct fragments {
     struct buf text;
     size_t *start; /* frame_count + 1 */
@@ -98,7 +98,7 @@ static void append_node(struct writer *writer, uint32_t node)
                    flame->base_cum[node], flame->base_self[node]);
 }
 
-/* Preorder: between two nodes everything is closed up to the parent of the second. */
+/* Writes nodes in preorder: before each node, all open nodes up to its parent are closed. */
 static void append_tree(struct writer *writer)
 {
     const struct flame *flame = writer->flame;

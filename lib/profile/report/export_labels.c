@@ -20,7 +20,7 @@ static int64_t delta(const int64_t sides[VIEW_SIDE_COUNT])
     return difference;
 }
 
-/* ,"total":…,"samples":… or both sides of each; samples is the member's name. */
+/* Appends ,"total":…,"samples":… or both sides of each; samples is the member's name. */
 static void append_count(const struct writer *writer, const struct labels_count *count,
                          const char *samples)
 {
@@ -71,7 +71,7 @@ static void append_filter(struct writer *writer, struct span key, struct span va
 {
     struct buf *filter = &writer->filter;
     if (key.size == 0)
-        return; /* no rule can name it */
+        return; /* no rule can select it */
     buf_clear(filter);
     label_filter_append_key(key, filter);
     buf_append_byte(filter, '=');
@@ -100,7 +100,7 @@ static void append_value(struct writer *writer, const struct labels_key *key,
     buf_auto text;
     buf_init(&text, EXPORT_LABELS_FILTER_BYTES);
     buf_printf(&text, "%" PRId64, value->number);
-    /* Without its unit where all numbers have the same. */
+    /* Without the unit if all numbers have the same. */
     if (!key->has_one_unit) {
         buf_append_byte(&text, ' ');
         buf_append_span(&text, value->word);

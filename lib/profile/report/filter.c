@@ -21,12 +21,12 @@ struct filter {
 };
 static_assert((int)FILTER_RULES_MAX == (int)LABEL_RULES_MAX, "all rules may be of labels");
 
-/* One rule against one profile; names and files are strings, so each is matched once. */
+/* Matches one rule against one profile. Names and files are strings, so each is matched once. */
 struct matcher {
     const struct profile *profile;
     struct regex *regex;
     bool is_of_addresses;
-    uint8_t *known; /* per string */
+    uint8_t *known; /* cached results per string */
     struct err *err;
     enum err_code code;
 };

@@ -244,7 +244,7 @@ static uint8_t flags_of(const struct source *source, uint32_t string)
 
 /* ---- grouping ---- */
 
-static struct frame describe(const struct source *source, const struct place *place)
+static struct frame make_frame(const struct source *source, const struct place *place)
 {
     struct frame frame = {.mapping = profile_string(source->profile, place->mapping)};
     uint8_t flags = place->is_inlined ? FRAME_INLINED : 0;
@@ -376,7 +376,7 @@ static struct frame_place find_place(struct frame_table *table, const struct sou
 static uint32_t place_frame(struct frame_table *table, const struct source *source,
                             const struct place *place)
 {
-    struct frame frame = describe(source, place);
+    struct frame frame = make_frame(source, place);
     const struct key key = group_frame(table, source, place, &frame);
     const struct frame_place at = find_place(table, source, place);
     uint32_t index = find_frame(table, &key);

@@ -6,8 +6,8 @@ struct label_rule {
     struct span key;
     struct span value;
     bool excludes;
-    uint32_t key_bit; /* the same for rules of one key */
-    bool is_number;   /* value is a number or a range, for labels that are numeric */
+    uint32_t key_bit; /* equal for rules with the same key */
+    bool is_number;   /* value is a number or a range, for numeric labels */
     int64_t low;
     int64_t high;
     bool has_unit;
@@ -20,7 +20,7 @@ struct label_filter {
     uint32_t wanted; /* key bits of the rules that do not exclude */
 };
 
-/* What a rule is in one profile's strings; PROFILE_NONE: it has no such string. */
+/* A rule in the strings of one profile; PROFILE_NONE: the profile lacks the string. */
 struct bound {
     uint32_t key;
     uint32_t text;
@@ -37,7 +37,7 @@ struct label_match {
 
 enum { KEYS_SHOWN = 12, KEY_BYTES_SHOWN = 60 };
 
-/* The key without its escapes; false without an "=" behind a key. */
+/* Returns the key without its escapes; false when no "=" follows a key. */
 static bool split_key(struct arena *arena, struct span text, struct label_rule *rule)
 {
     uint8_t *key = arena_new_raw(arena, uint8_t, text.size);
@@ -57,7 +57,7 @@ static bool split_key(struct arena *arena, struct span text, struct label_rule *
     return rule->key.size > 0;
 }
 
-/* "12", "12 bytes", "1..12", "1.. bytes" */
+/* Parses "12", "12 bytes", "1..12", "1.. bytes". */
 static void read_number(struct label_rule *rule)
 {
     struct span number = rule->value, low, high;
@@ -157,7 +157,8 @@ static bool is_value(const struct label_rule *rule, const struct bound *bound,
            (!rule->has_unit || label->unit == bound->unit);
 }
 
-/* Rules as bits: which keys the sample has a value of, and which rules some value meets. */
+/* Computes bit sets: the keys for which the sample has a value, and the rules that a value
+ * matches. */
 static uint32_t look_at_labels(const struct label_match *match, uint32_t sample,
                                uint32_t *ret_present)
 {
@@ -179,7 +180,7 @@ static uint32_t look_at_labels(const struct label_match *match, uint32_t sample,
     return met;
 }
 
-/* Bits: of keys that are present, of rules that are met. */
+/* Decides by the bits of the present keys and of the matched rules. */
 static bool decide(const struct label_filter *filter, uint32_t present, uint32_t met)
 {
     uint32_t satisfied = 0;
@@ -243,7 +244,7 @@ size_t label_filter_keys(const struct label_filter *filter, struct span *keys)
 {
     size_t count = 0;
     for (size_t i = 0; i < filter->rule_count; i++) {
-        /* A key's bit is that of its first rule. */
+        /* The bit of a key is that of its first rule. */
         if (filter->rules[i].key_bit == UINT32_C(1) << i)
             keys[count++] = filter->rules[i].key;
     }

@@ -9,21 +9,21 @@
 
 struct count {
     const struct view *view;
-    struct span wanted; /* the one key, or empty */
+    struct span wanted; /* the requested key, or empty: all */
     struct labels_key *keys;
     uint32_t key_count;
     bool has_more_keys;
     struct labels_value *values;
     uint32_t value_count;
     uint32_t value_capacity;
-    uint32_t looked_at; /* labels, for the deadline */
-    /* Of the base of a diff: what each string is called on side B, plus 1; 0: not yet known. */
+    uint32_t looked_at; /* labels read, for the deadline */
+    /* In a diff, the string on side B for each string of side A, plus 1; 0: not yet known. */
     uint32_t *string_of_a;
     struct map_bytes strings_of_b;
-    struct map_u64 key_of;    /* string */
-    struct map_u64 kind_of;   /* key and unit, or key alone for texts */
-    struct map_u64 number_of; /* the numbers, so that 64 bits are enough for what follows */
-    struct map_u64 value_of;  /* kind, and text or number */
+    struct map_u64 key_of;    /* by string */
+    struct map_u64 kind_of;   /* by key and unit, or key alone for texts */
+    struct map_u64 number_of; /* by number, so that the next key fits 64 bits */
+    struct map_u64 value_of;  /* by kind, and text or number */
 };
 
 static uint64_t pair(uint32_t high, uint32_t low)
@@ -31,7 +31,7 @@ static uint64_t pair(uint32_t high, uint32_t low)
     return (uint64_t)high << 32 | low;
 }
 
-/* Strings of both sides, as numbers: equal ones have the same. */
+/* A number for a string of either side; equal strings have equal numbers. */
 static uint32_t string_id(struct count *count, uint32_t side, uint32_t string)
 {
     if (side == VIEW_SIDE_B)
@@ -46,23 +46,23 @@ static uint32_t string_id(struct count *count, uint32_t side, uint32_t string)
     return *known - 1;
 }
 
-static void add(struct labels_count *sum, uint32_t side, int64_t value)
+static void add_count(struct labels_count *sum, uint32_t side, int64_t value)
 {
     sum->total[side] = view_add(sum->total[side], value);
     sum->samples[side]++;
 }
 
-/* Once per stack. */
+/* Counts a stack once. */
 static void add_once(struct labels_count *sum, uint32_t *last_stack, const struct view *view,
                      uint32_t stack)
 {
     if (*last_stack == stack + 1)
         return;
     *last_stack = stack + 1;
-    add(sum, view->value_side[stack], view->values[stack]);
+    add_count(sum, view->value_side[stack], view->values[stack]);
 }
 
-/* NULL when it is not asked for, or one too many. */
+/* NULL when the key was not requested, or exceeds the limit. */
 static struct labels_key *find_key(struct count *count, uint32_t id, struct span name)
 {
     if (count->wanted.size && !span_equal(name, count->wanted))
@@ -80,7 +80,7 @@ static struct labels_key *find_key(struct count *count, uint32_t id, struct span
     return key;
 }
 
-/* The number that map gives name. Once the values are full, maps do not grow either. */
+/* The number that map assigns to name. Once the values are full, the maps do not grow either. */
 static bool number_in(const struct count *count, struct map_u64 *map, uint64_t name,
                       uint32_t *ret_number)
 {
@@ -104,7 +104,7 @@ static bool name_value(struct count *count, uint32_t side, uint32_t key,
     return true;
 }
 
-/* NULL when there are too many. */
+/* NULL when there are too many values. */
 static struct labels_value *find_value(struct count *count, uint32_t side, uint32_t key,
                                        const struct profile_label *label)
 {
@@ -136,7 +136,7 @@ static void count_label(struct count *count, uint32_t stack, const struct profil
     if (value)
         add_once(&value->count, &value->last_stack, view, stack);
     else
-        add(&key->uncounted, side, view->values[stack]);
+        add_count(&key->uncounted, side, view->values[stack]);
 }
 
 static enum err_code count_stack(struct count *count, uint32_t stack, struct err *err)
@@ -147,7 +147,7 @@ static enum err_code count_stack(struct count *count, uint32_t stack, struct err
         const struct profile_label *label = &profile->labels[i];
         if (count->looked_at++ % VIEW_CHECK_STEPS == 0 && view_check_cpu(count->view, err))
             return err->code;
-        if (label->is_numeric || label->text != 0) /* as grouping does: "" is no value */
+        if (label->is_numeric || label->text != 0) /* as in grouping: "" is no value */
             count_label(count, stack, label);
     }
     return ERR_NONE;
@@ -220,7 +220,7 @@ static void share_out_values(struct count *count)
 struct scale {
     int64_t low;
     int64_t high;
-    uint64_t width; /* of equal bars; 0: powers of two */
+    uint64_t width; /* width of equal bars; 0: powers of two */
 };
 
 static uint32_t power_of(int64_t number)
@@ -235,7 +235,7 @@ static uint32_t bar_of(const struct scale *scale, int64_t number)
     return power_of(number) - power_of(scale->low);
 }
 
-/* Bar 0 of powers holds 0, bar n holds 2^(n-1) .. 2^n - 1. */
+/* With powers of two, bar 0 contains 0, and bar n contains 2^(n-1) .. 2^n - 1. */
 static void set_ends(const struct scale *scale, uint32_t index, struct labels_bar *bar)
 {
     if (scale->width) {
@@ -295,7 +295,8 @@ static uint32_t label_count(const struct profile *profile)
 
 static bool has_key(const struct profile *profile, struct span name)
 {
-    uint32_t known = PROFILE_NONE; /* a key that is not the one, so that it is compared once */
+    /* a key that does not match, so that it is compared only once */
+    uint32_t known = PROFILE_NONE;
     for (uint32_t i = 0; i < label_count(profile); i++) {
         if (profile->labels[i].key == known)
             continue;
@@ -344,7 +345,7 @@ static enum err_code count_all(struct count *count, struct labels_count *kept, s
     const struct view *view = count->view;
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < view->stack_count && !code; i++) {
-        add(kept, view->value_side[i], view->values[i]);
+        add_count(kept, view->value_side[i], view->values[i]);
         code = count_stack(count, i, err);
     }
     return code;

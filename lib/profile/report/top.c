@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A row while it is sorted: what it is sorted by, largest first. */
+/* A row and its sort keys, largest first. */
 struct ranked {
     bool is_label;
     uint64_t flat;
@@ -39,7 +39,7 @@ static int compare_ranked(const void *a, const void *b)
     return order ? order : (x->row.frame > y->row.frame) - (x->row.frame < y->row.frame);
 }
 
-/* Once per stack and frame: last_stack remembers the last stack that counted for a frame. */
+/* Counts a stack once per frame: last_stack has the last stack that was counted for a frame. */
 static void add_stack(const struct view *view, uint32_t stack, uint32_t *last_stack,
                       struct top_row *rows)
 {

@@ -444,7 +444,7 @@ static enum err_code build_stacks(struct build *build, struct err *err)
     return code;
 }
 
-static void finish(struct build *build)
+static void finish_view(struct build *build)
 {
     struct view *view = build->view;
     view->frames = frame_table_frames(build->table, &view->frame_count);
@@ -492,7 +492,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     buf_fini(&build.label_text);
     if (code)
         return code;
-    finish(&build);
+    finish_view(&build);
     *ret_view = build.view;
     return ERR_NONE;
 }
