@@ -56,6 +56,8 @@ struct ingest_limits {
     uint64_t *pending; /* series that are not known to be stored (api/ingest/series_set.h) */
     uint32_t pending_count;
     uint32_t pending_capacity;
+    int64_t days[INGEST_LIMITS_DAYS_MAX]; /* since 1970, of the profiles that were put */
+    uint32_t day_count;
 };
 
 /* ---- what tenants have sent ---- */
@@ -203,6 +205,7 @@ void ingest_limits_restart(struct ingest_limits *ingest_limits)
         store_addition_create(request->server->store, request->principal.tenant_id);
     ingest_limits->sample_count = 0;
     ingest_limits->cut_string_count = 0;
+    ingest_limits->day_count = 0;
     request->service_count = 0;
     request->partial_error = NULL;
 }
@@ -500,11 +503,46 @@ static uint64_t count_samples(const struct batch *batch)
     return count;
 }
 
+/* Whether the day is one of the request's, or becomes one. */
+static bool take_day(struct ingest_limits *ingest_limits, int64_t day)
+{
+    /* Profiles of a request are mostly of the same day as the one before. */
+    for (uint32_t i = ingest_limits->day_count; i; i--) {
+        if (ingest_limits->days[i - 1] == day)
+            return true;
+    }
+    if (ingest_limits->day_count == INGEST_LIMITS_DAYS_MAX)
+        return false;
+    ingest_limits->days[ingest_limits->day_count++] = day;
+    return true;
+}
+
+static enum err_code check_days(struct ingest_limits *ingest_limits, const struct batch *batch,
+                                struct err *err)
+{
+    const int64_t day_ns = 86400 * CLOCK_NS_PER_S;
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        const int64_t time_ns = batch->profiles[i].time_ns;
+        if (take_day(ingest_limits, time_ns / day_ns - (time_ns % day_ns < 0)))
+            continue;
+        err_set(err, ERR_TOO_LARGE,
+                "the profiles of this request begin on more than %d days, the limit of one "
+                "request: send them in several requests",
+                INGEST_LIMITS_DAYS_MAX);
+        err->is_final = true;
+        return ERR_TOO_LARGE;
+    }
+    return ERR_NONE;
+}
+
 static enum err_code put(struct ingest_limits *ingest_limits, const struct batch *batch,
                          const uint8_t *batch_id, struct err *err)
 {
     if (batch->profile_count == 0)
         return ERR_NONE;
+    const enum err_code code = check_days(ingest_limits, batch, err);
+    if (code)
+        return code;
     ingest_limits->sample_count += count_samples(batch);
     ingest_limits->cut_string_count += batch->tables->cut_string_count;
     symbol_resolver_note(ingest_limits->request->server->symbol_resolver,

@@ -229,6 +229,13 @@ struct catalogue_claim {
     int64_t retention_key;        /* of an expiry: the key of these rules, or of older ones */
 };
 
+/* Whose turn it is. */
+struct catalogue_turn {
+    uint64_t rotation;
+    const int64_t *costly; /* ids of tenants */
+    uint32_t costly_count;
+};
+
 /*
  * Claims work that is due. Kinds of work, in their default order:
  *   1. segments of one tenant, once there are 64 or one is 15 s old (oldest
@@ -238,13 +245,14 @@ struct catalogue_claim {
  *   4. a block on which a retention rule is due, or that was not checked against
  *      the current rules;
  *   5. a marked part that is due for a retry.
- * rotation counts the caller's claims. In CATALOGUE_CLAIM_ROTATION consecutive claims each kind,
- * including segments that a deletion waits for, is tried first at least once, so that no kind
- * starves another. retention_s applies to tenants without a retention of their own. *ret_claim is
- * in arena; its count is 0 when nothing is due.
+ * turn->rotation counts the caller's claims. In CATALOGUE_CLAIM_ROTATION consecutive claims each
+ * kind, including segments that a deletion waits for, is tried first at least once, so that no kind
+ * starves another. In kinds 1 to 3 tenants of turn->costly come after all others, so that a tenant
+ * whose merges take long does not starve the rest. retention_s applies to tenants without a
+ * retention of their own. *ret_claim is in arena; its count is 0 when nothing is due.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, uint64_t rotation,
+                              int64_t retention_s, const struct catalogue_turn *turn,
                               struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
 
 /* Renews the writer's heartbeat and the lease of the claim. Handles: ERR_CONFLICT (one of both was

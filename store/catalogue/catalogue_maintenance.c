@@ -49,7 +49,7 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
  * MiB is claimed alone.
  */
 static enum err_code claim_segments(struct pg_connection *connection, struct arena *arena,
-                                    int64_t writer_id, bool only_deleted,
+                                    int64_t writer_id, const char *costly, bool only_deleted,
                                     struct pg_result **ret_result, struct err *err)
 {
     return pg_query_values(
@@ -64,7 +64,8 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  SELECT tenant_id FROM free WHERE NOT $4 OR deletions <> '{}' GROUP BY tenant_id"
         "  HAVING count(*) >= 64 OR sum(bytes) >= $3 OR min(created_at) < now() - interval '15 s'"
         "    OR bool_or(deletions <> '{}')"
-        "  ORDER BY CASE WHEN $4 THEN min((SELECT min(d) FROM unnest(deletions) d)) END,"
+        "  ORDER BY tenant_id = ANY ($5::bigint[]),"
+        "    CASE WHEN $4 THEN min((SELECT min(d) FROM unnest(deletions) d)) END,"
         "    min(created_at) LIMIT 1), "
         "locked AS ("
         "  SELECT t.segment_id, t.tenant_id, t.lengths FROM segment_tenant t"
@@ -87,7 +88,7 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  RETURNING t.segment_id AS id, t.tenant_id, s.object_key, t.first_byte,"
         "    t.lengths::text, 0, t.deletions::text)" IN_ORDER,
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
-        PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted));
+        PG_I64(CLAIM_MAX_BYTES), PG_BOOL(only_deleted), PG_TEXT(costly));
 }
 
 /*
@@ -106,7 +107,8 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
  * level 4. Each row is rewritten four times, and a day has 3 blocks instead of 5,760 of level 1.
  */
 static enum err_code claim_blocks(struct pg_connection *connection, struct arena *arena,
-                                  int64_t writer_id, struct pg_result **ret_result, struct err *err)
+                                  int64_t writer_id, const char *costly,
+                                  struct pg_result **ret_result, struct err *err)
 {
     return pg_query_values(
         connection, PG_NO_TENANT,
@@ -123,7 +125,7 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "  HAVING count(*) >= CASE level WHEN 4 THEN 8 ELSE 16 END OR (level < 4"
         "    AND (span + 1) * size + 60 < extract(epoch FROM now())"
         "    AND max(created_at) < now() - interval '1 minute')"
-        "  ORDER BY min(created_at) LIMIT 1), "
+        "  ORDER BY tenant_id = ANY ($3::bigint[]), min(created_at) LIMIT 1), "
         "chosen AS ("
         "  SELECT b.id FROM block b WHERE b.id IN (SELECT f.id FROM free f JOIN due d"
         "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED), "
@@ -132,24 +134,25 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL"
         "  RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
         "    b.deletions::text)" IN_ORDER,
-        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S), PG_TEXT(costly));
 }
 
 /* Claims the block with the oldest deletion, whichever tenant's it is. */
 static enum err_code claim_rewrite(struct pg_connection *connection, struct arena *arena,
-                                   int64_t writer_id, struct pg_result **ret_result,
-                                   struct err *err)
+                                   int64_t writer_id, const char *costly,
+                                   struct pg_result **ret_result, struct err *err)
 {
     return pg_query_values(
         connection, PG_NO_TENANT,
         "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM (SELECT id FROM block WHERE deletions <> '{}' AND swapped_at IS NULL"
         "    AND NOT is_broken AND (leased_until IS NULL OR leased_until < now())"
-        "    ORDER BY (SELECT min(d) FROM unnest(deletions) d), id LIMIT 1"
+        "    ORDER BY tenant_id = ANY ($3::bigint[]), (SELECT min(d) FROM unnest(deletions) d), id"
+        "    LIMIT 1"
         "    FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
         "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
         " b.deletions::text",
-        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S), PG_TEXT(costly));
 }
 
 /* ---- rotation ---- */
@@ -178,7 +181,8 @@ struct claim_request {
     struct arena *arena;
     int64_t writer_id;
     int64_t retention_s;
-    enum kind kind; /* of the result's rows, if any */
+    const char *costly; /* ids of tenants, as an array */
+    enum kind kind;     /* of the result's rows, if any */
     struct catalogue_mark mark;
     struct pg_result *result;
 };
@@ -189,17 +193,18 @@ static enum err_code claim_kind(struct claim_request *claim_request, enum kind k
     struct pg_connection *connection = claim_request->connection;
     struct arena *arena = claim_request->arena;
     const int64_t writer_id = claim_request->writer_id;
+    const char *costly = claim_request->costly;
     struct pg_result **result = &claim_request->result;
     claim_request->kind = kind;
     switch (kind) {
     case KIND_SEGMENTS:
     case KIND_DELETED_SEGMENTS:
-        return claim_segments(connection, arena, writer_id, kind == KIND_DELETED_SEGMENTS, result,
-                              err);
+        return claim_segments(connection, arena, writer_id, costly, kind == KIND_DELETED_SEGMENTS,
+                              result, err);
     case KIND_DELETED_BLOCKS:
-        return claim_rewrite(connection, arena, writer_id, result, err);
+        return claim_rewrite(connection, arena, writer_id, costly, result, err);
     case KIND_BLOCKS:
-        return claim_blocks(connection, arena, writer_id, result, err);
+        return claim_blocks(connection, arena, writer_id, costly, result, err);
     case KIND_EXPIRY:
         return catalogue_claim_expiry(connection, arena, writer_id, claim_request->retention_s,
                                       result, err);
@@ -224,8 +229,17 @@ static enum err_code claim_any(struct claim_request *claim_request, uint64_t rot
     return code;
 }
 
+static const char *write_costly(struct arena *arena, const struct catalogue_turn *turn)
+{
+    buf_auto list;
+    buf_init(&list, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < turn->costly_count; i++)
+        catalogue_append_number(&list, turn->costly[i]);
+    return catalogue_end_list(arena, &list);
+}
+
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              int64_t retention_s, uint64_t rotation,
+                              int64_t retention_s, const struct catalogue_turn *turn,
                               struct catalogue_claim *ret_claim, struct err *err)
 {
     pg_auto connection = NULL;
@@ -234,9 +248,10 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                           .arena = arena,
                                           .writer_id = writer_id,
                                           .retention_s = retention_s,
+                                          .costly = write_costly(arena, turn),
                                           .mark = {.reason = CATALOGUE_NOT_MARKED}};
     if (!code)
-        code = claim_any(&claim_request, rotation, err);
+        code = claim_any(&claim_request, turn->rotation, err);
     if (code)
         return code;
     read_claim(arena, claim_request.result, ret_claim);

@@ -16,7 +16,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15, RETRY_S = 10 };
+/* A merge makes an object for each day, one after the other. DAYS_MAX limits what one segment may
+ * need; several are merged together up to DAYS_TOGETHER, and a claim that takes longer than TURN_S
+ * returns the rest, so that other tenants wait for seconds. */
+enum {
+    ZSTD_LEVEL = 1,
+    DAY_HOURS = 24,
+    DAYS_MAX = 4096,
+    DAYS_TOGETHER = 256,
+    TURN_S = 5,
+    RENEW_S = 15,
+    RETRY_S = 10
+};
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
 struct compaction {
@@ -327,7 +338,7 @@ static enum err_code merge_group(struct compaction *compaction, struct group gro
 {
     int32_t *days;
     const uint32_t count = list_days(compaction, group, &days);
-    if (count > DAYS_MAX)
+    if (count > (compaction->claim->id_count > 1 ? DAYS_TOGETHER : DAYS_MAX))
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
     reserve_outputs(compaction, count);
@@ -595,14 +606,20 @@ static enum err_code merge_part(const struct maintenance_options *options, int64
  * Example: 8 segments, 0 to 7, of which number 5 is too large by itself. 0-7 fails, 0-3 is merged,
  * 4-7 fails (a run is at most what is left), 4-5 fails, 4 is merged, 5-6 fails, 5 is marked, 6-7 is
  * merged: three merges and one mark instead of eight segments that stay.
+ *
+ * After TURN_S the inputs that are left are released, so that the next claim may be of another
+ * tenant.
  */
 static enum err_code merge_claim(const struct maintenance_options *options, int64_t writer_id,
                                  const struct catalogue_claim *claim, struct err *err)
 {
+    const int64_t end_ns = clock_monotonic_ns() + TURN_S * CLOCK_NS_PER_S;
     uint32_t size = claim->id_count;
     enum err_code code = ERR_NONE;
     for (uint32_t first = 0; first < claim->id_count && !code;) {
         const struct catalogue_claim remainder = slice_claim(claim, first, claim->id_count - first);
+        if (first && clock_monotonic_ns() > end_ns)
+            return catalogue_release(options->jobs_database, writer_id, &remainder, 0, err);
         const struct catalogue_claim part = slice_claim(claim, first, size);
         if (size < claim->id_count)
             code = catalogue_renew(options->jobs_database, writer_id, &remainder, err);

@@ -8,6 +8,7 @@
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/writer.h"
 #include "store/maintain/compact.h"
+#include "store/maintain/tenant_costs.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -28,7 +29,8 @@ struct maintenance {
     struct maintenance_options options;
     pthread_t thread;
     uint64_t rotation; /* claims so far */
-    int64_t tidy_ns;   /* monotonic clock; when each is due */
+    struct tenant_costs costs;
+    int64_t tidy_ns; /* monotonic clock; when each is due */
     int64_t expire_ns;
     int64_t orphans_ns;
     pthread_mutex_t mutex; /* guards should_stop */
@@ -135,17 +137,25 @@ static enum err_code compact_once(struct maintenance *maintenance, bool *ret_did
 {
     const struct maintenance_options *options = &maintenance->options;
     arena_auto arena = arena_create();
+    const int64_t begin_ns = clock_monotonic_ns();
+    int64_t costly[TENANT_COSTS_COUNT];
+    const struct catalogue_turn turn = {
+        .rotation = maintenance->rotation++,
+        .costly = costly,
+        .costly_count = tenant_costs_list(&maintenance->costs, begin_ns, costly)};
     struct catalogue_claim claim;
     int64_t writer_id;
     *ret_did = false;
     enum err_code code = writer_get(options->writer, &writer_id, err);
     if (!code)
         code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
-                               maintenance->rotation++, &claim, err);
+                               &turn, &claim, err);
     if (code || !claim.count)
         return code;
     *ret_did = true;
     code = compact_claim(options, writer_id, &claim, err);
+    const int64_t end_ns = clock_monotonic_ns();
+    tenant_costs_add(&maintenance->costs, claim.tenant_id, end_ns - begin_ns, end_ns);
     if (claim.level) /* merging blocks takes much memory that is not needed soon again */
         mem_trim();
     return code;

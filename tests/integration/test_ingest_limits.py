@@ -224,3 +224,19 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
     senders = {row["service"]: row for row in client.get("/api/v1/senders").json()["senders"]}
     assert senders["right"]["last_error"] is None and senders["right"]["profiles"] == 2
     assert "400 days ahead" in senders["skewed"]["last_error"] and senders["skewed"]["profiles"] == 1
+
+
+def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
+    """Each day becomes an object, so a request of 20 KB could keep background work busy for minutes."""
+    client = Tenant(server).api("ingest", "read")
+
+    def send(days):
+        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN + day * DAY_NS + again, {("main",): 1}, 1,
+                                       ("cpu", "nanoseconds"), SECOND) for day in range(days) for again in (0, SECOND)]
+        return client.post("/v1development/profiles", body=otlp_maker.Request([({"service.name": "past"}, profiles)]).protobuf(),
+                           headers={"Content-Type": "application/x-protobuf"})
+
+    answer = send(65)
+    assert answer.status == 413 and b"begin on more than 64 days, the limit of one request" in answer.body, answer
+    answer = send(64)
+    assert answer.status == 200 and b"dropped" not in answer.body, answer

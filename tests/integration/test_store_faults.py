@@ -36,8 +36,8 @@ def run(name, database):
 
 
 def test_a_disk_that_fails_loses_nothing_and_leaves_nothing(database):
-    run("test_faults", database)
+    run("maintain/test_faults", database)
 
 
 def test_each_kind_of_work_comes_within_a_number_of_claims(database):
-    run("test_claims", database)
+    run("catalogue/test_claims", database)

@@ -121,7 +121,8 @@ static int64_t add_told_block(struct fixture *fixture, int64_t tenant_id, int64_
 
 static void claim(struct fixture *fixture, struct arena *arena, struct catalogue_claim *ret_claim)
 {
-    if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0, fixture->turn++, ret_claim,
+    if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0,
+                        &(struct catalogue_turn){.rotation = fixture->turn++}, ret_claim,
                         &fixture->err))
         fail_msg("%s", fixture->err.message);
 }
@@ -223,6 +224,33 @@ static void what_is_marked_and_deleted_comes_before_what_is_marked_alone(void **
     add_block(fixture, tenant_id, ", is_broken, broken_why, broken_since, retry_at, deletions",
               values);
     assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
+}
+
+/* Segments that have waited for a week come after those of all others. */
+static void segments_of_a_costly_tenant_come_last(void **state)
+{
+    struct fixture *fixture = *state;
+    SKIP_WITHOUT_DATABASE(fixture);
+    const int64_t tenant_id = add_team(fixture);
+    char sql[600];
+    snprintf(sql, sizeof(sql),
+             "WITH object AS (INSERT INTO segment (writer_id, object_key, bytes, created_at)"
+             "  VALUES (%" PRId64 ", 'segment/costly', 1, now() - interval '7 days')"
+             "  RETURNING id) "
+             "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns,"
+             " end_ns, row_count) SELECT id, %" PRId64 ", 0, '{1}', 1, 2, 1 FROM object",
+             fixture->writer_id, tenant_id);
+    ask(fixture, sql);
+    const struct catalogue_turn turn = {.costly = &tenant_id, .costly_count = 1};
+    for (int i = 0; i <= TEAMS; i++) {
+        arena_auto arena = arena_create();
+        struct catalogue_claim made;
+        if (catalogue_claim(fixture->jobs, arena, fixture->writer_id, 0, &turn, &made,
+                            &fixture->err))
+            fail_msg("%s", fixture->err.message);
+        assert_int_equal(made.count, 1);
+        assert_int_equal(made.tenant_id == tenant_id, i == TEAMS);
+    }
 }
 
 static void the_oldest_deletion_comes_first(void **state)
@@ -327,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             what_is_marked_and_deleted_comes_before_what_is_marked_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_oldest_deletion_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(segments_of_a_costly_tenant_come_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_an_ended_writer_claimed_is_free, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_silent_writer_claimed_is_free_when_others_end_it,
                                         set_up, tear_down),

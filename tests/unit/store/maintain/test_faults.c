@@ -245,7 +245,8 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     *ret_did = false;
     enum err_code code = writer_get(fixture->writer, &writer_id, &fixture->err);
     if (!code)
-        code = catalogue_claim(fixture->jobs, arena, writer_id, 0, fixture->turn++, &claim,
+        code = catalogue_claim(fixture->jobs, arena, writer_id, 0,
+                               &(struct catalogue_turn){.rotation = fixture->turn++}, &claim,
                                &fixture->err);
     *ret_did = !code && claim.count;
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
