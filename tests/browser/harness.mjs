@@ -166,11 +166,11 @@ const still = (page) =>
     }
   });
 
-/** Findings of axe-core that are serious or worse; rules: those of its rules to switch on or off. */
-export async function axeFindings(page, rules = {}) {
+/** Findings of axe-core that are serious or worse; rules: those of its rules to switch on or off; only: the only rules to run. */
+export async function axeFindings(page, rules = {}, only = null) {
   await still(page);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const result = await page.evaluate((rules) => globalThis.axe.run(document, { resultTypes: ["violations"], rules }), rules);
+  const result = await page.evaluate((options) => globalThis.axe.run(document, { resultTypes: ["violations"], ...options }), only ? { runOnly: only } : { rules });
   return result.violations
     .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
     .map((finding) => `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`);

@@ -127,7 +127,8 @@ export async function testLooks(runner, browser, server) {
                 await page.screenshot({ path: join(screenshots, `${look}-${name}.png`) });
                 await mustFit(page);
                 assert.ok(await page.title());
-                assert.deepEqual(await axeFindings(page), []);
+                // The dark pages have the layout of the light ones: only their colours are checked again.
+                assert.deepEqual(await axeFindings(page, {}, look === "dark" ? ["color-contrast"] : null), []);
                 if (look !== "phone") assert.deepEqual(await rowFindings(page), []);
                 assert.deepEqual(watch.faults.splice(0), []);
               });
