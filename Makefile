@@ -83,7 +83,8 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
 # and these folders compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
-build/fuzz/api/%.o build/fuzz/cli/%.o: CFLAGS += -O0
+build/fuzz/api/%.o build/fuzz/cli/%.o build/fuzz/debuginfod/%.o build/fuzz/lib/io/%.o \
+    $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% main): CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
 # The main of each test file becomes a function of the runner (tests/unit/test.h).
 $(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')

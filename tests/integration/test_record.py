@@ -250,6 +250,7 @@ for (let k = 1; spent() < 3000; k++) {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 @pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
 def test_code_that_has_just_been_compiled_has_its_name(record, tmp_path, option):
@@ -270,6 +271,7 @@ public class Work {
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("javac") is None, reason="there is no javac")
 def test_names_that_are_written_when_the_program_ends_are_read(record, tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
@@ -940,6 +942,7 @@ def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(
     assert any(names[-1] == "[name left out]" for names, _ in found)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 @pytest.mark.parametrize("options", [[], ["--perf-basic-prof"]])
 def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
