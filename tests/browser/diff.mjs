@@ -157,7 +157,7 @@ export async function testDiff(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await page.goto(`${address}?v=sandwich&b=icicle&later=1&sv=99`);
       await page.waitForSelector(".sandwich-empty:has-text('any view')");
-      await page.waitForSelector(".note:has-text('of a later version')");
+      await page.waitForSelector(".note:has-text('from a later version')");
       await page.keyboard.press("1");
       await page.waitForURL(`${address}?sv=99&later=1`);
     }),
@@ -263,7 +263,7 @@ export async function testDiff(runner, browser, server) {
       await viewReady(page);
       await page.keyboard.press("]");
       await page.waitForURL(`${server.url}/p/${heap.id}?v=table&q=main&sv=2`);
-      await told(page, "This profile has no sample type “cpu”: shown is “alloc_space”.");
+      await told(page, "This profile has no sample type “cpu”, so “alloc_space” is shown.");
       await viewReady(page);
       // From a comparison to the side that has no such labels: by key, and by the link above.
       for (const leave of [() => page.keyboard.press("["), () => page.click(".side.before a")]) {

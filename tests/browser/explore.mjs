@@ -439,7 +439,7 @@ export async function testExplore(runner, browser, server) {
         await page.waitForFunction((id) => new URL(location.href).searchParams.get("profile") === id, id);
       }
       await page.keyboard.press("]");
-      await told(page, "There is no newer profile in the window");
+      await told(page, "There is no newer profile in the time range");
       await page.click("text=Show all profiles");
       await viewReady(page);
       await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));

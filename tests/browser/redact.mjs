@@ -22,7 +22,7 @@ export async function testRedact(runner, browser, server) {
     await page.goto(`${server.url}/`);
     await page.waitForSelector(".drop");
     await dropFiles(page, [{ name, bytes }]);
-    await page.click("summary:has-text('Leave something out')");
+    await page.click("summary:has-text('Redact before upload')");
   };
   /** What the server holds of the share that the page makes now: packed and unpacked. */
   const send = async (page) => {
@@ -41,7 +41,7 @@ export async function testRedact(runner, browser, server) {
       await page.selectOption("label:has-text('Paths, including') ~ .select select", "number");
       await page.check(".redact-labels .check:has-text('customer') input");
       await page.check(".check:has-text('command line') input");
-      await page.waitForSelector(".preview-note >> text=This is what would be sent");
+      await page.waitForSelector(".preview-note >> text=This is what will be uploaded");
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
       const { text, top } = await send(page);
@@ -64,7 +64,7 @@ export async function testRedact(runner, browser, server) {
       assert.deepEqual(top, topOf(samples, 1));
 
       await open(page, "stacks.folded", Buffer.from("# host db-7.internal\nmain;run 3\n// by vera\n//main;rest 4\n"));
-      await page.waitForSelector(".redaction >> text=hold only names");
+      await page.waitForSelector(".redaction >> text=contain only names");
       await page.check(".check:has-text('all comments') input");
       assert.equal((await send(page)).text, "main;run 3\n//main;rest 4\n");
 
@@ -78,7 +78,7 @@ export async function testRedact(runner, browser, server) {
       watch.allowed.add(404);
       await page.route("**/local_worker*", (route) => route.fulfill({ status: 404 }));
       await open(page, "stacks.folded", Buffer.from("main;run 3\n"));
-      await page.waitForSelector(".redaction >> text=Nothing can be left out. The browser could not read this file.");
+      await page.waitForSelector(".redaction >> text=Nothing can be redacted. The browser could not read this file.");
     }),
   );
 

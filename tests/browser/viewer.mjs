@@ -184,7 +184,7 @@ export async function testViewer(runner, browser, server) {
         await page.goto(at("?v=nope&c=pink&sv=2"));
         await page.waitForSelector(".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, c=pink.");
         await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
-        await page.waitForSelector(".viewer-foot >> text=2 rules of the link are not known here");
+        await page.waitForSelector(".viewer-foot >> text=2 rules of the link are not supported by this version");
         await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");
       },
     ),
