@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * cpu: what runs at every tick of a perf event: who is running and where, into the ring. And at
- * switches of threads, where it is asked for: who waits, and where (bpf/off_cpu.bpf.h).
+ * cpu: the sampling program. At every tick of a perf event it writes the running thread with its
+ * stacks to the ring buffer. If requested, it also records where threads wait, at thread switches
+ * (bpf/off_cpu.bpf.h).
  *
- * A sample costs two stack walks and one copy. Most stacks of a window are new, so that sending
- * each is cheaper than keeping them (agent/README.md): those that are like one before are counted
- * where that is asked for alone (bpf/tally.bpf.h).
+ * A sample costs unwinding two stacks and one copy. Most stacks of a window are new, so sending each
+ * sample is cheaper than keeping it (agent/README.md). Equal samples are counted only if requested
+ * (bpf/tally.bpf.h).
  *
- * Compiled twice: as it is for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c)
- * for 5.10 to 5.16, which have neither bpf_loop nor (before 5.15) bpf_task_pt_regs. Two objects
- * rather than a branch: a callback in code that is never reached is refused by newer kernels.
+ * Compiled twice: for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c) for 5.10 to
+ * 5.16, which lack bpf_loop and, before 5.15, bpf_task_pt_regs. Two objects rather than a branch,
+ * because newer kernels refuse a callback in code that is never reached.
  */
 #ifndef CPU_BEFORE_5_17
 #define CPU_BEFORE_5_17 0
@@ -306,7 +307,7 @@ static _Bool is_early(const struct sample_process *known, const struct sample_ev
 {
     return !known ||
            ((event->stop == UNWIND_STOP_UNMAPPED || event->stop == UNWIND_STOP_FRAME_POINTER) &&
-            event->time_ns - known->told_ns < SAMPLE_FRESH_NS);
+            event->time_ns - known->published_ns < SAMPLE_FRESH_NS);
 }
 
 /* Frames of an interpreter, if there are any. */
@@ -515,7 +516,7 @@ int follow_fork(struct bpf_raw_tracepoint_args *context)
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &parent);
     if (known) {
         const struct sample_process copy = {.started_ns = 0,
-                                            .told_ns = known->told_ns,
+                                            .published_ns = known->published_ns,
                                             .run = known->run,
                                             .interpreter = known->interpreter};
         bpf_map_update_elem(&processes, &child, &copy, BPF_ANY);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * interpreter.bpf: reads the frames of an interpreter, before the machine's stack is walked, and
- * finds the machine's frame in whose place each group stands, while it is walked.
+ * interpreter.bpf: reads the frames of an interpreter before the native stack is unwound, and finds
+ * the native frame that each group of them replaces during unwinding.
  *
- * All is read from the thread that is interrupted, so that its memory stands still. Nothing of it
- * is believed: pointers lead to reads that may fail, offsets are masked, and user space checks what
- * the frames' code is.
+ * All memory is read from the interrupted thread, so it does not change meanwhile. It is untrusted:
+ * reads through pointers may fail, offsets are masked, and user space checks the code of the
+ * frames.
  */
 #ifndef BPF_INTERPRETER_BPF_H
 #define BPF_INTERPRETER_BPF_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * interpreter_format: what the walk of an interpreter's frames has to know of a process, and what
- * it finds.
+ * interpreter_format: what reading an interpreter's frames needs to know of a process, and its
+ * result.
  *
- * An interpreter keeps a chain of its own frames beside the machine's stack. One call of its C
- * function runs a *group* of them, which stands in the place of that function's frame. Where the
- * group's call keeps something on the machine's stack (its *anchor*), the frame whose memory has
- * that is the call; else user space knows it by the function's addresses.
+ * An interpreter keeps a chain of its own frames beside the native stack. One call of its C
+ * function runs a *group* of them, which replaces that function's frame in the merged stack. If the
+ * call keeps something on the native stack (the group's *anchor*), the native frame whose memory
+ * contains the anchor is the call. Otherwise user space finds the call by the addresses of the
+ * function.
  */
 #ifndef BPF_INTERPRETER_FORMAT_H
 #define BPF_INTERPRETER_FORMAT_H

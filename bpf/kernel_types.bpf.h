@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * kernel_types: the few members of the kernel's structures that our programs read. Their places are
- * found when a program is loaded, from the running kernel's BTF (CO-RE), so that one object fits
- * every kernel; only names and types have to be the kernel's.
+ * kernel_types: the few members of kernel structures that our programs read. Their offsets are
+ * taken from the BTF of the running kernel when a program is loaded (CO-RE), so one object fits
+ * every kernel; only names and types have to match.
  */
 #ifndef BPF_KERNEL_TYPES_BPF_H
 #define BPF_KERNEL_TYPES_BPF_H

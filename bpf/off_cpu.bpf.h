@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * off_cpu: where threads wait. At a switch of threads the one that leaves is walked, for then its
- * memory can be read and it stands still; when it comes back that is told by itself, and the agent
- * joins the two. Of the switches some are chosen, by chance.
+ * off_cpu: records where threads wait. At a thread switch the outgoing thread is unwound, because
+ * its memory is readable then and does not change. Its return is a record of its own, and the agent
+ * joins the two. A random selection of the switches is recorded.
  *
- * Part of cpu.bpf.c. It runs with interrupts off and its own scratch memory, since a sample may be
- * taken in between by an interrupt that cannot be masked.
+ * Part of cpu.bpf.c. It runs with interrupts off and has its own scratch memory, because a
+ * non-maskable interrupt may take a sample meanwhile.
  */
 #ifndef BPF_OFF_CPU_BPF_H
 #define BPF_OFF_CPU_BPF_H

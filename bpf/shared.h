@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * shared: what the programs in the kernel and the agent say to each other: the record of one
- * sample, its limits and the counters. Both sides are compiled from this file and loaded together,
- * so it may change at any time.
+ * shared: what the kernel programs and the agent exchange: the record of a sample, its limits, and
+ * counters. Both sides are compiled from this file and loaded together, so it may change at any
+ * time.
  */
 #ifndef BPF_SHARED_H
 #define BPF_SHARED_H
@@ -13,53 +13,54 @@
 #include <linux/types.h>
 
 enum {
-    SAMPLE_KERNEL_FRAMES_MAX = 127, /* as the kernel's own limit, kernel.perf_event_max_stack */
+    SAMPLE_KERNEL_FRAMES_MAX = 127, /* the kernel's default limit, kernel.perf_event_max_stack */
     SAMPLE_USER_FRAMES_MAX = 512,
     SAMPLE_COMM_BYTES = 16,
-    SAMPLE_TARGETS_MAX = 65536, /* processes that are sampled where not all are */
+    SAMPLE_TARGETS_MAX = 65536, /* targets */
     SAMPLE_PROCESSES_MAX = 65536,
-    SAMPLE_WAITS_MAX = 32768,   /* threads of which is known since when they wait */
-    SAMPLE_TALLIES_MAX = 16384, /* stacks that are counted in the kernel at once */
+    SAMPLE_WAITS_MAX = 32768,   /* waiting threads that are recorded at a time */
+    SAMPLE_TALLIES_MAX = 16384, /* different stacks that one turn counts in the kernel */
 };
 
 enum sample_kind {
     SAMPLE_TICK,   /* of a perf event */
     SAMPLE_WAIT,   /* a thread leaves its CPU */
-    SAMPLE_RESUME, /* it is back: a head alone, with thread_id and amount */
+    SAMPLE_RESUME, /* it runs again: a head only, with thread_id and amount */
 };
 
-/* One sample, as long as its frames: addresses of the program first, then the kernel's, then
- * interpreted frames (sample_interpreted); each leaf first. The program's lie in calls; of the
- * kernel's all but the leaf are return addresses. Where a process's mappings are not known yet, or
- * not all, the newest part of its stack is behind all addresses (struct sample_stack), to be walked
- * when they are. */
+/* A record, as long as its frames need: user addresses, kernel addresses, interpreted frames
+ * (sample_interpreted), each leaf first. User addresses are inside of the call instruction; kernel
+ * addresses, except the leaf, are return addresses. If not all mappings of the process are known
+ * yet, the newest part of the stack follows the addresses (struct sample_stack), to be unwound
+ * when they are known. */
 struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
-    /* When the process was, since boot: tells it from a later one of its number. */
+    /* Start of the process since boot: distinguishes it from a later one with the same number. */
     __u64 started_ns;
-    /* TICK: what is counted, since the last of this CPU; RESUME: time_ns of the WAIT. */
+    /* TICK: the event's count since the last tick of this CPU; RESUME: time_ns of the WAIT. */
     __u64 amount;
-    __u64 key;        /* TICK: those that are like it are counted under it; 0: each is sent */
-    __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
+    __u64 key;        /* TICK: equal samples are counted under this key; 0: each is sent */
+    __u32 process_id; /* in the agent's PID namespace; 0: it is outside */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];
     __u32 kind; /* enum sample_kind */
     __u32 kernel_count;
     __u32 interpreted_count;
     __u32 stack_bytes; /* of struct sample_stack; 0: none */
-    /* From here on as struct unwind_stack of bpf/unwind.bpf.h. */
+    /* From here on the layout of struct unwind_stack (bpf/unwind.bpf.h). */
     __u32 user_count;
     __u32 stop; /* enum unwind_stop */
     __u64 addresses[SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX];
-    struct interpreted_frame room[INTERPRETED_FRAMES_MAX]; /* the record is cut before its end */
+    struct interpreted_frame
+        room[INTERPRETED_FRAMES_MAX]; /* space; a record ends with its last frame */
 };
 
 #define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
 
-/* What stands under a key: samples after the one that was sent. */
+/* The count of a key: samples after the one that was sent. */
 struct sample_tally {
     __u64 samples;
-    __u64 amount; /* theirs, as of struct sample_event */
+    __u64 amount; /* sum of their sample_event.amount */
 };
 
 static inline const struct interpreted_frame *sample_interpreted(const struct sample_event *event)
@@ -79,7 +80,7 @@ struct sample_stack {
 
 #define SAMPLE_STACK_HEAD_BYTES __builtin_offsetof(struct sample_stack, bytes)
 
-/* A process whose mappings were told lately may have got others since. */
+/* A process whose mappings were published less than this ago may have changed them since. */
 #define SAMPLE_FRESH_NS 1000000000ull
 
 static inline const struct sample_stack *sample_stack_of(const struct sample_event *event)
@@ -88,32 +89,32 @@ static inline const struct sample_stack *sample_stack_of(const struct sample_eve
                                          event->kernel_count);
 }
 
-/* How long a record is. */
+/* The length of a record. */
 static inline __u64 sample_event_bytes(const struct sample_event *event)
 {
     return SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
            sizeof(struct interpreted_frame) * (__u64)event->interpreted_count + event->stack_bytes;
 }
 
-/* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
+/* Scratch memory for records: one per kind of program, because one may interrupt the other. */
 enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
-/* What the walk has to know of a process, by its process_id. */
+/* What unwinding needs to know of a process; the key is process_id. */
 struct sample_process {
-    __u64 started_ns; /* 0: of any start */
-    __u64 told_ns;    /* when, by CLOCK_MONOTONIC */
+    __u64 started_ns;   /* 0: any start */
+    __u64 published_ns; /* CLOCK_MONOTONIC */
     struct unwind_run run;
     struct interpreter_process interpreter;
 };
 
-/* What the records do not say. Of each CPU, since the start. */
+/* Counts that no record carries; per CPU, since the start. */
 struct sample_counters {
     __u64 tallied;       /* ticks that were counted in the kernel */
-    __u64 lost_ticks;    /* the ring was full */
-    __u64 lost;          /* these, and waits */
-    __u64 waits;         /* that were chosen */
-    __u64 refused_waits; /* of more threads than there is room for */
-    __u64 foreign;       /* of processes that the agent's PID namespace does not have; no waits */
+    __u64 lost_ticks;    /* the ring buffer was full */
+    __u64 lost;          /* lost_ticks and lost waits */
+    __u64 waits;         /* selected ones */
+    __u64 refused_waits; /* no room for the thread */
+    __u64 foreign;       /* samples, not waits, of processes outside of the agent's PID namespace */
 };
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * tally: counts samples that are like one before them in the kernel, in place of sending each.
+ * tally: counts samples that equal an earlier one in the kernel instead of sending each.
  *
- * Like: of the same process, program (an exec has another), mappings, thread name, stacks and
- * reason to stop. The first one is sent with a key; those that follow are added to what stands
- * under it, until the agent turns to the other of the two tables, takes what is in the first and
- * empties it: each turn sends each stack once more. What does not fit, deep stacks and stacks that
- * are walked by the agent are sent one by one.
+ * Equal samples have the same process, program (an exec changes it), mappings, thread name, stacks
+ * and reason to stop. The first one is sent with a key, and later ones are added under the key,
+ * until the agent switches to the other of two tables, reads the first one and empties it. Each
+ * turn therefore sends each stack once. Samples without room, deep stacks, and stacks that the
+ * agent unwinds are sent one by one.
  */
 #ifndef BPF_TALLY_BPF_H
 #define BPF_TALLY_BPF_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * thin.bpf: takes some of the events that the kernel counts, so that it comes to about thin_hz
- * samples a second of each CPU: few when there are many, all when there are few.
+ * thin.bpf: selects from the events that the kernel counts, so that each CPU takes about thin_hz
+ * samples a second: a small fraction if there are many events, all if there are few.
  *
- * The kernel's own way (attr.freq) counts several times too much of what comes in bursts: it lets a
- * sample stand for its next period. Here each event is taken with a probability that those before
- * it have set, and stands for all since the last one that was taken, so that sums are right.
+ * The kernel's own control (attr.freq) overestimates bursts several times, because it lets a sample
+ * stand for its next period. Here each event is selected with a probability that previous events
+ * have set, and stands for all events since the last selected one, so sums are right.
  */
 #ifndef BPF_THIN_BPF_H
 #define BPF_THIN_BPF_H

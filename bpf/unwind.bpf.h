@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * unwind.bpf: the maps that hold tables and runs, and the walk of a whole stack in BPF.
+ * unwind.bpf: the maps of tables and runs, and unwinding of a whole stack in BPF.
  *
- * Needs the integer types of the kernel, the map types and bpf_helpers.h, included before. The
- * frames of an interpreter, read before, learn in whose place they stand (interpreter.bpf.h). State
- * and stack have to be in map memory (a per-CPU array). unwind_walk() is for kernels with bpf_loop
- * (5.17 and later); elsewhere a program calls unwind_walk_frame() in a loop of its own.
+ * Include the kernel's integer types, the map types and bpf_helpers.h before it. Interpreted
+ * frames, which are read first, get the number of the native frame that they replace
+ * (interpreter.bpf.h). State and stack have to be in map memory (a per-CPU array). unwind_walk() is
+ * for kernels with bpf_loop (5.17 and later); otherwise a program calls unwind_walk_frame() in its
+ * own loop.
  */
 #ifndef BPF_UNWIND_BPF_H
 #define BPF_UNWIND_BPF_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * unwind_core: walks a stack, one frame a call, by the tables of unwind_format.h and, where none
- * covers an address, by frame pointers. Compiled for BPF and for user space alike; no libc.
+ * unwind_core: unwinds a stack, one frame per call, by the tables of unwind_format.h and, for
+ * addresses without a table, by frame pointers. Compiled for BPF and for user space; no libc.
  *
- * Who includes it defines before:
- *   struct unwind_source;      whatever the four functions need; NULL in BPF
+ * The including file first defines:
+ *   struct unwind_source;      what the five functions need; NULL in BPF
  *   const __u8 *unwind_source_shard(struct unwind_source *, __u32 shard)
  *                              UNWIND_SHARD_BYTES, or NULL
  *   const struct unwind_rule *unwind_source_rule(struct unwind_source *, __u32 rule)
@@ -12,19 +12,19 @@
  *                              UNWIND_RULE_NONE, a number past it may give any
  *   const struct unwind_chunk *unwind_source_chunk(struct unwind_source *, __u32 chunk)
  *   struct unwind_memo *unwind_source_memo(struct unwind_source *, __u32 memo)
- *                              below UNWIND_MEMO_COUNT; NULL where nothing is remembered
+ *                              below UNWIND_MEMO_COUNT; NULL: there is no memo
  *   int unwind_source_read(struct unwind_source *, void *to, __u32 size, __u64 address)
- *                              memory of the process, 0 when all of it was read
+ *                              reads memory of the process; 0: all of it was read
  *
  * Use: fill registers (and pac_mask), unwind_begin(), record unwind_address(), then unwind_step()
  * until it returns a reason to stop, recording unwind_address() after each that does not; then
  * unwind_end(). The step out of a signal frame shows that the frame recorded last was one
  * (was_signal): its address is where the handler returns to, not behind a call, and so 1 more.
  *
- * Cost is in reads of the stack, which go through a window of 512 bytes, so that one read of the
- * process's memory serves about eight frames, and in looking for rules, which callers that were met
- * before have in a memo. The two searches are written without branches on
- * what they compare, since each such branch doubles what the kernel's verifier has to follow.
+ * The cost is in reads of the stack and in searches for rules. Reads go through a window of 512
+ * bytes, so one read of the process's memory serves about eight frames. Rules of callers that were
+ * met before are in a memo. The two searches do not branch on what they compare, because each such
+ * branch doubles the paths that the kernel's verifier has to follow.
  */
 #ifndef BPF_UNWIND_CORE_H
 #define BPF_UNWIND_CORE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * unwind_format: the shapes that user space writes and the walker (unwind_core.h) reads.
+ * unwind_format: the formats that user space writes and the unwinder (unwind_core.h) reads.
  *
  * A *rule* says how to get from a frame to its caller. A *row* says from which address on a rule
  * holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *run* is the
@@ -24,9 +24,9 @@
  *   run:    __u64 start[count],               at 8-aligned offset; ascending
  *           struct unwind_mapping [count],    right after
  *
- * All is written before what refers to it, is never changed while it is referred to, and is given
- * to others only after a grace time (agent/unwind/unwind_maps.h); whatever is read is bounded
- * again, so that a torn read costs one stack and nothing else.
+ * Data is written before anything refers to it, is not changed while anything refers to it, and is
+ * reused only after a grace time (agent/unwind/unwind_maps.h). Everything that is read is bounded
+ * again, so a torn read costs one stack and nothing else.
  */
 #ifndef BPF_UNWIND_FORMAT_H
 #define BPF_UNWIND_FORMAT_H

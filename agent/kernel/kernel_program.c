@@ -432,7 +432,7 @@ bool kernel_program_put_process(struct kernel_program *program, uint32_t process
                                 const struct interpreter_process *interpreter)
 {
     const struct sample_process process = {.started_ns = started_ns,
-                                           .told_ns = (uint64_t)clock_monotonic_ns(),
+                                           .published_ns = (uint64_t)clock_monotonic_ns(),
                                            .run = *run,
                                            .interpreter = *interpreter};
     return bpf_map_update_elem(program->processes_fd, &process_id, &process, BPF_ANY) == 0;
